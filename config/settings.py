@@ -1,0 +1,231 @@
+"""Every setting of a deployment; the environment is read here and nowhere else.
+
+The README's table lists the variables; each has a default that suits one machine.
+"""
+
+import os
+import shlex
+from pathlib import Path
+from urllib.parse import quote
+
+import dj_database_url
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+from config import datadir
+
+BASE_DIR = datadir.BASE_DIR
+DATA_DIR = datadir.DATA_DIR
+
+
+def env_str(name: str, default: str = "") -> str:
+    return os.environ.get(name, "").strip() or default
+
+
+def env_list(name: str, default: str = "") -> list[str]:
+    return [item.strip() for item in env_str(name, default).split(",") if item.strip()]
+
+
+def env_int(name: str, default: int) -> int:
+    text = env_str(name, str(default))
+    if not text.isdigit():
+        raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.")
+    return int(text)
+
+
+def env_bool(name: str, default: bool) -> bool:
+    text = env_str(name, "1" if default else "0").lower()
+    if text not in {"0", "1", "false", "true", "no", "yes"}:
+        raise ImproperlyConfigured(f"{name} must be 0 or 1, not {text!r}.")
+    return text in {"1", "true", "yes"}
+
+
+def env_choice(name: str, default: str, choices: str) -> str:
+    text = env_str(name, default)
+    if text not in choices.split():
+        raise ImproperlyConfigured(f"{name} must be one of {choices}, not {text!r}.")
+    return text
+
+
+def read_secret_key() -> str:
+    key = env_str("SECRET_KEY") or datadir.secret_key()
+    if not key:
+        raise ImproperlyConfigured(
+            "SECRET_KEY is not set and DATA_DIR holds no key: set SECRET_KEY, "
+            "or run `python manage.py up` once, which makes one."
+        )
+    return key
+
+
+# --- the site -----------------------------------------------------------------
+DEBUG = env_bool("DEBUG", False)
+SECRET_KEY = read_secret_key()
+HOST = env_str("HOST", "127.0.0.1")
+PORT = env_int("PORT", 8000)
+SITE_URL = env_str("SITE_URL").rstrip("/")
+ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
+NUM_PROXIES = env_int("NUM_PROXIES", 0)
+
+# --- runs ---------------------------------------------------------------------
+BUILDS = [Path(path) for path in shlex.split(env_str("BUILDS"))]
+BUILDS_DIR = Path(env_str("BUILDS_DIR", str(DATA_DIR / "builds"))).absolute()
+BUILDS_FILE = BASE_DIR / "fixtures" / "builds.toml"
+TORCH_INDEX_URL = env_str("TORCH_INDEX_URL")
+SANDBOX_MIN_TIER = env_choice("SANDBOX_MIN_TIER", "B", "A B C D")
+RUNS_ANONYMOUS = env_bool("RUNS_ANONYMOUS", True)
+FRESH_HOURS = env_int("FRESH_HOURS", 24)
+POOL_MEMORY_MIB = env_int("POOL_MEMORY_MIB", 2048)
+ISSUES_DIR = BASE_DIR / "fixtures" / "issues"
+
+# --- Django -------------------------------------------------------------------
+INSTALLED_APPS = [
+    "whitenoise.runserver_nostatic",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "simple_history",
+    "kb",
+    "runner",
+]
+MIDDLEWARE = [
+    "config.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "config.middleware.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "config.i18n.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "simple_history.middleware.HistoryRequestMiddleware",
+]
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+TEST_RUNNER = "tests.runner.Runner"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "kb.context.site",
+            ],
+        },
+    },
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATABASES = {
+    "default": dj_database_url.parse(
+        env_str("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'db.sqlite3'))}")
+    )
+}
+if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # Writers queue instead of failing: web and worker share the file.
+    DATABASES["default"]["OPTIONS"] = {
+        "timeout": 20,
+        "transaction_mode": "IMMEDIATE",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+
+# --- languages ----------------------------------------------------------------
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", _("English")), ("zh-hans", _("Chinese"))]
+LOCALE_PATHS = [BASE_DIR / "config" / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# --- static files -------------------------------------------------------------
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+    },
+}
+
+# --- security -----------------------------------------------------------------
+HTTPS = SITE_URL.startswith("https://")
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS and NUM_PROXIES else None
+)
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+# A pasted log may be 1 MiB of text; form encoding can triple it.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+# --- API ----------------------------------------------------------------------
+REST_FRAMEWORK = {
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["kb.parsers.BoundedJSONParser"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "rest_framework.authentication.SessionAuthentication"
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "kb.problems.exception_handler",
+    "NUM_PROXIES": NUM_PROXIES,
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Does it NaN? / 会 NaN 吗？",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+# --- Celery -------------------------------------------------------------------
+CELERY_BROKER_URL = env_str(
+    "CELERY_BROKER_URL", f"kbfs://{quote(str(DATA_DIR))}/broker"
+)
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = False
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+
+# --- logging ------------------------------------------------------------------
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        "runner": {"level": "INFO"},
+        "kb": {"level": "INFO"},
+        "config": {"level": "INFO"},
+    },
+}

@@ -1,0 +1,103 @@
+"""The closed vocabularies of a record, with their names in both languages."""
+
+from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
+
+
+class Publication(TextChoices):
+    DRAFT = "draft", _("Draft")
+    PUBLISHED = "published", _("Published")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+
+
+class Upstream(TextChoices):
+    OPEN = "open", _("open")
+    FIXED = "fixed", _("fixed")
+    BY_DESIGN = "by_design", _("by design")
+    NOT_PLANNED = "not_planned", _("not planned")
+    UNKNOWN = "unknown", _("unknown")
+
+
+class SymptomClass(TextChoices):
+    NAN_FORWARD = "nan_forward", _("NaN in the forward pass")
+    NAN_GRAD = "nan_grad", _("NaN gradient")
+    LOST_GRAD = "lost_grad", _("Lost gradient")
+    WRONG_GRAD = "wrong_grad", _("Wrong gradient")
+    SILENT_WRONG = "silent_wrong", _("Silently wrong result")
+    ERROR = "error", _("Error")
+
+
+class AffectedWhen(TextChoices):
+    ANY = "any", _("any package")
+    ALL = "all", _("all packages")
+
+
+class ClaimKind(TextChoices):
+    CAUSE = "cause", _("cause")
+    RANGE = "range", _("range")
+    FIX = "fix", _("fix")
+    WORKAROUND = "workaround", _("workaround")
+    OTHER = "other", _("other")
+
+
+class ClaimState(TextChoices):
+    """Computed from findings (kb.claims), never stored."""
+
+    VERIFIED = "verified", _("Verified")
+    REFUTED = "refuted", _("Refuted by run")
+    DISPUTED = "disputed", _("Disputed")
+    DOCUMENTED = "documented", _("Documented only")
+
+
+class Expects(TextChoices):
+    BUG = "bug", _("the bug")
+    CLEAN = "clean", _("no bug")
+
+
+class Fidelity(TextChoices):
+    UPSTREAM_BUG = "upstream_bug", _("the upstream bug itself")
+    REAL_KERNEL = "real_kernel", _("the real kernel")
+    MECHANISM_MODEL = "mechanism_model", _("a model of the mechanism")
+
+
+class DeviceClass(TextChoices):
+    CPU = "cpu", "cpu"
+    CUDA = "cuda", "cuda"
+
+
+class Outcome(TextChoices):
+    """What one check showed (contract: check outcomes)."""
+
+    BUG = "bug", _("bug")
+    CLEAN = "clean", _("clean")
+    NOT_APPLICABLE = "not_applicable", _("not applicable")
+    ERROR = "error", _("error")
+
+
+class Verdict(TextChoices):
+    BUG_PRESENT = "bug_present", _("bug reproduced")
+    BUG_ABSENT = "bug_absent", _("bug not seen")
+    NOT_APPLICABLE = "not_applicable", _("cannot apply here")
+    INCONCLUSIVE = "inconclusive", _("no verdict")
+    ERROR = "error", _("error")
+
+
+FIX_KINDS = {
+    "root_fix": _("root fix"),
+    "avoided_by_default": _("avoided by default"),
+    "guarded": _("guarded"),
+    "removed": _("removed"),
+}
+SIGNATURE_KINDS = ("message", "code", "frame", "facet")
+WORKAROUND_KINDS = ("code", "env", "config", "upgrade", "downgrade")
+SOURCE_KINDS = {
+    "article": _("article"),
+    "report": _("report"),
+    "discussion": _("discussion"),
+    "fix": _("fix"),
+    "docs": _("documentation"),
+    "release": _("release"),
+}
+PRECONDITION_KEYS = ("gpu_arch", "dtype", "flag", "shape", "package", "other")
+SECTIONS = ("symptom", "environment", "root_cause", "workaround", "fix")
+LANGS = ("en", "zh")

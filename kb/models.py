@@ -1,0 +1,252 @@
+"""Records of known training failures, what is claimed of them, and what was found.
+
+kb knows of execution only `Finding`: runner writes it, kb reads it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import models
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import override
+from simple_history.models import HistoricalRecords
+
+from kb.choices import (
+    LANGS,
+    AffectedWhen,
+    ClaimKind,
+    DeviceClass,
+    Expects,
+    Fidelity,
+    Outcome,
+    Publication,
+    SymptomClass,
+    Upstream,
+    Verdict,
+)
+
+# Django's language code -> our two-letter one; and back.
+DJANGO_LANG = {"en": "en", "zh": "zh-hans"}
+
+
+class RecordQuerySet(models.QuerySet["Record"]):
+    def visible(self) -> RecordQuerySet:
+        """What a reader may list: published records."""
+        return self.filter(publication=Publication.PUBLISHED)
+
+    def addressable(self) -> RecordQuerySet:
+        """What has a page: withdrawn records keep theirs, drafts have none."""
+        return self.exclude(publication=Publication.DRAFT)
+
+    def with_everything(self) -> RecordQuerySet:
+        return self.prefetch_related("repros", "claims", "findings")
+
+
+class Record(models.Model):
+    """One known issue. Facts are stored once; prose once per language.
+
+    The JSON columns hold the lists of the same name in `issue.toml`
+    (fixtures/issues/<slug>/), validated by `kb.records`.
+    """
+
+    id = models.CharField(primary_key=True, max_length=8)
+    slug = models.SlugField(max_length=80, unique=True)
+    publication = models.CharField(
+        max_length=10, choices=Publication.choices, default=Publication.DRAFT
+    )
+    withdrawn_because_en = models.TextField(blank=True)
+    withdrawn_because_zh = models.TextField(blank=True)
+    upstream = models.CharField(max_length=12, choices=Upstream.choices)
+    symptom_class = models.CharField(max_length=14, choices=SymptomClass.choices)
+    components = models.JSONField(default=list, blank=True)
+    aliases = models.JSONField(default=list, blank=True)
+    related = models.JSONField(default=list, blank=True)
+
+    title_en = models.CharField(max_length=200)
+    title_zh = models.CharField(max_length=200)
+    summary_en = models.CharField(max_length=400)
+    summary_zh = models.CharField(max_length=400)
+
+    # Markdown of each article section, as in the files.
+    symptom_en = models.TextField(blank=True)
+    symptom_zh = models.TextField(blank=True)
+    environment_en = models.TextField(blank=True)
+    environment_zh = models.TextField(blank=True)
+    root_cause_en = models.TextField(blank=True)
+    root_cause_zh = models.TextField(blank=True)
+    workaround_en = models.TextField(blank=True)
+    workaround_zh = models.TextField(blank=True)
+    fix_en = models.TextField(blank=True)
+    fix_zh = models.TextField(blank=True)
+
+    environment = models.JSONField(default=list, blank=True)
+    affected_when = models.CharField(
+        max_length=3, choices=AffectedWhen.choices, default=AffectedWhen.ANY
+    )
+    preconditions = models.JSONField(default=list, blank=True)
+    signatures = models.JSONField(default=list, blank=True)
+    affected = models.JSONField(default=list, blank=True)
+    fixes = models.JSONField(default=list, blank=True)
+    workarounds = models.JSONField(default=list, blank=True)
+    sources = models.JSONField(default=list, blank=True)
+
+    # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
+    html = models.JSONField(default=dict, blank=True, editable=False)
+    html_version = models.PositiveSmallIntegerField(default=0, editable=False)
+    revision = models.PositiveIntegerField(default=0, editable=False)
+    modified = models.DateTimeField(auto_now=True)
+    # Digests of the record's files at the last load or dump: as read, and as
+    # this row would have been written then (kb.loading compares both).
+    files_digest = models.CharField(max_length=71, blank=True, editable=False)
+    content_digest = models.CharField(max_length=71, blank=True, editable=False)
+
+    # Why it was saved, for the history; simple_history reads it.
+    _change_reason: str | None
+    history = HistoricalRecords(excluded_fields=["html", "html_version"])
+    objects = RecordQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["id"]
+        verbose_name = _("record")
+        verbose_name_plural = _("records")
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.title_en}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("record-detail", args=[self.id, self.slug])
+
+    def text(self, field: str, lang: str) -> str:
+        """The prose of `field` in "en" or "zh", as stored (may be empty)."""
+        return str(getattr(self, f"{field}_{lang}"))
+
+    def both(self, field: str) -> dict[str, str]:
+        return {lang: self.text(field, lang) for lang in LANGS}
+
+    def urls(self) -> dict[str, str]:
+        """The page's address in each language."""
+        found = {}
+        for lang, code in DJANGO_LANG.items():
+            with override(code):
+                found[lang] = self.get_absolute_url()
+        return found
+
+
+class Repro(models.Model):
+    """Reviewed source of one executable repro; changes by files only."""
+
+    record = models.ForeignKey(Record, models.CASCADE, related_name="repros")
+    name = models.CharField(max_length=60)
+    source = models.TextField()
+    digest = models.CharField(max_length=71, db_index=True)
+    fidelity = models.CharField(max_length=16, choices=Fidelity.choices)
+    device = models.CharField(max_length=4, choices=DeviceClass.choices)
+    # The parsed header (runner.harness.Header as a dict) and the check names.
+    header = models.JSONField(default=dict)
+    checks = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ["record_id", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["record", "name"], name="one_repro_name")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.record_id} {self.name}"
+
+    @property
+    def is_model(self) -> bool:
+        """A model of the mechanism is not the bug and answers nothing."""
+        return self.fidelity == Fidelity.MECHANISM_MODEL
+
+
+class Claim(models.Model):
+    """What a source says of a record; its state is computed by `kb.claims`."""
+
+    record = models.ForeignKey(Record, models.CASCADE, related_name="claims")
+    cid = models.CharField(max_length=40)
+    position = models.PositiveSmallIntegerField()
+    kind = models.CharField(max_length=10, choices=ClaimKind.choices)
+    text_en = models.TextField()
+    text_zh = models.TextField()
+    source = models.CharField(max_length=40)
+    check_ref = models.CharField(max_length=120, blank=True)
+    expects = models.CharField(max_length=5, choices=Expects.choices, blank=True)
+    builds = models.JSONField(default=list, blank=True)
+
+    class Meta:
+        ordering = ["record_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["record", "cid"], name="one_claim_id")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.record_id} {self.cid}"
+
+
+class FindingQuerySet(models.QuerySet["Finding"]):
+    def fresh(self) -> FindingQuerySet:
+        return self.filter(stale=False)
+
+    def triggers(self) -> FindingQuerySet:
+        """One row per verdict: the trigger's."""
+        return self.filter(check_name="trigger")
+
+    def of_the_bug(self) -> FindingQuerySet:
+        """Without models of the mechanism, which answer nothing."""
+        return self.exclude(fidelity=Fidelity.MECHANISM_MODEL)
+
+
+class Finding(models.Model):
+    """What the newest evidence shows for one check on one build and device class.
+
+    Every run leaves a `trigger` row, also where the trigger was never reached,
+    so that its verdict has one place.
+    """
+
+    record = models.ForeignKey(Record, models.CASCADE, related_name="findings")
+    repro = models.CharField(max_length=60)
+    fidelity = models.CharField(max_length=16, choices=Fidelity.choices)
+    build = models.CharField(max_length=61, db_index=True)
+    build_raw = models.CharField(max_length=120)
+    device_class = models.CharField(max_length=4, choices=DeviceClass.choices)
+    device_name = models.CharField(max_length=120, blank=True)
+    check_name = models.CharField(max_length=80)
+    outcome = models.CharField(max_length=14, choices=Outcome.choices, blank=True)
+    reason = models.CharField(max_length=200, blank=True)
+    verdict = models.CharField(max_length=14, choices=Verdict.choices)
+    verdict_reason = models.CharField(max_length=200, blank=True)
+    hits = models.PositiveIntegerField(default=0)
+    trials = models.PositiveIntegerField(default=0)
+    origin = models.CharField(max_length=40)
+    stale = models.BooleanField(default=False)
+    evidence = models.CharField(max_length=71)
+    observed_at = models.DateTimeField()
+
+    objects = FindingQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["record_id", "repro", "build", "check_name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["record", "repro", "build", "device_class", "check_name"],
+                name="one_finding",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.record_id} {self.repro}:{self.check_name} on {self.build}"
+
+    def as_claim_input(self) -> dict[str, Any]:
+        """What `kb.claims` needs, as plain data."""
+        return {
+            "check": f"{self.repro}:{self.check_name}",
+            "build": self.build,
+            "outcome": self.outcome,
+            "verdict": self.verdict,
+            "fidelity": self.fidelity,
+            "stale": self.stale,
+            "evidence": self.evidence,
+        }

@@ -1,0 +1,244 @@
+"""Torch builds, where they are installed, runs of repros on them, and evidence."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from kb.choices import DeviceClass, Verdict
+from kb.models import Repro
+
+SLUG = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,60}$")
+
+
+class BuildQuerySet(models.QuerySet["Build"]):
+    def runnable(self) -> BuildQuerySet:
+        """Builds with a working installation somewhere."""
+        return self.filter(installations__state=Installation.State.READY).distinct()
+
+
+class Build(models.Model):
+    """The identity of a torch: what results are about. Known also without a host."""
+
+    slug = models.CharField(primary_key=True, max_length=61, validators=[SLUG])
+    raw = models.CharField(max_length=120)
+    dist = models.CharField(max_length=120, blank=True)
+    git = models.CharField(max_length=40, blank=True)
+    cuda = models.CharField(max_length=20, blank=True)
+    hip = models.CharField(max_length=40, blank=True)
+    cudnn = models.CharField(max_length=20, blank=True)
+    python = models.CharField(max_length=10, blank=True)
+    platform = models.CharField(max_length=40, blank=True)
+    first_seen = models.DateTimeField(auto_now_add=True)
+
+    objects = BuildQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+    def get_absolute_url(self) -> str:
+        return reverse("build-detail", args=[self.slug])
+
+
+class Installation(models.Model):
+    """A build on a host: an interpreter that imports it."""
+
+    class State(models.TextChoices):
+        READY = "ready", _("ready")
+        BROKEN = "broken", _("broken")
+        MISSING = "missing", _("interpreter missing")
+
+    build = models.ForeignKey(
+        Build, models.CASCADE, null=True, blank=True, related_name="installations"
+    )
+    host = models.CharField(max_length=120)
+    interpreter = models.CharField(max_length=500)
+    # Made by us under BUILDS_DIR; a user's own environment is never written to.
+    managed = models.BooleanField(default=False)
+    state = models.CharField(max_length=8, choices=State.choices)
+    error = models.TextField(blank=True)
+    packages = models.JSONField(default=dict)
+    facts = models.JSONField(default=dict)
+    disk_bytes = models.PositiveBigIntegerField(default=0)
+    probed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["host", "build_id", "interpreter"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["host", "interpreter"], name="one_installation"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.build_id} at {self.interpreter}"
+
+
+class Worker(models.Model):
+    """What a worker process group says of itself, renewed by heartbeat."""
+
+    name = models.CharField(primary_key=True, max_length=120)
+    host = models.CharField(max_length=120)
+    queues = models.JSONField(default=list)
+    devices = models.JSONField(default=list)
+    tier = models.CharField(max_length=1, blank=True)
+    tier_reason = models.TextField(blank=True)
+    slots = models.PositiveSmallIntegerField(default=1)
+    started_at = models.DateTimeField()
+    last_seen = models.DateTimeField()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Evidence(models.Model):
+    """One immutable evidence object (contract §5), addressed by its digest."""
+
+    digest = models.CharField(primary_key=True, max_length=71)
+    record = models.ForeignKey(
+        "kb.Record", models.SET_NULL, null=True, related_name="evidence"
+    )
+    build = models.ForeignKey(Build, models.PROTECT, related_name="evidence")
+    repro_name = models.CharField(max_length=60)
+    repro_digest = models.CharField(max_length=71, db_index=True)
+    device_class = models.CharField(max_length=4, choices=DeviceClass.choices)
+    verdict = models.CharField(max_length=14, choices=Verdict.choices)
+    origin = models.CharField(max_length=40)
+    started_at = models.DateTimeField()
+    added_at = models.DateTimeField(auto_now_add=True)
+    body = models.JSONField()
+
+    class Meta:
+        ordering = ["-started_at", "digest"]
+        verbose_name_plural = "evidence"
+
+    def __str__(self) -> str:
+        return self.digest
+
+    @property
+    def short(self) -> str:
+        """The first twelve hex digits, as in addresses."""
+        return self.digest.removeprefix("sha256:")[:12]
+
+    def get_absolute_url(self) -> str:
+        return reverse("evidence-detail", args=[self.short])
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def active(self) -> RunQuerySet:
+        return self.filter(state__in=Run.ACTIVE)
+
+
+class Run(models.Model):
+    """One execution of a repro on a build. The row is the queue (runner.ledger)."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", _("queued")
+        RUNNING = "running", _("running")
+        FINISHED = "finished", _("finished")
+        CANCELLED = "cancelled", _("cancelled")
+
+    class Priority(models.IntegerChoices):
+        CLICK = 0, _("click")
+        REVERIFY = 1, _("re-verify")
+        MATRIX = 2, _("matrix")
+
+    ACTIVE = (State.QUEUED, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    repro = models.ForeignKey(Repro, models.CASCADE, related_name="runs")
+    # The digest asked for: a later edition of the repro does not change it.
+    repro_digest = models.CharField(max_length=71)
+    build = models.ForeignKey(Build, models.PROTECT, related_name="runs")
+    device = models.CharField(max_length=4, choices=DeviceClass.choices)
+    trials = models.PositiveSmallIntegerField()
+    protocol = models.PositiveSmallIntegerField()
+    priority = models.PositiveSmallIntegerField(
+        choices=Priority.choices, default=Priority.CLICK
+    )
+    requester = models.CharField(max_length=120, blank=True)
+
+    state = models.CharField(
+        max_length=9, choices=State.choices, default=State.QUEUED, db_index=True
+    )
+    phase = models.CharField(max_length=80, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    worker = models.CharField(max_length=120, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    cancel_requested = models.BooleanField(default=False)
+
+    verdict = models.CharField(
+        max_length=14, choices=Verdict.choices, null=True, blank=True
+    )
+    reason = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001
+    hits = models.PositiveIntegerField(null=True, blank=True)
+    evidence = models.ForeignKey(
+        Evidence, models.PROTECT, null=True, blank=True, related_name="runs"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [models.Index(fields=["state", "priority", "created_at"])]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["repro_digest", "build", "device", "protocol"],
+                condition=Q(state__in=["queued", "running"]),
+                name="one_active_run",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="finished", verdict__isnull=False)
+                | (~Q(state="finished") & Q(verdict__isnull=True)),
+                name="verdict_only_when_finished",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.state}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("run-detail", args=[self.id])
+
+    @property
+    def queue(self) -> str:
+        return f"{self.build_id}.{self.device}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state not in self.ACTIVE
+
+
+class LogChunk(models.Model):
+    """Some lines of a run's live log, in order."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="log")
+    seq = models.PositiveIntegerField()
+    attempt = models.PositiveSmallIntegerField()
+    check_name = models.CharField(max_length=80)
+    stream = models.CharField(max_length=6)
+    text = models.TextField()
+    at = models.FloatField(help_text="seconds since the attempt began")
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "seq"], name="one_log_line")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.seq}"
