@@ -1,0 +1,282 @@
+"""Articles: Markdown with fixed headings, split into sections and checked.
+
+Code fences are recognised as the renderer does: three or more backticks or
+tildes in the first column, closed by the same fence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kb.choices import LANGS, SECTIONS
+
+HEADINGS: dict[str, dict[str, str]] = {
+    "en": {
+        "symptom": "Symptom",
+        "environment": "Environment",
+        "root_cause": "Root cause",
+        "workaround": "Workarounds",
+        "fix": "Fix",
+    },
+    "zh": {
+        "symptom": "现象",
+        "environment": "环境",
+        "root_cause": "根因",
+        "workaround": "规避方法",
+        "fix": "修复",
+    },
+}
+MAX_SECTION_BYTES = 64 * 1024
+FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ ]*(?P<info>[^`]*)$")
+# Control characters, those that turn the direction of text, lone surrogates.
+UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
+HEADING = re.compile(r"^##(?!#)\s*(.*?)\s*#*$")
+SUBHEADING = re.compile(r"^###(?!#)\s*(.*?)\s*#*$")
+TOP_HEADING = re.compile(r"^##?(?!#)")
+UNDERLINE = re.compile(r"^(=+|-+)\s*$")
+RAW_HTML = re.compile(r"<(?:/?[A-Za-z][\w-]*(?=[\s/>])|!--|![A-Z]|\?)")
+IMAGE = re.compile(r"!\[")
+
+
+class ArticleError(ValueError):
+    """An article without the fixed headings; `problems` are (key, message)."""
+
+    def __init__(self, problems: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(f"{key}: {text}" for key, text in problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of Markdown; `fenced` for fences themselves and what they hold."""
+
+    number: int
+    text: str
+    fenced: bool
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A code fence; `closed` is False where the text ends inside it."""
+
+    number: int
+    info: str
+    body: str
+    closed: bool
+
+
+def scan(markdown: str) -> tuple[list[Line], list[Fence]]:
+    """The lines of a text, told apart into prose and code, and its code fences."""
+    lines: list[Line] = []
+    fences: list[Fence] = []
+    opened: tuple[int, str, str] | None = None
+    body: list[str] = []
+    for number, text in enumerate(markdown.split("\n"), 1):
+        if opened is None:
+            found = FENCE.match(text)
+            if found:
+                opened = (number, found["fence"], found["info"].strip())
+                body = []
+            lines.append(Line(number, text, found is not None))
+            continue
+        lines.append(Line(number, text, True))
+        if text.rstrip() == opened[1]:
+            fences.append(Fence(opened[0], opened[2], "\n".join(body), True))
+            opened = None
+        else:
+            body.append(text)
+    if opened is not None:
+        fences.append(Fence(opened[0], opened[2], "\n".join(body), False))
+    return lines, fences
+
+
+def parse_article(text: str, lang: str) -> dict[str, str]:
+    """The five sections of an article file. Raises ArticleError with all problems."""
+    lines, _fences = scan(unix_lines(text))
+    names = {title: name for name, title in HEADINGS[lang].items()}
+    problems: list[tuple[str, str]] = []
+    order: list[str] = []
+    bodies: dict[str, list[str]] = {}
+    for line in lines:
+        heading = None if line.fenced else HEADING.match(line.text)
+        if heading is not None:
+            name = names.get(heading[1], "")
+            problems += heading_problems(name, heading[1], line.number, bodies, lang)
+            order.append(name)
+            bodies.setdefault(name, [])
+        elif order:
+            bodies[order[-1]].append(line.text)
+        elif line.text.strip():
+            problems.append((f"line {line.number}", "text before the first heading"))
+    problems += order_problems([name for name in order if name], lang)
+    if problems:
+        raise ArticleError(problems)
+    return {name: "\n".join(bodies[name]).strip() for name in SECTIONS}
+
+
+def heading_problems(
+    name: str, title: str, number: int, seen: Mapping[str, list[str]], lang: str
+) -> Iterator[tuple[str, str]]:
+    if not name:
+        wanted = ", ".join(f"## {text}" for text in HEADINGS[lang].values())
+        yield (
+            f"line {number}",
+            f"unknown heading “## {title}”; the headings are {wanted}",
+        )
+    elif name in seen:
+        yield f"line {number}", f"heading “## {title}” stands twice"
+
+
+def order_problems(order: list[str], lang: str) -> Iterator[tuple[str, str]]:
+    missing = [name for name in SECTIONS if name not in order]
+    for name in missing:
+        yield name, f"heading “## {HEADINGS[lang][name]}” is missing"
+    first_seen = list(dict.fromkeys(order))
+    if first_seen != [name for name in SECTIONS if name not in missing]:
+        wanted = ", ".join(HEADINGS[lang].values())
+        yield "headings", f"wrong order; the order is {wanted}"
+
+
+def format_article(sections: Mapping[str, str], lang: str) -> str:
+    """The canonical article file of these sections."""
+    return "\n".join(
+        f"## {HEADINGS[lang][name]}\n\n{sections[name]}\n" for name in SECTIONS
+    )
+
+
+def split_workarounds(markdown: str) -> dict[str, str]:
+    """The `### name` parts of a workaround section, by name, in order.
+
+    Text before the first of them is under the name "".
+    """
+    parts: dict[str, list[str]] = {"": []}
+    name = ""
+    for line in scan(markdown)[0]:
+        heading = None if line.fenced else SUBHEADING.match(line.text)
+        if heading is None:
+            parts[name].append(line.text)
+        else:
+            name = heading[1]
+            parts.setdefault(name, [])
+    texts = {name: "\n".join(body).strip() for name, body in parts.items()}
+    return {name: text for name, text in texts.items() if name or text}
+
+
+def workaround_headings(markdown: str) -> list[str]:
+    """The names of the `###` headings as they stand, repeated ones too."""
+    prose_lines = (line.text for line in scan(markdown)[0] if not line.fenced)
+    found = (SUBHEADING.match(text) for text in prose_lines)
+    return [heading[1] for heading in found if heading]
+
+
+def log_fences(sections: Mapping[str, str]) -> list[str]:
+    """The literal logs of an article, in order."""
+    return [
+        fence.body
+        for name in SECTIONS
+        for fence in scan(sections.get(name, ""))[1]
+        if fence.info == "log"
+    ]
+
+
+def section_problems(markdown: str) -> Iterator[str]:
+    """What a section may not hold, whatever its language."""
+    if not markdown.strip():
+        yield "is empty; say “not established” where nothing is known"
+    if len(markdown.encode(errors="replace")) > MAX_SECTION_BYTES:
+        yield f"is longer than {MAX_SECTION_BYTES // 1024} KiB"
+    if UNPRINTABLE.search(markdown):
+        yield "holds a control character"
+    lines, fences = scan(markdown)
+    yield from (
+        f"line {fence.number}: the code fence is never closed"
+        for fence in fences
+        if not fence.closed
+    )
+    before = ""
+    for line in lines:
+        text = "" if line.fenced else INLINE_CODE.sub("", line.text)
+        yield from (f"line {line.number}: {found}" for found in line_problems(text))
+        if UNDERLINE.match(text) and before.strip():
+            yield f"line {line.number}: dashes make a heading of the line above"
+        before = text
+
+
+def line_problems(text: str) -> Iterator[str]:
+    if TOP_HEADING.match(text):
+        yield "only ### headings may stand inside a section"
+    if RAW_HTML.search(text):
+        yield "raw HTML; put code in backticks"
+    if IMAGE.search(text):
+        yield "images are not shown; link to them instead"
+
+
+def prose(markdown: str) -> str:
+    """A text without its code, which is the same in every language."""
+    kept = (line.text for line in scan(markdown)[0] if not line.fenced)
+    return INLINE_CODE.sub("", "\n".join(kept))
+
+
+def translation_problem(texts: Mapping[str, str]) -> str | None:
+    """What shows that the Chinese text was never written."""
+    if not HAN.search(prose(texts["zh"])):
+        return "the Chinese text holds no Chinese"
+    if texts["zh"].strip() == texts["en"].strip():
+        return "the Chinese text equals the English"
+    return None
+
+
+def article_problems(
+    articles: Mapping[str, Mapping[str, str]], workarounds: list[str] | None
+) -> Iterator[tuple[str, str, str]]:
+    """(lang, section, message) for the sections of the articles at hand.
+
+    `workarounds` are the names the headings must have; None where unknown.
+    """
+    for lang, sections in articles.items():
+        for name in SECTIONS:
+            for message in section_problems(sections[name]):
+                yield lang, name, message
+        if workarounds is not None:
+            for message in workaround_problems(sections["workaround"], workarounds):
+                yield lang, "workaround", message
+    if set(articles) == set(LANGS):
+        for name, message in comparison_problems(articles):
+            yield "zh", name, message
+
+
+def comparison_problems(
+    articles: Mapping[str, Mapping[str, str]],
+) -> Iterator[tuple[str, str]]:
+    for name in SECTIONS:
+        both = {lang: articles[lang][name] for lang in LANGS}
+        message = translation_problem(both) if all(both.values()) else None
+        if message:
+            yield name, message
+    if log_fences(articles["en"]) != log_fences(articles["zh"]):
+        yield "symptom", "the ```log fences differ from those of the English article"
+
+
+def workaround_problems(markdown: str, names: list[str]) -> Iterator[str]:
+    found = workaround_headings(markdown)
+    if found != names:
+        yield (
+            f"needs the headings {headings_text(names)} in this order, "
+            f"has {headings_text(found)}"
+        )
+    parts = split_workarounds(markdown)
+    yield from (f"“### {name}” has no text" for name in names if parts.get(name) == "")
+
+
+def headings_text(names: list[str]) -> str:
+    return ", ".join(f"“### {name}”" for name in names) or "none"
+
+
+def unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,310 @@
+"""One record as files: reading a folder, checking it, writing it. No database."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kb.articles import (
+    ArticleError,
+    article_problems,
+    format_article,
+    parse_article,
+    split_workarounds,
+)
+from kb.choices import LANGS, SECTIONS, Fidelity
+from kb.toml_writer import write_facts
+from kb.validation import Facts, facts_problems, rows
+
+__all__ = [
+    "Problem",
+    "RecordError",
+    "RecordFile",
+    "ReproFacts",
+    "digest_of",
+    "parse_article",
+    "read_all",
+    "read_record",
+    "repro_problems",
+    "split_workarounds",
+    "validate",
+    "write_record",
+]
+
+FACTS_FILE = "issue.toml"
+ARTICLE_FILES = {lang: f"article.{lang}.md" for lang in LANGS}
+REPRO_FILE = re.compile(r"repro(_[a-z0-9_]{1,54})?\.py")
+MAX_FILE_BYTES = 512 * 1024
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with one file: "issue.toml: workaround[0].name: …"."""
+
+    file: str
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.key, self.message) if part)
+
+
+class RecordError(Exception):
+    """Records that cannot be used; `problems` is complete."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """One record's whole content.
+
+    `facts` as in issue.toml, `articles` by language and section, `repros` by
+    name (file stem).
+    """
+
+    facts: Facts
+    articles: dict[str, dict[str, str]]
+    repros: dict[str, str]
+    # The digest of the bytes that were read; "" when not read from a folder.
+    files_digest: str = field(default="", compare=False)
+
+    @property
+    def id(self) -> str:
+        return str(self.facts["id"])
+
+    @property
+    def slug(self) -> str:
+        return str(self.facts["slug"])
+
+
+@dataclass(frozen=True)
+class ReproFacts:
+    """What a repro's source says of itself: parsed header and check names."""
+
+    fidelity: str
+    device: str
+    header: dict[str, Any]
+    checks: list[str]
+
+
+# --- reading ------------------------------------------------------------------------
+def read_record(folder: Path) -> RecordFile:
+    """The record in a folder. Raises RecordError with every problem."""
+    problems: list[Problem] = []
+    files = read_files(folder, problems)
+    facts = read_facts(files, problems)
+    record = RecordFile(
+        facts=facts or {},
+        articles=read_articles(files, problems),
+        repros={name[:-3]: text for name, text in files.items() if name[-3:] == ".py"},
+        files_digest=digest_of({name: text.encode() for name, text in files.items()}),
+    )
+    if facts is not None:
+        problems += facts_file_problems(facts)
+        if facts.get("slug") not in (None, folder.name):
+            message = f"must be the folder's name, {folder.name!r}"
+            problems.append(Problem(FACTS_FILE, "slug", message))
+    problems += article_file_problems(record, names_known=facts is not None)
+    if problems:
+        raise RecordError(problems)
+    return record
+
+
+def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
+    """The folder's files as text. Evidence is not part of the record's content."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.name in {"evidence", "__pycache__"} or path.name.startswith("."):
+            continue
+        if path.name not in {FACTS_FILE, *ARTICLE_FILES.values()} and not (
+            REPRO_FILE.fullmatch(path.name)
+        ):
+            problems.append(Problem(path.name, "", "does not belong in a record"))
+            continue
+        try:
+            found[path.name] = read_text(path)
+        except (OSError, ValueError) as error:
+            problems.append(Problem(path.name, "", str(error)))
+    problems += [
+        Problem(name, "", "is missing")
+        for name in (FACTS_FILE, *ARTICLE_FILES.values())
+        if not (folder / name).exists()
+    ]
+    return found
+
+
+def read_text(path: Path) -> str:
+    """Exactly the file's text. Raises ValueError where it is not short UTF-8."""
+    if not path.is_file():
+        raise ValueError("is not a file")
+    if path.stat().st_size > MAX_FILE_BYTES:
+        raise ValueError(f"is longer than {MAX_FILE_BYTES // 1024} KiB")
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"is not UTF-8: byte {error.start} cannot be read") from None
+
+
+def read_facts(files: Mapping[str, str], problems: list[Problem]) -> Facts | None:
+    if FACTS_FILE not in files:
+        return None
+    try:
+        return tomllib.loads(files[FACTS_FILE])
+    except tomllib.TOMLDecodeError as error:
+        problems.append(Problem(FACTS_FILE, "", f"is not TOML: {error}"))
+        return None
+
+
+def read_articles(
+    files: Mapping[str, str], problems: list[Problem]
+) -> dict[str, dict[str, str]]:
+    """Sections by language; a language whose article cannot be split is left out."""
+    articles = {}
+    for lang, name in ARTICLE_FILES.items():
+        if name not in files:
+            continue
+        try:
+            articles[lang] = parse_article(files[name], lang)
+        except ArticleError as error:
+            problems += [Problem(name, key, text) for key, text in error.problems]
+    return articles
+
+
+def read_all(root: Path, known: Collection[str] = ()) -> list[RecordFile]:
+    """Every record below `root`, by id. Raises RecordError with every problem.
+
+    `known` are ids that exist elsewhere and may be named as related.
+    """
+    if not root.is_dir():
+        raise RecordError([Problem(str(root), "", "is not a folder")])
+    records: list[RecordFile] = []
+    problems: list[Problem] = []
+    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
+        if folder.name.startswith((".", "__")):
+            continue
+        try:
+            records.append(read_record(folder))
+        except RecordError as error:
+            problems += in_folder(folder.name, error.problems)
+    # A related record whose own folder is broken is not reported a second time.
+    related_known = None if problems else {*known, *(record.id for record in records)}
+    problems += set_problems(records, related_known)
+    if problems:
+        raise RecordError(problems)
+    return sorted(records, key=lambda record: record.id)
+
+
+def in_folder(folder: str, problems: Iterable[Problem]) -> list[Problem]:
+    return [
+        replace(problem, file=f"{folder}/{problem.file}" if problem.file else folder)
+        for problem in problems
+    ]
+
+
+def set_problems(
+    records: list[RecordFile], known: Collection[str] | None
+) -> Iterator[Problem]:
+    """What only shows between records: ids and aliases used twice, unknown ids."""
+    ids = Counter(record.id for record in records)
+    aliases = Counter(alias for record in records for alias in record.facts["aliases"])
+    for record in records:
+        file = f"{record.slug}/{FACTS_FILE}"
+        if ids[record.id] > 1:
+            yield Problem(
+                file, "id", f"{record.id} is used by {ids[record.id]} folders"
+            )
+        for alias in record.facts["aliases"]:
+            if aliases[alias] > 1:
+                yield Problem(file, "aliases", f"{alias} belongs to several records")
+        for other in record.facts["related"]:
+            if other == record.id or (known is not None and other not in known):
+                yield Problem(file, "related", f"there is no other record {other}")
+
+
+# --- checking -----------------------------------------------------------------------
+def validate(record: RecordFile) -> list[Problem]:
+    """Every problem of one record that shows without reading its repros."""
+    return [*facts_file_problems(record.facts), *article_file_problems(record)]
+
+
+def facts_file_problems(facts: Facts) -> list[Problem]:
+    found = facts_problems(facts)
+    return [Problem(FACTS_FILE, key, message) for key, message in found]
+
+
+def article_file_problems(
+    record: RecordFile, names_known: bool = True
+) -> list[Problem]:
+    sound = [row["name"] for _path, row in rows(record.facts, "workaround")]
+    names_known &= len(sound) == len(record.facts.get("workaround", []))
+    found = article_problems(record.articles, sound if names_known else None)
+    return [
+        Problem(ARTICLE_FILES[lang], section, message)
+        for lang, section, message in found
+    ]
+
+
+def repro_problems(
+    record: RecordFile, repros: Mapping[str, ReproFacts]
+) -> list[Problem]:
+    """What does not fit between a record and the checks of its repros."""
+    return [*header_problems(record, repros), *check_problems(record, repros)]
+
+
+def header_problems(
+    record: RecordFile, repros: Mapping[str, ReproFacts]
+) -> Iterator[Problem]:
+    names = {row["name"] for row in record.facts.get("workaround", [])}
+    for stem, facts in repros.items():
+        if facts.header.get("record") != record.id:
+            message = f"must be {record.id}, not {facts.header.get('record')!r}"
+            yield Problem(f"{stem}.py", "record", message)
+        for check in facts.checks if facts.fidelity == Fidelity.UPSTREAM_BUG else []:
+            name = check.removeprefix("workaround_")
+            if name != check and name not in names:
+                yield Problem(
+                    f"{stem}.py", check, f"no [[workaround]] is named {name!r}"
+                )
+
+
+def check_problems(
+    record: RecordFile, repros: Mapping[str, ReproFacts]
+) -> Iterator[Problem]:
+    for position, claim in enumerate(record.facts.get("claim", [])):
+        stem, _, check = claim.get("check", "").partition(":")
+        key = f"claim[{position}].check"
+        if stem and stem not in repros:
+            yield Problem(FACTS_FILE, key, f"there is no {stem}.py")
+        elif stem and check not in repros[stem].checks:
+            known = ", ".join(repros[stem].checks)
+            yield Problem(FACTS_FILE, key, f"{stem}.py has no {check}; it has {known}")
+
+
+# --- writing ------------------------------------------------------------------------
+def write_record(record: RecordFile) -> dict[str, bytes]:
+    """The canonical files of a record, by name."""
+    files = {FACTS_FILE: write_facts(record.facts)}
+    for lang, name in ARTICLE_FILES.items():
+        files[name] = format_article(
+            {name: record.articles[lang][name] for name in SECTIONS}, lang
+        )
+    files |= {f"{name}.py": source for name, source in record.repros.items()}
+    return {name: files[name].encode() for name in sorted(files)}
+
+
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """One digest for the names and bytes of a record's files."""
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name} {len(files[name])}\n".encode())
+        total.update(files[name])
+    return f"sha256:{total.hexdigest()}"

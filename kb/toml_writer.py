@@ -1,0 +1,41 @@
+"""issue.toml in its one canonical form, so that a change is a small diff."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kb.validation import TABLES, Facts, canonical
+
+ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+
+
+def write_facts(facts: Facts) -> str:
+    """`key = value` lines, then each [[table]] after one blank line."""
+    ordered = canonical(facts)
+    plain = {name: value for name, value in ordered.items() if name not in TABLES}
+    blocks = [key_lines(plain)]
+    for name in TABLES:
+        blocks += [f"[[{name}]]\n{key_lines(row)}" for row in ordered.get(name, [])]
+    return "\n".join(blocks)
+
+
+def key_lines(facts: Facts) -> str:
+    return "".join(f"{name} = {literal(value)}\n" for name, value in facts.items())
+
+
+def literal(value: Any) -> str:
+    """One value on one line. Raises TypeError for what no key may hold."""
+    if isinstance(value, str):
+        return basic_string(value)
+    if isinstance(value, list):
+        return f"[{', '.join(literal(item) for item in value)}]"
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{name} = {literal(item)}" for name, item in value.items())
+        return f"{{{pairs}}}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise TypeError(f"issue.toml holds no {type(value).__name__}")
+
+
+def basic_string(text: str) -> str:
+    return '"' + "".join(ESCAPES.get(char, char) for char in text) + '"'
