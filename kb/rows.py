@@ -1,0 +1,151 @@
+"""One record between its two forms: database rows and files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from kb import rendering
+from kb.choices import LANGS, SECTIONS
+from kb.models import Claim, Record
+from kb.records import RecordFile, ReproFacts, digest_of, write_record
+from kb.validation import SCHEMA, Facts
+
+# Columns that hold a value of issue.toml as it stands, and its key there.
+PLAIN = {
+    "slug": "slug",
+    "publication": "publication",
+    "upstream": "upstream",
+    "symptom_class": "symptom_class",
+    "components": "components",
+    "aliases": "aliases",
+    "related": "related",
+    "environment": "environment",
+    "affected_when": "affected_when",
+}
+# Columns that come in both languages, and the key of {en = …, zh = …}.
+BILINGUAL = {
+    "title": "title",
+    "summary": "symptom",
+    "withdrawn_because": "withdrawn_because",
+}
+# Columns that hold a list of tables, and the table's name.
+LISTS = {
+    "preconditions": "precondition",
+    "signatures": "signature",
+    "affected": "affected",
+    "fixes": "fix",
+    "workarounds": "workaround",
+    "sources": "source",
+}
+
+
+def record_to_file(record: Record) -> RecordFile:
+    """The record as its files would hold it."""
+    facts: Facts = {"schema": SCHEMA, "id": record.id}
+    facts |= {key: getattr(record, column) for column, key in PLAIN.items()}
+    facts |= {key: record.both(column) for column, key in BILINGUAL.items()}
+    facts |= {table: getattr(record, column) for column, table in LISTS.items()}
+    if not any(facts["withdrawn_because"].values()):
+        del facts["withdrawn_because"]
+    facts["claim"] = [claim_facts(claim) for claim in record.claims.all()]
+    return RecordFile(
+        facts=facts,
+        articles={
+            lang: {name: record.text(name, lang) for name in SECTIONS} for lang in LANGS
+        },
+        repros={repro.name: repro.source for repro in record.repros.all()},
+    )
+
+
+def claim_facts(claim: Claim) -> Facts:
+    facts: Facts = {
+        "id": claim.cid,
+        "kind": claim.kind,
+        "text": {"en": claim.text_en, "zh": claim.text_zh},
+        "source": claim.source,
+        "check": claim.check_ref,
+        "expects": claim.expects,
+        "builds": claim.builds,
+    }
+    return {key: value for key, value in facts.items() if value}
+
+
+def content_digest(record: Record) -> str:
+    """The digest of the files that this record would be written to."""
+    return digest_of(write_record(record_to_file(record)))
+
+
+def stored_facts(record: Record) -> dict[str, ReproFacts]:
+    return {
+        repro.name: ReproFacts(repro.fidelity, repro.device, repro.header, repro.checks)
+        for repro in record.repros.all()
+    }
+
+
+def apply(
+    file: RecordFile,
+    repros: Mapping[str, ReproFacts],
+    record: Record,
+    html: dict[str, Any],
+) -> None:
+    """Make the rows hold what the files do: one revision more. In a transaction."""
+    for column, key in PLAIN.items():
+        setattr(record, column, file.facts[key])
+    for column, key in BILINGUAL.items():
+        for lang in LANGS:
+            setattr(record, f"{column}_{lang}", file.facts.get(key, {}).get(lang, ""))
+    for column, table in LISTS.items():
+        setattr(record, column, file.facts.get(table, []))
+    for lang in LANGS:
+        for name in SECTIONS:
+            setattr(record, f"{name}_{lang}", file.articles[lang][name])
+    record.html, record.html_version = html, rendering.VERSION
+    record.files_digest = file.files_digest
+    record.content_digest = digest_of(write_record(file))
+    record.revision += 1
+    record.save()
+    set_claims(record, file.facts.get("claim", []))
+    set_repros(record, file.repros, repros)
+
+
+def set_claims(record: Record, claims: list[Facts]) -> None:
+    record.claims.exclude(cid__in=[facts["id"] for facts in claims]).delete()
+    for position, facts in enumerate(claims):
+        values = {
+            "position": position,
+            "kind": facts["kind"],
+            "text_en": facts["text"]["en"],
+            "text_zh": facts["text"]["zh"],
+            "source": facts["source"],
+            "check_ref": facts.get("check", ""),
+            "expects": facts.get("expects", ""),
+            "builds": facts.get("builds", []),
+        }
+        record.claims.update_or_create(cid=facts["id"], defaults=values)
+
+
+def set_repros(
+    record: Record, sources: Mapping[str, str], facts: Mapping[str, ReproFacts]
+) -> None:
+    record.repros.exclude(name__in=sources).delete()
+    for name, source in sources.items():
+        record.repros.update_or_create(
+            name=name, defaults=repro_values(source, facts[name])
+        )
+
+
+def repro_values(source: str, facts: ReproFacts) -> dict[str, Any]:
+    return {
+        "source": source,
+        "digest": source_digest(source),
+        "fidelity": facts.fidelity,
+        "device": facts.device,
+        "header": facts.header,
+        "checks": facts.checks,
+    }
+
+
+def source_digest(source: str) -> str:
+    return f"sha256:{hashlib.sha256(source.encode()).hexdigest()}"

@@ -1,0 +1,23 @@
+"""What the harness reads from a repro's source, in the knowledge base's terms."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from kb.loading import ReproFacts, ReproRefused
+from runner import harness
+
+
+def inspect(source: str) -> ReproFacts:
+    """Header and checks, without running anything. Raises ReproRefused."""
+    try:
+        header, checks = harness.read_repro(source)
+    except harness.ContractError as error:
+        raise ReproRefused(error.errors) from error
+    return ReproFacts(
+        fidelity=header.fidelity,
+        device=header.device,
+        header=json.loads(harness.dumps(asdict(header))),
+        checks=checks,
+    )
