@@ -1,0 +1,91 @@
+"""What findings show of a claim and of a workaround. Pure; nothing is stored.
+
+Only a check that ended in bug or clean says something: an error or a requirement
+that is not met leaves the question open. Stale findings count for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from kb.choices import ClaimKind, ClaimState, Fidelity, Outcome, Verdict
+
+# One finding as plain data: `kb.models.Finding.as_claim_input`.
+FindingInput = Mapping[str, Any]
+
+CONCLUSIVE = (Outcome.BUG, Outcome.CLEAN)
+JUDGED = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
+# A workaround shows something only where the bug is there to be avoided.
+VERDICTS_THAT_COUNT = {
+    ClaimKind.CAUSE: JUDGED,
+    ClaimKind.RANGE: JUDGED,
+    ClaimKind.FIX: JUDGED,
+    ClaimKind.WORKAROUND: (Verdict.BUG_PRESENT,),
+    ClaimKind.OTHER: (Verdict.BUG_PRESENT,),
+}
+
+
+class ClaimLike(Protocol):
+    """A claim: a `kb.models.Claim` or anything with its fields."""
+
+    kind: str
+    check_ref: str
+    expects: str
+    builds: list[str]
+
+
+def evidence_for(
+    claim: ClaimLike, findings: Iterable[FindingInput]
+) -> list[FindingInput]:
+    """The findings that decide the claim's state, in the order given."""
+    return [finding for finding in findings if speaks_of(claim, finding)]
+
+
+def speaks_of(claim: ClaimLike, finding: FindingInput) -> bool:
+    is_model = finding["fidelity"] == Fidelity.MECHANISM_MODEL
+    every_build = not claim.builds or "*" in claim.builds
+    return (
+        bool(claim.check_ref)
+        and finding["check"] == claim.check_ref
+        and not finding["stale"]
+        and (every_build or finding["build"] in claim.builds)
+        and finding["verdict"] in VERDICTS_THAT_COUNT[ClaimKind(claim.kind)]
+        and finding["outcome"] in CONCLUSIVE
+        and (not is_model or claim.kind == ClaimKind.CAUSE)
+    )
+
+
+def state(claim: ClaimLike, findings: Iterable[FindingInput]) -> ClaimState:
+    """Verified, refuted or disputed by fresh findings; documented without any."""
+    outcomes = [finding["outcome"] for finding in evidence_for(claim, findings)]
+    as_claimed = [outcome == claim.expects for outcome in outcomes]
+    if not outcomes:
+        return ClaimState.DOCUMENTED
+    if all(as_claimed):
+        return ClaimState.VERIFIED
+    return ClaimState.DISPUTED if any(as_claimed) else ClaimState.REFUTED
+
+
+def workaround_status(
+    name: str, findings: Iterable[FindingInput]
+) -> tuple[str, str | None]:
+    """(verified | does_not_help | untested, digest of the deciding evidence).
+
+    Where builds differ it does not help: nobody is sent to a remedy that failed.
+    """
+    decided = [
+        finding
+        for finding in findings
+        if finding["check"].endswith(f":workaround_{name}")
+        and not finding["stale"]
+        and finding["fidelity"] != Fidelity.MECHANISM_MODEL
+        and finding["verdict"] == Verdict.BUG_PRESENT
+        and finding["outcome"] in CONCLUSIVE
+    ]
+    failed = [row for row in decided if row["outcome"] == Outcome.BUG]
+    if not decided:
+        return "untested", None
+    if failed:
+        return "does_not_help", str(failed[-1]["evidence"])
+    return "verified", str(decided[-1]["evidence"])
