@@ -1,0 +1,58 @@
+"""Every shipped record: valid, canonical, bilingual, and tied to checks that exist."""
+
+from django.conf import settings
+from django.test import SimpleTestCase
+
+from kb.articles import HAN
+from kb.records import RecordFile, read_all, repro_problems, write_record
+from kb.rendering import sections_html
+from runner.repros import inspect
+
+
+class ShippedRecordsTest(SimpleTestCase):
+    records: list[RecordFile]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.records = read_all(settings.ISSUES_DIR)
+
+    def test_all_seven_are_there(self) -> None:
+        expected = [f"NAN-{number:04}" for number in range(1, 8)]
+        self.assertEqual([record.id for record in self.records], expected)
+
+    def test_every_file_is_in_canonical_form(self) -> None:
+        for record in self.records:
+            for name, content in write_record(record).items():
+                with self.subTest(record=record.id, file=name):
+                    path = settings.ISSUES_DIR / record.slug / name
+                    self.assertEqual(path.read_text(encoding="utf-8"), content.decode())
+
+    def test_repros_keep_the_contract_and_claims_name_their_checks(self) -> None:
+        for record in self.records:
+            with self.subTest(record=record.id):
+                facts = {
+                    name: inspect(source) for name, source in record.repros.items()
+                }
+                self.assertIn("repro", facts)
+                self.assertEqual(repro_problems(record, facts), [])
+
+    def test_every_article_renders_in_both_languages(self) -> None:
+        for record in self.records:
+            with self.subTest(record=record.id):
+                html = sections_html(record)
+                self.assertTrue(HAN.search(str(html["zh"]["root_cause"])))
+                self.assertNotIn("&lt;img", str(html))
+                names = [row["name"] for row in record.facts.get("workaround", [])]
+                for lang in ("en", "zh"):
+                    parts = html[lang]["workarounds"]
+                    assert isinstance(parts, dict)
+                    self.assertEqual([name for name in parts if name], names)
+
+    def test_what_an_article_claims_is_there_with_its_source(self) -> None:
+        for record in self.records:
+            with self.subTest(record=record.id):
+                self.assertTrue(record.facts.get("claim"), "no claim")
+                kinds = {row["kind"] for row in record.facts.get("source", [])}
+                self.assertLessEqual({"article", "report"} & kinds, kinds)
+                self.assertTrue(record.facts.get("signature"), "nothing to match")
