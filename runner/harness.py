@@ -1,0 +1,2330 @@
+#!/usr/bin/env python3
+"""Runs the checks of a repro, each in a fresh process, and judges what they report.
+
+    python harness.py REPRO.py [--json [FILE]] [--trials N] [--python PATH]
+
+The child observes, the parent judges: a check returns observations over a private
+channel; requirements, predicate and verdict are decided here, from the header of the
+repro. No evidence, no verdict: bug_absent needs a control that is clean and a detector
+that fires.
+
+One file, standard library only, syntax of Python 3.8, because it also travels alone to
+machines that have nothing but torch. Only the child imports torch.
+
+Exit status: 0 bug_absent, 1 bug_present, 125 not_applicable, 2 anything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import codecs
+import collections
+import contextlib
+import ctypes
+import dataclasses
+import datetime
+import decimal
+import faulthandler
+import hashlib
+import importlib
+import json
+import math
+import os
+import platform
+import re
+import resource
+import secrets
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import types
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import (
+    Any,
+    Callable,
+    Deque,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
+
+try:
+    import importlib.metadata
+except ImportError:  # A traceback would end with 1, which means bug_present.
+    sys.stderr.write("harness.py: needs Python 3.8 or newer\n")
+    sys.exit(2)
+
+PROTOCOL = 1
+SCHEMA = "doesitnan.evidence/1"
+
+VERDICTS = ("bug_present", "bug_absent", "not_applicable", "inconclusive", "error")
+EXIT_CODES = {
+    "bug_absent": 0,
+    "bug_present": 1,
+    "error": 2,
+    "inconclusive": 2,
+    "not_applicable": 125,
+}
+FIDELITIES = ("upstream_bug", "real_kernel", "mechanism_model")
+DEVICES = ("cpu", "cuda")
+NEEDS = ("compiler", "loader", "loopback")
+
+MIB = 1024 * 1024
+CHANNEL_BYTES = 256 * 1024
+OUTPUT_BYTES = 16 * MIB
+LOG_KEEP_BYTES = 64 * 1024
+LOG_LINE_CHARS = 4096
+PROBE_TIMEOUT_S = 120.0
+
+Observations = Dict[str, Any]
+
+
+# ---------------------------------------------------------------------------
+# Contract: the header (PEP 723) and the checks of a repro
+# ---------------------------------------------------------------------------
+
+
+class ContractError(ValueError):
+    """A repro that does not keep the contract. `errors`: every problem found."""
+
+    def __init__(self, errors: Sequence[str]) -> None:
+        self.errors = list(errors)
+        super().__init__("\n".join(self.errors))
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a repro says of itself in `[tool.doesitnan]`."""
+
+    fidelity: str
+    device: str
+    bug: Tuple[str, ...]
+    record: Optional[str] = None
+    min_capability: str = ""
+    min_memory_gib: float = 0
+    min_devices: int = 1
+    needs: Tuple[str, ...] = ()
+    stack: Dict[str, str] = field(default_factory=dict)
+    match: Dict[str, float] = field(default_factory=dict)
+    match_waived: str = ""
+    expect: Dict[str, Any] = field(default_factory=dict)
+    trials: int = 1
+    timeout_s: float = 60
+    memory_mib: int = 2048
+    env: Dict[str, Dict[str, str]] = field(default_factory=dict)
+    dependencies: Tuple[str, ...] = ()
+    requires_python: str = ""
+
+
+class TomlError(ValueError):
+    """A header that is not TOML, or not of the subset read here."""
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_DIGITS = r"[+-]?(?:0|[1-9](?:_?[0-9])*)"
+_MORE = r"[0-9](?:_?[0-9])*"
+_VALUE = re.compile(
+    r'(?P<basic>"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\.)*")'
+    r"|(?P<literal>'[^'\x00-\x08\x0a-\x1f\x7f]*')"
+    r"|(?:(?P<boolean>true|false)"
+    rf"|(?P<float>{_DIGITS}(?:\.{_MORE}(?:[eE][+-]?{_MORE})?|[eE][+-]?{_MORE})"
+    r"|[+-]?(?:inf|nan))"
+    rf"|(?P<integer>{_DIGITS}))(?![\w.:+-])"
+)
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)")
+_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+
+
+class _Toml:
+    """Parser of the TOML that headers use; the same under every Python.
+
+    Tables, bare and quoted keys, one-line strings, integers, floats, booleans, arrays
+    (over several lines too) and inline tables. Dates, dotted keys, arrays of tables and
+    multi-line strings are refused.
+    """
+
+    def __init__(self, text: str, first_line: int = 1) -> None:
+        self.text = text
+        self.first_line = first_line
+        self.at = 0
+
+    def parse(self) -> Dict[str, Any]:
+        root: Dict[str, Any] = {}
+        table = root
+        self.skip(lines=True)
+        while self.at < len(self.text):
+            if self.peek("["):
+                table = self.table_header(root)
+            else:
+                self.pair(table)
+            self.skip()
+            if self.at < len(self.text) and not self.peek("\n"):
+                raise self.error("expected the end of the line")
+            self.skip(lines=True)
+        return root
+
+    def error(self, message: str) -> TomlError:
+        line = self.first_line + self.text.count("\n", 0, self.at)
+        return TomlError("line %d: %s" % (line, message))
+
+    def peek(self, token: str) -> bool:
+        return self.text.startswith(token, self.at)
+
+    def accept(self, token: str) -> bool:
+        found = self.peek(token)
+        self.at += len(token) * found
+        return found
+
+    def expect(self, token: str) -> None:
+        if not self.accept(token):
+            raise self.error("expected %r" % token)
+
+    def skip(self, lines: bool = False) -> None:
+        """Pass over blanks and comments; `lines`: over ends of lines too."""
+        pattern = r"(?:[ \t\n]|#[^\n]*)*" if lines else r"[ \t]*(?:#[^\n]*)?"
+        found = re.compile(pattern).match(self.text, self.at)
+        self.at = found.end() if found else self.at
+
+    def table_header(self, root: Dict[str, Any]) -> Dict[str, Any]:
+        self.expect("[")
+        if self.peek("["):
+            raise self.error("arrays of tables are not read here")
+        table, is_new = root, False
+        while True:
+            self.skip()
+            key = self.key()
+            is_new = key not in table
+            table = table.setdefault(key, {})
+            if not isinstance(table, dict):
+                raise self.error("%s is not a table" % key)
+            self.skip()
+            if self.accept("]"):
+                break
+            self.expect(".")
+        if not is_new:
+            raise self.error("this table stands twice")
+        return table
+
+    def pair(self, table: Dict[str, Any]) -> None:
+        key = self.key()
+        self.skip()
+        if self.peek("."):
+            raise self.error("dotted keys are not read here: write an inline table")
+        self.expect("=")
+        self.skip()
+        if key in table:
+            raise self.error("%s stands twice" % key)
+        table[key] = self.value()
+
+    def key(self) -> str:
+        if self.peek('"') or self.peek("'"):
+            return str(self.value())
+        found = _BARE_KEY.match(self.text, self.at)
+        if not found:
+            raise self.error("expected a key")
+        self.at = found.end()
+        return found.group()
+
+    def value(self) -> Any:
+        if self.peek("["):
+            return self.array()
+        if self.peek("{"):
+            return self.inline_table()
+        found = _VALUE.match(self.text, self.at)
+        if not found:
+            raise self.error("expected a value: text, number, boolean, list or table")
+        text = found.group()
+        value: Any = text == "true"
+        if found.lastgroup == "basic":
+            value = _ESCAPE.sub(self.unescape, text[1:-1])
+        elif found.lastgroup == "literal":
+            value = text[1:-1]
+        elif found.lastgroup == "float":
+            value = float(text.replace("_", ""))
+        elif found.lastgroup == "integer":
+            value = int(text.replace("_", ""))
+        self.at = found.end()
+        return value
+
+    def unescape(self, found: "re.Match[str]") -> str:
+        code = found.group(1)
+        if code in _ESCAPES:
+            return _ESCAPES[code]
+        number = int(code[1:], 16) if len(code) > 1 else -1
+        if not 0 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+            raise self.error("unknown escape \\%s in a text" % code)
+        return chr(number)
+
+    def array(self) -> List[Any]:
+        self.expect("[")
+        items: List[Any] = []
+        self.skip(lines=True)
+        while not self.accept("]"):
+            items.append(self.value())
+            self.skip(lines=True)
+            if not self.peek("]"):
+                self.expect(",")
+                self.skip(lines=True)
+        return items
+
+    def inline_table(self) -> Dict[str, Any]:
+        self.expect("{")
+        table: Dict[str, Any] = {}
+        self.skip()
+        if self.accept("}"):
+            return table
+        while True:
+            self.skip()
+            self.pair(table)
+            self.skip()
+            if self.accept("}"):
+                return table
+            self.expect(",")
+
+
+_REQUIRED = object()
+_NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
+_PREDICATE = re.compile(
+    r"\s*([a-z][a-z0-9_]*)\s*(?:(==|!=|<=|>=|<|>)\s*(\S.*?)|\s(is_nonfinite))\s*\Z"
+)
+_DEPENDENCY = re.compile(
+    r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?:(\S.*?))?\s*\Z"
+)
+_LOWER_BOUND = re.compile(r">=\s*([0-9]+(?:\.[0-9]+)*)\Z")
+# The driver gives every check its own folders and interpreter.
+_RESERVED_ENV = ("PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "PYTHONPATH", "PYTHONHOME")
+
+
+class _Fields:
+    """Takes keys out of one table, checks them, collects every problem."""
+
+    def __init__(self, table: Mapping[str, Any], where: str, errors: List[str]) -> None:
+        self.rest = dict(table)
+        self.where = where
+        self.errors = errors
+
+    def take(self, key: str, check: Callable[[Any], Any], default: Any) -> Any:
+        if key not in self.rest:
+            if default is _REQUIRED:
+                self.errors.append("%s%s: missing" % (self.where, key))
+            return default
+        try:
+            return check(self.rest.pop(key))
+        except ValueError as error:
+            self.errors.append("%s%s: %s" % (self.where, key, error))
+            return default
+
+    def refuse_rest(self) -> None:
+        self.errors.extend("%s%s: unknown key" % (self.where, key) for key in self.rest)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a text that is not empty")
+    return value
+
+
+def _table(value: Any) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("must be a table")
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if value not in words:
+            raise ValueError("must be one of %s" % ", ".join(words))
+        return str(value)
+
+    return check
+
+
+def _matching(pattern: str, form: str) -> Callable[[Any], str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not re.match(pattern + r"\Z", value):
+            raise ValueError("must look like %s" % form)
+        return value
+
+    return check
+
+
+def _number(low: float, high: float) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if not _is_number(value) or not low <= value <= high:
+            raise ValueError("must be a number from %g to %g" % (low, high))
+        return value
+
+    return check
+
+
+def _integer(low: int, high: int) -> Callable[[Any], int]:
+    def check(value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError("must be an integer")
+        if not low <= value <= high:
+            raise ValueError("must be from %d to %d" % (low, high))
+        return value
+
+    return check
+
+
+def _each(check: Callable[[Any], Any]) -> Callable[[Any], Tuple[Any, ...]]:
+    def check_list(value: Any) -> Tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise ValueError("must be a list")
+        return tuple(check(item) for item in value)
+
+    return check_list
+
+
+def _values(key: str, check: Callable[[Any], Any]) -> Callable[[Any], Dict[str, Any]]:
+    def check_table(value: Any) -> Dict[str, Any]:
+        for name in _table(value):
+            if not re.match(key + r"\Z", name):
+                raise ValueError("%r is not a valid name here" % name)
+        return {name: check(item) for name, item in value.items()}
+
+    return check_table
+
+
+def _predicates(value: Any) -> Tuple[str, ...]:
+    sources = value if isinstance(value, list) else [value]
+    if not sources:
+        raise ValueError("must not be empty")
+    for source in sources:
+        parse_predicate(_text(source))
+    return tuple(sources)
+
+
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, (str, bool, int, float)):
+        raise ValueError("must be a text, a number or a boolean")
+    return value
+
+
+def _environment(value: Any) -> Dict[str, str]:
+    for name, text in _values("[A-Za-z_][A-Za-z0-9_]*", _string)(value).items():
+        if name in _RESERVED_ENV or name.startswith("LD_") or "\0" in text:
+            raise ValueError("%s is set by the driver" % name)
+    return dict(value)
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("must be a text")
+    return value
+
+
+def _lower_bound(value: Any) -> str:
+    if not _LOWER_BOUND.match(_text(value)):
+        raise ValueError('only a lower bound such as ">=3.9" may stand here')
+    return str(value)
+
+
+def _dependency(value: Any) -> str:
+    parse_dependency(_text(value))
+    return str(value)
+
+
+def parse_dependency(source: str) -> Tuple[str, Tuple[int, ...]]:
+    """Distribution name and the lowest release it may have; () = any.
+
+    >>> parse_dependency("torch>=2.0")
+    ('torch', (2, 0))
+    """
+    found = _DEPENDENCY.match(source)
+    name, bound = found.groups() if found else ("", "?")
+    if not bound:
+        return name.lower(), ()
+    lower = _LOWER_BOUND.match(bound)
+    if not lower:
+        raise ValueError("%r: only lower bounds such as torch>=2.0 may stand" % source)
+    return name.lower(), release(lower.group(1))
+
+
+def release(version: str) -> Tuple[int, ...]:
+    """The release numbers a version begins with: 2.6.0a0+df5bbc.nv24.12 is (2, 6, 0).
+
+    Development builds count as the release they lead to; () where there is none.
+    """
+    found = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in found.group().split(".")) if found else ()
+
+
+def _header_block(source: str) -> Tuple[str, int]:
+    """The comment block of PEP 723 without its marks, and its first line's number."""
+    lines = [line.rstrip("\r") for line in source.split("\n")]
+    starts = [i for i, line in enumerate(lines) if line.rstrip() == "# /// script"]
+    if len(starts) != 1:
+        raise ContractError(["header: one block '# /// script' … '# ///' must stand"])
+    first = end = starts[0] + 1
+    while end < len(lines) and re.match(r"#(?: |$)", lines[end]):
+        end += 1
+    closing = [i for i in range(first, end) if lines[i].rstrip() == "# ///"]
+    if not closing:
+        raise ContractError(["line %d: the header has no closing '# ///'" % end])
+    block = [line[2:] for line in lines[first : closing[-1]]]
+    return "\n".join(block), first + 1
+
+
+def parse_header(source: str) -> Header:
+    """The header of a repro. Raises ContractError with every problem found."""
+    text, first_line = _header_block(source)
+    try:
+        table = _Toml(text, first_line).parse()
+    except TomlError as error:
+        raise ContractError([str(error)]) from None
+    errors: List[str] = []
+    top = _Fields(table, "", errors)
+    python = top.take("requires-python", _lower_bound, "")
+    dependencies = top.take("dependencies", _each(_dependency), ())
+    tool = _Fields(top.take("tool", _table, {}), "tool.", errors)
+    own = tool.take("doesitnan", _table, _REQUIRED)
+    tool.refuse_rest()
+    top.refuse_rest()
+    values = {} if own is _REQUIRED else _own_fields(own, errors)
+    if errors:
+        raise ContractError(errors)
+    return Header(dependencies=dependencies, requires_python=python, **values)
+
+
+def _own_fields(table: Dict[str, Any], errors: List[str]) -> Dict[str, Any]:
+    own = _Fields(table, "tool.doesitnan.", errors)
+    values = {
+        "record": own.take("record", _matching(r"NAN-\d{4,}", "NAN-0002"), None),
+        "fidelity": own.take("fidelity", _one_of(*FIDELITIES), _REQUIRED),
+        "device": own.take("device", _one_of(*DEVICES), _REQUIRED),
+        "min_capability": own.take("min_capability", _matching(r"\d+\.\d+", "9.0"), ""),
+        "min_memory_gib": own.take("min_memory_gib", _number(0, 100_000), 0),
+        "min_devices": own.take("min_devices", _integer(1, 1024), 1),
+        "needs": own.take("needs", _each(_one_of(*NEEDS)), ()),
+        "stack": own.take("stack", _values(r"[A-Za-z_][A-Za-z0-9_.]*", _string), {}),
+        "bug": own.take("bug", _predicates, _REQUIRED),
+        "match": own.take("match", _values(_NAME.pattern, _number(0, 1)), {}),
+        "match_waived": own.take("match_waived", _text, ""),
+        "expect": own.take("expect", _values(_NAME.pattern, _scalar), {}),
+        "trials": own.take("trials", _integer(1, 100), 1),
+        "timeout_s": own.take("timeout_s", _number(1, 3600), 60),
+        "memory_mib": own.take("memory_mib", _integer(64, 1024 * 1024), 2048),
+        "env": own.take("env", _values(_NAME.pattern, _environment), {}),
+    }
+    own.refuse_rest()
+    if values["match"] and values["match_waived"]:
+        errors.append("tool.doesitnan.match: stands beside match_waived; keep one")
+    if values["device"] == "cpu":
+        errors.extend(
+            "tool.doesitnan.%s: only where device is cuda" % key
+            for key in ("min_capability", "min_memory_gib", "min_devices")
+            if key in table
+        )
+    return values
+
+
+REQUIRED_CHECKS = ("control", "detector", "trigger")
+_SINGLE_CHECKS = ("reference", "control", "detector", "trigger")
+_CHECK_FAMILIES = ("workaround_", "refuted_")
+
+
+def _functions(source: str) -> List[Any]:
+    try:
+        body = ast.parse(source).body
+    except SyntaxError as error:
+        raise ContractError(["line %s: %s" % (error.lineno, error.msg)]) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise ContractError(["the source cannot be parsed: %s" % error]) from None
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in body if isinstance(node, kinds)]
+
+
+def list_checks(source: str) -> List[str]:
+    """Names of the checks in the order they run, read without executing anything.
+
+    reference, control, detector, trigger, workaround_*, refuted_*; `requires` is not a
+    check. Raises ContractError with every problem found.
+    """
+    errors: List[str] = []
+    found: List[str] = []
+    for node in _functions(source):
+        name = node.name
+        if name not in (*_SINGLE_CHECKS, "requires") and not name.startswith(
+            _CHECK_FAMILIES
+        ):
+            continue
+        where = "line %d: %s" % (node.lineno, name)
+        if isinstance(node, ast.AsyncFunctionDef):
+            errors.append("%s: a check is a plain function, not async" % where)
+        given = node.args
+        positional = given.args or given.posonlyargs or given.vararg
+        if positional or given.kwonlyargs or given.kwarg:
+            errors.append("%s: a check takes no arguments" % where)
+        if not _NAME.match(name) or name in _CHECK_FAMILIES:
+            errors.append("%s: name it in lower-case letters, digits and _" % where)
+        if name in found:
+            errors.append("%s: defined twice" % where)
+        found.append(name)
+    errors.extend("%s: missing" % name for name in REQUIRED_CHECKS if name not in found)
+    if errors:
+        raise ContractError(errors)
+    ordered = [name for name in _SINGLE_CHECKS if name in found]
+    for family in _CHECK_FAMILIES:
+        ordered.extend(name for name in found if name.startswith(family))
+    return ordered
+
+
+def read_repro(source: str) -> Tuple[Header, List[str]]:
+    """Header and checks of a repro, and whether they fit each other."""
+    header, checks = parse_header(source), list_checks(source)
+    errors = [
+        "tool.doesitnan.env.%s: names no check" % name
+        for name in header.env
+        if name != "all" and name not in checks
+    ]
+    has_workaround = any(name.startswith("workaround_") for name in checks)
+    if has_workaround and not (header.match or header.match_waived):
+        errors.append(
+            "tool.doesitnan.match: missing; a workaround is compared with the control "
+            "(or give match_waived with the reason)"
+        )
+    if errors:
+        raise ContractError(errors)
+    return header, checks
+
+
+# ---------------------------------------------------------------------------
+# Values: JSON without NaN, digests, text that is safe to show
+# ---------------------------------------------------------------------------
+
+_FLOAT_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def encode(value: Any) -> Any:
+    """The same value with each non-finite number as {"$float": "nan"|"inf"|"-inf"}."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": str(float(value))}
+    if isinstance(value, dict):
+        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(value: Any) -> Any:
+    """The inverse of `encode`."""
+    if isinstance(value, dict):
+        if list(value) == ["$float"] and str(value["$float"]) in _FLOAT_WORDS:
+            return _FLOAT_WORDS[value["$float"]]
+        return {key: decode(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    return value
+
+
+def dumps(value: Any, indent: Optional[int] = None) -> str:
+    """Canonical JSON: sorted keys, non-finite numbers encoded, UTF-8 text as it is."""
+    separators = (",", ":") if indent is None else (",", ": ")
+    return json.dumps(
+        encode(value),
+        sort_keys=True,
+        ensure_ascii=False,
+        allow_nan=False,
+        indent=indent,
+        separators=separators,
+    )
+
+
+def _sha256(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def source_digest(source: str) -> str:
+    """sha256 of the UTF-8 bytes of a repro."""
+    return _sha256(source)
+
+
+def _database_form(value: Any) -> Any:
+    """Numbers as a jsonb column gives them back: 1.0 and 1e22 are integers, -0.0 is 0.
+
+    A digest must not change by a stay in PostgreSQL.
+    """
+    if isinstance(value, float) and math.isfinite(value) and value.is_integer():
+        return int(decimal.Decimal(repr(float(value))))
+    if isinstance(value, dict):
+        return {key: _database_form(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_database_form(item) for item in value]
+    return value
+
+
+def evidence_digest(evidence: Mapping[str, Any]) -> str:
+    """Digest of an evidence object: canonical JSON without `digest` and `origin`."""
+    kept = {k: v for k, v in evidence.items() if k not in ("digest", "origin")}
+    return _sha256(dumps(_database_form(kept)))
+
+
+# Control characters (except tab and line feed), bidirectional controls, line and
+# paragraph separators, byte order mark, lone surrogates.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ud800-\udfff]"
+)
+
+
+def visible(text: str) -> str:
+    """Text with its control characters spelled out: ESC as ␛, others as <U+202E>."""
+
+    def spell(found: Any) -> str:
+        code = ord(found.group())
+        return chr(0x2400 + code) if code < 0x20 else "<U+%04X>" % code
+
+    return _INVISIBLE.sub(spell, text)
+
+
+def build_slug(raw: str, cuda: Optional[str] = None, override: str = "") -> str:
+    """The name of a build in addresses, queues and evidence.
+
+    >>> build_slug("2.13.0+cpu"), build_slug("2.5.1", "12.4")
+    ('2.13.0-cpu', '2.5.1-cu124')
+    """
+    if override:
+        name = override
+    elif "+" in raw:
+        name = raw.replace("+", "-")
+    else:
+        name = raw + ("-cu" + cuda.replace(".", "") if cuda else "-cpu")
+    return re.sub(r"[^a-z0-9._-]", "-", name.lower()).strip("._-")[:61]
+
+
+# ---------------------------------------------------------------------------
+# Predicates over observations
+# ---------------------------------------------------------------------------
+
+
+class MetricError(ValueError):
+    """Observations that cannot answer the predicate."""
+
+
+class Predicate(NamedTuple):
+    """KEY OP LITERAL; `literal` is None for is_nonfinite."""
+
+    key: str
+    op: str
+    literal: Any
+
+
+_OPERATORS: Dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda left, right: bool(left == right),
+    "!=": lambda left, right: bool(left != right),
+    "<": lambda left, right: bool(left < right),
+    "<=": lambda left, right: bool(left <= right),
+    ">": lambda left, right: bool(left > right),
+    ">=": lambda left, right: bool(left >= right),
+}
+
+
+def parse_predicate(source: str) -> Predicate:
+    """'nonfinite > 0' or 'loss is_nonfinite'. Raises ValueError with what is wrong."""
+    found = _PREDICATE.match(source)
+    if not found:
+        raise ValueError(
+            "%r: write KEY OP VALUE with == != < <= > >=, or KEY is_nonfinite" % source
+        )
+    key, op, text, nonfinite = found.groups()
+    if nonfinite:
+        return Predicate(key, nonfinite, None)
+    try:
+        literal = json.loads(text, parse_constant=_refuse_constant)
+    except ValueError:
+        raise ValueError(
+            '%r: the value must be a number, true, false or a "text"' % source
+        ) from None
+    if not isinstance(literal, (str, bool, int, float)):
+        raise ValueError("%r: the value must be a single one" % source)
+    if not _is_number(literal) and op not in ("==", "!="):
+        raise ValueError("%r: only == and != fit this value" % source)
+    return Predicate(key, op, literal)
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError("%s is not JSON" % word)
+
+
+def predicate_holds(source: str, observations: Mapping[str, Any]) -> bool:
+    """Whether a predicate holds.
+
+    Raises MetricError where the key is missing, its type is not the literal's, or it is
+    NaN: every comparison with NaN is false, which must not read as "clean".
+    """
+    key, op, literal = parse_predicate(source)
+    if key not in observations:
+        raise MetricError("%s: the check did not report %s" % (source, key))
+    value = decode(observations[key])
+    if op == "is_nonfinite":
+        numbers = value if isinstance(value, list) else [value]
+        if not numbers or not all(map(_is_number, numbers)):
+            raise MetricError("%s: %s is not a number" % (source, key))
+        return not all(map(math.isfinite, numbers))
+    if not _same_kind(value, literal):
+        raise MetricError("%s: %s is of another type: %s" % (source, key, dumps(value)))
+    if _is_number(value) and math.isnan(value):
+        raise MetricError("%s: %s is NaN; use is_nonfinite" % (source, key))
+    return _OPERATORS[op](value, literal)
+
+
+def _same_kind(value: Any, literal: Any) -> bool:
+    if _is_number(literal):
+        return _is_number(value)
+    return type(value) is type(literal)
+
+
+# ---------------------------------------------------------------------------
+# The judge: pure functions from reports to outcomes, from outcomes to a verdict
+# ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """One check to start: what it may use and for how long."""
+
+    name: str
+    trial: int = 0
+    env: Dict[str, str] = field(default_factory=dict)
+    timeout_s: float = 60
+    memory_mib: int = 2048
+
+
+@dataclass
+class Report:
+    """What the parent saw of one check. `failure`: None or a reason."""
+
+    messages: List[Dict[str, Any]] = field(default_factory=list)
+    hello: Optional[Dict[str, Any]] = None
+    failure: Optional[str] = None
+    exit: Optional[int] = None
+    duration_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_mib: int = 0
+    log_text: str = ""
+    cut_bytes: int = 0
+
+
+Start = Callable[[CheckSpec], Report]
+
+
+class Assessment(NamedTuple):
+    """Outcome of one check; `note` says why, for the log."""
+
+    outcome: str
+    reason: Optional[str] = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the checks of one run show together."""
+
+    verdict: str
+    reason: Optional[str]
+    is_affected: Optional[bool]
+    hits: Optional[int]
+    trials: int
+    workarounds: Dict[str, str]
+    refuted: Dict[str, str]
+
+
+RESERVED_TEXTS = ("ran", "device", "mode", "not_applicable")
+
+
+def observation_problems(observations: Any) -> List[str]:
+    """Why these (decoded) observations do not keep the contract; [] = they do."""
+    if not isinstance(observations, dict):
+        return ["a check returns a dict of observations"]
+    problems = []
+    if len(observations) > 64:
+        problems.append("more than 64 observations")
+    for key, value in observations.items():
+        if not _NAME.match(key):
+            problems.append("%r is not a name for an observation" % key[:80])
+        problem = _value_problem(value)
+        if not problem and key in RESERVED_TEXTS and not isinstance(value, str):
+            problem = "is reserved for a text"
+        if problem:
+            problems.append("%s %s" % (key[:80], problem))
+    if not problems and len(dumps(observations).encode("utf-8", "replace")) > 65536:
+        problems.append("the observations are larger than 64 KiB")
+    return problems
+
+
+def _value_problem(value: Any) -> str:
+    if isinstance(value, str):
+        return "is longer than 4 kB" if len(value.encode("utf-8")) > 4096 else ""
+    if isinstance(value, list):
+        if len(value) > 1000:
+            return "has more than 1,000 numbers"
+        return "is a list of other things than numbers" * (
+            not all(map(_is_storable_number, value))
+        )
+    if isinstance(value, bool) or _is_storable_number(value):
+        return ""
+    kind = value.get("$type") if isinstance(value, dict) else None
+    return "is a %s; return int, float, bool, str or a list of numbers" % (
+        kind or type(value).__name__
+    )
+
+
+def _is_storable_number(value: Any) -> bool:
+    return _is_number(value) and (isinstance(value, float) or abs(value) < 2**63)
+
+
+def _clean_texts(observations: Any) -> Any:
+    if not isinstance(observations, dict):
+        return observations
+    return {
+        key: visible(value) if isinstance(value, str) else value
+        for key, value in observations.items()
+    }
+
+
+def reported_observations(report: Report) -> Any:
+    """The decoded observations of a report, texts made safe; None if it has none."""
+    if report.failure or not report.messages or report.messages[0]["t"] != "result":
+        return None
+    return _clean_texts(decode(report.messages[0].get("observations")))
+
+
+def examine(
+    header: Header,
+    report: Report,
+    name: str,
+    control: Optional[Mapping[str, Any]] = None,
+) -> Assessment:
+    """Outcome of one check from its report. `control`: the control's observations."""
+    if report.failure:
+        return Assessment("error", report.failure)
+    if not report.messages:
+        return Assessment("error", "no_report")
+    message = report.messages[0]
+    if message["t"] == "raised":
+        identity = (report.hello or {}).get("identity")
+        missing = message.get("type") in ("ImportError", "ModuleNotFoundError")
+        return Assessment("error", "raised" if identity and not missing else "import")
+    if message.get("check") != name:
+        return Assessment("error", "channel", "the report is of another check")
+    observations = reported_observations(report)
+    problems = observation_problems(observations)
+    if problems:
+        return Assessment("error", "contract", "; ".join(problems[:8]))
+    return assess(header, name, observations, control)
+
+
+def classify(
+    header: Header,
+    report: Report,
+    name: str,
+    control: Optional[Mapping[str, Any]] = None,
+) -> Tuple[str, Optional[str]]:
+    """Outcome (bug, clean, not_applicable, error) and reason of one check."""
+    return examine(header, report, name, control)[:2]
+
+
+def said(text: str) -> str:
+    """The reason that carries a repro's own words, on one line."""
+    return "said:" + visible(" ".join(text.split()))[:180]
+
+
+def assess(
+    header: Header,
+    name: str,
+    observations: Mapping[str, Any],
+    control: Optional[Mapping[str, Any]] = None,
+) -> Assessment:
+    """Outcome of a check that reported properly: the predicate, applied."""
+    if name == "requirements":
+        return Assessment("clean")
+    text = observations.get("not_applicable")
+    if text is not None:
+        return Assessment("not_applicable", said(str(text)))
+    try:
+        if name == "reference":
+            return _assess_reference(header, observations)
+        if name == "trigger":
+            unmet = _unmet_expectation(header, observations)
+            if unmet:
+                return Assessment("not_applicable", "not_taken", unmet)
+        if _shows_bug(header, observations):
+            return Assessment("bug")
+        if name.startswith("workaround_"):
+            require_match(header, observations, control or {})
+    except MetricError as error:
+        return Assessment("error", "metric", str(error))
+    return Assessment("clean")
+
+
+def _shows_bug(header: Header, observations: Mapping[str, Any]) -> bool:
+    # Every predicate is read, so that none is missing unnoticed.
+    found = [predicate_holds(source, observations) for source in header.bug]
+    return all(found)
+
+
+def _assess_reference(header: Header, observations: Mapping[str, Any]) -> Assessment:
+    numbers: List[float] = []
+    for value in map(decode, observations.values()):
+        items = value if isinstance(value, list) else [value]
+        numbers.extend(filter(_is_number, items))
+    if not numbers or not all(map(math.isfinite, numbers)):
+        return Assessment("error", "reference", "the reference must be finite numbers")
+    try:
+        if _shows_bug(header, observations):
+            return Assessment("bug", None, "the reference itself shows the bug")
+    except MetricError:
+        pass  # A reference need not report what the predicate reads.
+    return Assessment("clean")
+
+
+def _unmet_expectation(header: Header, observations: Mapping[str, Any]) -> str:
+    for key, wanted in header.expect.items():
+        if key not in observations:
+            raise MetricError("expect: the trigger did not report %s" % key)
+        got = decode(observations[key])
+        if not _same_kind(got, wanted):
+            raise MetricError("expect: %s is of another type" % key)
+        if got != wanted:
+            return "expected %s = %s, got %s" % (key, dumps(wanted), dumps(got))
+    return ""
+
+
+def require_match(
+    header: Header, observations: Mapping[str, Any], control: Mapping[str, Any]
+) -> None:
+    """Raise MetricError unless a workaround equals the control in `match`.
+
+    Without it, doing nothing at all would be the best workaround.
+    """
+    for key, tolerance in header.match.items():
+        ours, theirs = decode(observations.get(key)), decode(control.get(key))
+        if not _close(ours, theirs, tolerance):
+            raise MetricError(
+                "match: %s is %s here and %s in the control, tolerance %g"
+                % (key, dumps(ours), dumps(theirs), tolerance)
+            )
+
+
+def _close(ours: Any, theirs: Any, tolerance: float) -> bool:
+    if isinstance(ours, list) and isinstance(theirs, list):
+        same_length = len(ours) == len(theirs)
+        return same_length and all(map(_close, ours, theirs, repeat(tolerance)))
+    if _is_number(ours) and _is_number(theirs):
+        return math.isfinite(theirs) and abs(ours - theirs) <= tolerance * abs(theirs)
+    return ours is not None and type(ours) is type(theirs) and bool(ours == theirs)
+
+
+def unmet_requirement(header: Header, facts: Mapping[str, Any]) -> Optional[str]:
+    """The reason why a repro cannot run where these facts hold; None = it can.
+
+    `facts` as the probe reports them: python, torch (raw versions), devices (list),
+    missing (stack modules), packages (versions), compiler, loader, loopback (booleans),
+    said (what `requires()` returned).
+    """
+    return (
+        _unmet_device(header, facts.get("devices") or [])
+        or ("stack" if facts.get("missing") else None)
+        or _unmet_version(header, facts)
+        or next((need for need in NEEDS if _lacks(need, header, facts)), None)
+        or (said(str(facts["said"])) if facts.get("said") else None)
+    )
+
+
+def _lacks(need: str, header: Header, facts: Mapping[str, Any]) -> bool:
+    return need in header.needs and facts.get(need) is not True
+
+
+def _unmet_device(header: Header, devices: Sequence[Any]) -> Optional[str]:
+    if header.device == "cpu":
+        return None
+    # The repro runs on the first devices, so these are the ones to look at.
+    used = [d for d in devices if d.get("class") == "cuda"][: header.min_devices]
+    if not used:
+        return "device"
+    lowest = release(header.min_capability)
+    if any(release(d.get("capability") or "") < lowest for d in used):
+        return "capability"
+    if any(d.get("memory_mib", 0) < header.min_memory_gib * 1024 for d in used):
+        return "memory"
+    return "devices" if len(used) < header.min_devices else None
+
+
+def _unmet_version(header: Header, facts: Mapping[str, Any]) -> Optional[str]:
+    python = release(header.requires_python.lstrip("> ="))
+    if release(str(facts.get("python") or "")) < python:
+        return "api"
+    packages = facts.get("packages") or {}
+    for name, lowest in map(parse_dependency, header.dependencies):
+        if name == "torch":
+            if release(str(facts.get("torch") or "")) < lowest:
+                return "api"
+        elif release(str(packages.get(name) or "")) < (lowest or (0,)):
+            return "stack"
+    return None
+
+
+def _gate(name: str, outcome: str, reason: Optional[str]) -> Optional[Tuple[str, str]]:
+    """What one outcome does to the run: None = go on, else verdict and reason."""
+    if name.startswith(_CHECK_FAMILIES):
+        return None
+    if outcome == "not_applicable":
+        return "not_applicable", reason or "device"
+    if outcome == "error":
+        verdict = "inconclusive" if reason in ("metric", "reference") else "error"
+        return verdict, reason or "no_report"
+    misbehaved = {
+        ("reference", "bug"): "reference",
+        ("control", "bug"): "control",
+        ("detector", "clean"): "detector_silent",
+    }.get((name, outcome))
+    return ("inconclusive", misbehaved) if misbehaved else None
+
+
+def _outcomes(
+    header: Header, checks: Iterable[Mapping[str, Any]]
+) -> Iterator[Tuple[str, str, Optional[str]]]:
+    """(name, outcome, reason) of recorded checks; the predicate is applied anew.
+
+    Only what kept a check from reporting is taken as recorded.
+    """
+    control: Mapping[str, Any] = {}
+    for check in checks:
+        name, outcome, reason = check["name"], check["outcome"], check["reason"]
+        observations = decode(check.get("observations") or {})
+        if name == "control":
+            control = observations
+        failed = outcome == "error" and reason not in ("metric", "reference")
+        if not failed and name != "requirements":
+            outcome, reason, _ = assess(header, name, observations, control)
+        yield name, outcome, reason
+
+
+def judge(
+    header: Header,
+    checks: Sequence[Mapping[str, Any]],
+    planned: Optional[Sequence[str]] = None,
+) -> Judgement:
+    """The verdict of a run, from its recorded checks alone.
+
+    Pure, so that stored evidence can be judged again. `planned`: the names of
+    `list_checks`; a check that had to run and did not leaves no verdict.
+    """
+    results = list(_outcomes(header, checks))
+    triggers = [outcome for name, outcome, _ in results if name == "trigger"]
+    fault = next(filter(None, (_gate(*result) for result in results)), None)
+    if fault is None and not _complete(results, planned):
+        fault = ("error", "no_report")
+    hits: Optional[int] = None
+    verdict, reason = "", None
+    if fault:
+        verdict, reason = fault
+    else:
+        hits = triggers.count("bug")
+        verdict = "bug_present" if hits else "bug_absent"
+    return Judgement(
+        verdict=verdict,
+        reason=reason,
+        is_affected=_is_affected(header, verdict),
+        hits=hits,
+        trials=len(triggers),
+        workarounds=_workarounds(verdict, results, planned or ()),
+        refuted={n[8:]: o for n, o, _ in results if n.startswith("refuted_")},
+    )
+
+
+def _complete(results: Sequence[Any], planned: Optional[Sequence[str]]) -> bool:
+    seen = {name for name, _, _ in results}
+    wanted = set(REQUIRED_CHECKS) | ({"reference"} & set(planned or ()))
+    return wanted <= seen
+
+
+def _is_affected(header: Header, verdict: str) -> Optional[bool]:
+    if header.fidelity == "mechanism_model":
+        return None
+    return {"bug_present": True, "bug_absent": False}.get(verdict)
+
+
+def _workarounds(
+    verdict: str, results: Sequence[Any], planned: Sequence[str]
+) -> Dict[str, str]:
+    prefix = "workaround_"
+    status = {n[len(prefix) :]: "untested" for n in planned if n.startswith(prefix)}
+    words = {"clean": "verified", "bug": "does_not_help"}
+    for name, outcome, _ in results:
+        if name.startswith(prefix):
+            known = verdict == "bug_present"
+            status[name[len(prefix) :]] = (
+                words.get(outcome, "untested") if known else "untested"
+            )
+    return status
+
+
+# ---------------------------------------------------------------------------
+# The driver: every check in order, up to the evidence object
+# ---------------------------------------------------------------------------
+
+
+class Cancelled(Exception):
+    """The run was cancelled; there is no evidence."""
+
+
+def check_order(checks: Sequence[str], trials: int) -> List[Tuple[str, int]]:
+    """(check, trial) in the order of the contract, the requirements first."""
+    order = [("requirements", 0)]
+    for name in checks:
+        count = trials if name == "trigger" else 1
+        order.extend((name, trial) for trial in range(count))
+    return order
+
+
+def check_spec(header: Header, name: str, trial: int = 0) -> CheckSpec:
+    """How one check of this repro is to be started."""
+    env = dict(header.env.get("all", {}))
+    env.update(header.env.get(name, {}))
+    if header.device == "cpu":
+        env.setdefault("CUDA_VISIBLE_DEVICES", "")
+    if "loopback" in header.needs:
+        env.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    timeout_s = header.timeout_s
+    if name == "requirements":
+        # It imports torch first of all, and compiles for real where that is needed.
+        timeout_s = max(timeout_s, PROBE_TIMEOUT_S)
+    return CheckSpec(name, trial, env, timeout_s, header.memory_mib)
+
+
+BUILD_KEYS = (
+    "slug",
+    "raw",
+    "dist",
+    "git",
+    "cuda",
+    "hip",
+    "cudnn",
+    "python",
+    "platform",
+    "packages",
+)
+
+
+class _Run:
+    """One run of one repro: its checks so far, and what the probe saw."""
+
+    def __init__(self, source: str, start: Start) -> None:
+        self.header, self.names = read_repro(source)
+        self.digest = source_digest(source)
+        self.start = start
+        self.checks: List[Dict[str, Any]] = []
+        self.identity: Dict[str, Any] = {}
+        self.devices: List[Dict[str, Any]] = []
+
+    def check(self, name: str, trial: int) -> Dict[str, Any]:
+        """Start one check, examine its report, record it."""
+        report = self.start(check_spec(self.header, name, trial))
+        if not report.failure and report.hello is not None:
+            report.failure = self.contradiction(name, report.hello)
+        if name == "requirements":
+            found = self.requirements(report)
+        else:
+            found = examine(self.header, report, name, self.control())
+        observations = reported_observations(report)
+        if found.reason == "contract" or not isinstance(observations, dict):
+            observations = {}
+        log = report.log_text
+        if found.note:
+            log += "[harness] %s\n" % visible(found.note)
+        if report.failure and report.messages:
+            early = visible(dumps(decode(report.messages[0])))[:LOG_LINE_CHARS]
+            log += "[harness] reported before it failed: %s\n" % early
+        recorded = {
+            "name": name,
+            "trial": trial,
+            "outcome": found.outcome,
+            "reason": found.reason,
+            "observations": encode(observations),
+            "duration_s": round(report.duration_s, 3),
+            "cpu_s": round(report.cpu_s, 3),
+            "peak_mib": report.peak_mib,
+            "exit": report.exit,
+            "log": {"text": log, "cut_bytes": report.cut_bytes},
+        }
+        self.checks.append(recorded)
+        return recorded
+
+    def contradiction(self, name: str, hello: Dict[str, Any]) -> Optional[str]:
+        """A child that ran another source or another torch than this run is about."""
+        if hello.get("repro") != self.digest:
+            return "refused"
+        theirs, ours = hello["identity"], self.identity
+        if name == "requirements" or not theirs:
+            return None
+        same = all(theirs.get(key) == ours.get(key) for key in ("raw", "git"))
+        return None if same else "channel"
+
+    def requirements(self, report: Report) -> Assessment:
+        found = examine(self.header, report, "requirements")
+        hello = report.hello or {}
+        self.identity = _table_of(hello.get("identity"))
+        self.devices = [_table_of(item) for item in hello.get("devices") or []]
+        if found.outcome != "clean":
+            return found
+        facts = dict(_table_of(hello.get("facts")), devices=self.devices)
+        facts.update(reported_observations(report))
+        unmet = unmet_requirement(self.header, facts)
+        return Assessment("not_applicable", unmet) if unmet else found
+
+    def control(self) -> Dict[str, Any]:
+        found = [c["observations"] for c in self.checks if c["name"] == "control"]
+        return dict(decode(found[0])) if found else {}
+
+    def build(self) -> Dict[str, Any]:
+        return {key: self.identity.get(key) for key in BUILD_KEYS}
+
+    def device(self) -> Dict[str, Any]:
+        device: Dict[str, Any] = {
+            "class": self.header.device,
+            "name": None,
+            "capability": None,
+            "driver": None,
+            "count": len(self.devices),
+        }
+        if self.header.device == "cpu":
+            device["name"] = self.identity.get("machine")
+        elif self.devices:
+            first = self.devices[0]
+            device.update({k: first.get(k) for k in ("name", "capability", "driver")})
+        return device
+
+
+def _table_of(value: Any) -> Dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def drive(
+    source: str,
+    start: Start,
+    *,
+    name: str = "repro",
+    record: Optional[str] = None,
+    trials: Optional[int] = None,
+    served: str = "cold",
+    tier: str = "E",
+    limits: Optional[Mapping[str, Any]] = None,
+    telemetry: Optional[Mapping[str, Any]] = None,
+    origin: str = "harness",
+    on_event: Optional[Callable[[str, str], None]] = None,
+    on_check: Optional[Callable[[Dict[str, Any]], None]] = None,
+    cancelled: Optional[Callable[[], bool]] = None,
+) -> Dict[str, Any]:
+    """Run every check of a repro and return its evidence object, digest included.
+
+    `start` starts one check and returns its Report. `on_event(phase, text)` tells a
+    person what goes on, `on_check` gets each recorded check. Raises ContractError for a
+    source that keeps no contract, Cancelled once `cancelled()` is true.
+    """
+    run = _Run(source, start)
+    header = run.header
+    count = trials or header.trials
+    started_at, clock = _utc_now(), time.monotonic()
+    for check_name, trial in check_order(run.names, count):
+        phase = check_name
+        if check_name == "trigger":
+            phase = "trigger %d/%d" % (trial + 1, count)
+        if on_event:
+            on_event(phase, "started")
+        check = run.check(check_name, trial)
+        if cancelled and cancelled():
+            raise Cancelled()
+        if on_check:
+            on_check(check)
+        if on_event:
+            on_event(phase, summary(check))
+        if _gate(check_name, check["outcome"], check["reason"]):
+            break
+    judgement = judge(header, run.checks, run.names)
+    own_limits = {
+        "timeout_s": header.timeout_s,
+        "memory_mib": header.memory_mib,
+        "processes": None,
+    }
+    evidence: Dict[str, Any] = {
+        "schema": SCHEMA,
+        "record": record,
+        "state": "finished",
+        "repro": {"name": name, "digest": run.digest, "fidelity": header.fidelity},
+        "build": run.build(),
+        "device": run.device(),
+        "checks": run.checks,
+        "tier": tier,
+        "served": served,
+        "limits": {**own_limits, **(limits or {})},
+        "telemetry": dict(telemetry or {}),
+        "harness": PROTOCOL,
+        "started_at": started_at,
+        "duration_s": round(time.monotonic() - clock, 3),
+        "origin": origin,
+    }
+    evidence.update(dataclasses.asdict(judgement))
+    evidence = dict(encode(evidence))
+    evidence["digest"] = evidence_digest(evidence)
+    return evidence
+
+
+def _utc_now() -> str:
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def summary(check: Mapping[str, Any]) -> str:
+    """One line about a recorded check: outcome, reason, observations."""
+    words = [str(check["outcome"])]
+    if check["reason"]:
+        words[0] += ": %s" % check["reason"]
+    for key, value in check["observations"].items():
+        value = decode(value)
+        text = "%d numbers" % len(value) if isinstance(value, list) else dumps(value)
+        if isinstance(value, float):
+            text = "%.6g" % value
+        words.append("%s %s" % (key, text[:80]))
+    return "  ".join(words)
+
+
+# ---------------------------------------------------------------------------
+# Starting a check: a subprocess, watched by the parent
+# ---------------------------------------------------------------------------
+
+
+class ChannelReader:
+    """Reads what a child writes to its private descriptor: framed, named, bounded.
+
+    hello, then one result or raised, then end, each line with the nonce. Anything else
+    sets `failure`, and nothing after it counts.
+    """
+
+    _NEXT = {"start": ("hello",), "hello": ("result", "raised"), "said": ("end",)}
+
+    def __init__(self, nonce: str) -> None:
+        self.nonce = nonce
+        self.hello: Optional[Dict[str, Any]] = None
+        self.messages: List[Dict[str, Any]] = []
+        self.failure: Optional[str] = None
+        self.ended = False
+        self._state = "start"
+        self._buffer = b""
+        self._size = 0
+
+    def feed(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > CHANNEL_BYTES:
+            self.failure = "channel"
+        if self.failure:
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._take(line)
+
+    def close(self) -> None:
+        """No more bytes will come: half a line is a broken frame."""
+        if self._buffer:
+            self.failure = "channel"
+
+    def _take(self, line: bytes) -> None:
+        message = self._parse(line)
+        kind = message.get("t") if message else None
+        if message is None or kind not in self._NEXT.get(self._state, ()):
+            self.failure = "channel"
+        elif kind == "hello":
+            self.hello, self._state = message, "hello"
+        elif kind == "end":
+            self.ended, self._state = True, "end"
+        else:
+            self.messages.append(message)
+            self._state = "said"
+
+    def _parse(self, line: bytes) -> Optional[Dict[str, Any]]:
+        try:
+            message = json.loads(line.decode(), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(message, dict):
+            return None
+        nonce = message.pop("n", None)
+        if not isinstance(nonce, str) or not secrets.compare_digest(
+            nonce.encode("utf-8", "replace"), self.nonce.encode()
+        ):
+            return None
+        is_hello = message.get("t") == "hello"
+        if is_hello and not isinstance(message.get("identity"), dict):
+            return None
+        return message
+
+
+class LogTail:
+    """Output of a check as lines that are safe to show; the middle of a flood is cut.
+
+    Keeps the first and the last 64 KiB. Lines of standard error begin with [stderr].
+    `on_line(stream, text)` gets every line as it comes.
+    """
+
+    def __init__(self, on_line: Optional[Callable[[str, str], None]] = None) -> None:
+        self.on_line = on_line
+        self.fed_bytes = 0
+        self.cut_bytes = 0
+        self._decoders: Dict[str, Any] = {}
+        self._partial: Dict[str, str] = {}
+        self._head: List[str] = []
+        self._head_room = LOG_KEEP_BYTES
+        self._tail: Deque[Tuple[str, int]] = collections.deque()
+        self._tail_size = 0
+
+    def feed(self, stream: str, data: bytes, final: bool = False) -> None:
+        self.fed_bytes += len(data)
+        if stream not in self._decoders:
+            self._decoders[stream] = codecs.getincrementaldecoder("utf-8")("replace")
+        text = self._partial.get(stream, "")
+        text += self._decoders[stream].decode(data, final)
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._pieces(stream, line[:-1] if line.endswith("\r") else line)
+        while len(rest) > LOG_LINE_CHARS:
+            self._line(stream, rest[:LOG_LINE_CHARS])
+            rest = rest[LOG_LINE_CHARS:]
+        self._partial[stream] = rest
+
+    def close(self) -> None:
+        """Keep the lines that were never ended."""
+        for stream in list(self._partial):
+            self.feed(stream, b"", final=True)
+            if self._partial[stream]:
+                self._line(stream, self._partial.pop(stream))
+
+    @property
+    def text(self) -> str:
+        cut = ["[harness] %d bytes cut here\n" % self.cut_bytes] * bool(self.cut_bytes)
+        return "".join(self._head + cut + [line for line, _ in self._tail])
+
+    def note(self, text: str) -> None:
+        self._line("harness", text)
+
+    def _pieces(self, stream: str, line: str) -> None:
+        for at in range(0, len(line) or 1, LOG_LINE_CHARS):
+            self._line(stream, line[at : at + LOG_LINE_CHARS])
+
+    def _line(self, stream: str, text: str) -> None:
+        text = visible(text)
+        if self.on_line:
+            self.on_line(stream, text)
+        shown = (text if stream == "stdout" else "[%s] %s" % (stream, text)) + "\n"
+        size = len(shown.encode("utf-8"))
+        if self._head_room >= size:
+            self._head_room -= size
+            self._head.append(shown)
+            return
+        self._head_room = 0
+        self._tail.append((shown, size))
+        self._tail_size += size
+        while self._tail_size > LOG_KEEP_BYTES:
+            _, gone = self._tail.popleft()
+            self._tail_size -= gone
+            self.cut_bytes += gone
+
+
+_SIGNAL_REASONS = {"SIGXCPU": "timeout", "SIGXFSZ": "limit:disk"}
+
+
+def process_failure(channel: ChannelReader, status: int) -> Optional[str]:
+    """Why a process that ended by itself gave no report; `status` as Popen's."""
+    if status < 0:
+        try:
+            name = signal.Signals(-status).name
+        except ValueError:
+            name = "SIG%d" % -status
+        return _SIGNAL_REASONS.get(name, "crash:" + name)
+    if channel.failure:
+        return channel.failure
+    return None if channel.ended and status == 0 else "no_report"
+
+
+def child_command(python: str, harness: str, repro: str, spec: CheckSpec) -> List[str]:
+    """The command of one check; the descriptor of the channel is added by `supervise`.
+
+    `repro` is "-" for a bare probe of the interpreter.
+    """
+    cpu_s = int(spec.timeout_s * (os.cpu_count() or 1)) + 10
+    child = ["--child", repro, spec.name, "--trial", str(spec.trial)]
+    return [python, harness, *child, "--cpu", str(cpu_s)]
+
+
+def supervise(
+    command: Sequence[str],
+    spec: CheckSpec,
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    on_line: Optional[Callable[[str, str], None]] = None,
+    cancelled: Optional[Callable[[], bool]] = None,
+) -> Report:
+    """Run one child to its end, or to its limit, and report what was seen of it.
+
+    The child has a session of its own; whatever is left of it is killed. Never raises
+    for what the child does; `build_missing` where the interpreter cannot be started.
+    """
+    nonce, token = secrets.token_hex(16), secrets.token_hex(16)
+    receiver, sender = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [*command, "--fd", str(sender)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+            env=dict(env, DOESITNAN_CHILD=token),
+            pass_fds=(sender,),
+            start_new_session=True,
+        )
+    except OSError as error:
+        os.close(receiver)
+        return Report(failure="build_missing", log_text="[harness] %s\n" % error)
+    finally:
+        os.close(sender)
+    watch = _Watch(process, receiver, spec, nonce, token)
+    watch.log.on_line = on_line
+    watch.cancelled = cancelled
+    return watch.run()
+
+
+class _Watch:
+    """One child process, from its start to its Report."""
+
+    POLL_S = 0.25  # memory and cancellation
+
+    def __init__(
+        self,
+        process: "subprocess.Popen[bytes]",
+        receiver: int,
+        spec: CheckSpec,
+        nonce: str,
+        token: str,
+    ) -> None:
+        self.process = process
+        self.receiver = receiver
+        self.spec = spec
+        self.nonce = nonce
+        self.token = token
+        self.channel = ChannelReader(nonce)
+        self.log = LogTail()
+        self.cancelled: Optional[Callable[[], bool]] = None
+        self.failure: Optional[str] = None
+        self.usage: Optional[resource.struct_rusage] = None
+        self.started = time.monotonic()
+        self.next_poll = self.started + self.POLL_S
+        self.selector = selectors.DefaultSelector()
+
+    def run(self) -> Report:
+        try:
+            self._open()
+            while not self._reap():
+                self._pump(0.002 if self.channel.ended else 0.05)
+                self._enforce()
+            duration_s = time.monotonic() - self.started
+        finally:
+            self._kill()
+            if self.process.returncode is None:
+                self.process.wait()
+            kill_marked(self.token)
+            self._drain()
+        assert self.usage is not None
+        status = self.process.returncode
+        return Report(
+            messages=self.channel.messages,
+            hello=self.channel.hello,
+            failure=self.failure or process_failure(self.channel, status),
+            exit=status,
+            duration_s=duration_s,
+            cpu_s=self.usage.ru_utime + self.usage.ru_stime,
+            peak_mib=self.usage.ru_maxrss // 1024,
+            log_text=self.log.text,
+            cut_bytes=self.log.cut_bytes,
+        )
+
+    def _open(self) -> None:
+        pipes = [
+            (self.receiver, "channel"),
+            (self.process.stdout, "stdout"),
+            (self.process.stderr, "stderr"),
+        ]
+        for pipe, name in pipes:
+            assert pipe is not None
+            os.set_blocking(pipe if isinstance(pipe, int) else pipe.fileno(), False)
+            self.selector.register(pipe, selectors.EVENT_READ, name)
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(self.nonce.encode() + b"\n")
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # It is dead already; the report will say so.
+
+    def _pump(self, timeout_s: float) -> bool:
+        """Read what is there; whether there was anything."""
+        got = False
+        for key, _ in self.selector.select(timeout_s):
+            try:
+                data = os.read(key.fd, 65536)
+            except BlockingIOError:
+                continue
+            got = got or bool(data)
+            if not data:
+                self.selector.unregister(key.fileobj)
+            elif key.data == "channel":
+                self.channel.feed(data)
+            else:
+                self.log.feed(key.data, data)
+        return got
+
+    def _enforce(self) -> None:
+        now = time.monotonic()
+        if now - self.started > self.spec.timeout_s:
+            self._stop("timeout")
+        elif self.channel.failure:
+            self._stop(self.channel.failure)
+        elif self.log.fed_bytes > OUTPUT_BYTES:
+            self._stop("limit:output")
+        elif now >= self.next_poll:
+            self.next_poll = now + self.POLL_S
+            if private_mib(self.process.pid) > self.spec.memory_mib:
+                self._stop("limit:memory")
+            elif self.cancelled and self.cancelled():
+                self._stop("lost")
+
+    def _stop(self, reason: str) -> None:
+        self.failure = self.failure or reason
+        self._kill()
+
+    def _reap(self) -> bool:
+        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+        if not pid:
+            return False
+        signalled = os.WIFSIGNALED(status)
+        self.process.returncode = (
+            -os.WTERMSIG(status) if signalled else os.WEXITSTATUS(status)
+        )
+        self.usage = usage
+        return True
+
+    def _kill(self) -> None:
+        """End every process of the session that the child began."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def _drain(self) -> None:
+        """Take what still lies in the pipes; never wait for a writer that is left."""
+        for _ in range(64):
+            if not self._pump(0):
+                break
+        self.channel.close()
+        self.log.close()
+        self.selector.close()
+        os.close(self.receiver)
+        for pipe in (self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def _processes() -> Iterator[int]:
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return
+    for name in names:
+        if name.isdigit():
+            yield int(name)
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def private_mib(session: int) -> float:
+    """Memory of a session in MiB without files: what its processes do not share.
+
+    0 where there is no /proc.
+    """
+    members = [p for p in _processes() if _session(p) == session]
+    resident = sum(
+        _kib("/proc/%d/status" % p, b"RssAnon", b"RssShmem") for p in members
+    )
+    if resident < 64 * 1024:
+        return resident / 1024
+    # Forked workers share most of it: count each page once. Dearer, so second.
+    shared = sum(
+        _kib("/proc/%d/smaps_rollup" % p, b"Pss_Anon", b"Pss_Shmem") for p in members
+    )
+    return (shared or resident) / 1024
+
+
+def _session(pid: int) -> int:
+    # pid (comm) state ppid pgrp session …; comm may hold anything.
+    fields = _read("/proc/%d/stat" % pid).rpartition(b") ")[2].split()
+    return int(fields[3]) if len(fields) > 3 else -1
+
+
+def _kib(path: str, *names: bytes) -> int:
+    pattern = rb"^(?:%s):\s+(\d+) kB" % b"|".join(names)
+    return sum(map(int, re.findall(pattern, _read(path), re.MULTILINE)))
+
+
+def kill_marked(token: str) -> None:
+    """Kill the processes that carry this mark in their environment (daemons)."""
+    mark = b"DOESITNAN_CHILD=" + token.encode()
+    for _ in range(4):
+        found = [p for p in _processes() if mark in _read("/proc/%d/environ" % p)]
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+        if not found:
+            return
+
+
+# What a child may inherit: where libraries and devices are, never a secret.
+INHERITED_ENV = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
+    "CC",
+    "CXX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "NVIDIA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+)
+
+
+def plain_environment(scratch: str, extra: Mapping[str, str]) -> Dict[str, str]:
+    """The environment of a child: an allow-list, and folders below `scratch`."""
+    env = {name: os.environ[name] for name in INHERITED_ENV if name in os.environ}
+    # HOME moves into the scratch folder; a torch of `pip install --user` must not.
+    home = os.path.expanduser("~")
+    user_base = os.environ.get("PYTHONUSERBASE") or os.path.join(home, ".local")
+    env.update(
+        PYTHONUSERBASE=user_base,
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONUNBUFFERED="1",
+        HOME=scratch,
+        TMPDIR=os.path.join(scratch, "tmp"),
+        XDG_CACHE_HOME=os.path.join(scratch, "cache"),
+        TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"),
+    )
+    for name in ("TMPDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
+        os.makedirs(env[name], exist_ok=True)
+    env.update(extra)
+    return env
+
+
+def start_plain(
+    python: str,
+    repro: str,
+    *,
+    harness: str = "",
+    on_line: Optional[Callable[[str, str, str], None]] = None,
+    cancelled: Optional[Callable[[], bool]] = None,
+) -> Start:
+    """A Start without a sandbox: a child of this machine under `python` (tier E).
+
+    `repro`: path of the source that `drive` gets. `on_line(check, stream, text)`. The
+    child dies with the thread that called it.
+    """
+    harness = os.path.abspath(harness or __file__)
+    repro = repro if repro == "-" else os.path.abspath(repro)
+
+    def start(spec: CheckSpec) -> Report:
+        def tell(stream: str, text: str) -> None:
+            if on_line:
+                on_line(spec.name, stream, text)
+
+        scratch = tempfile.mkdtemp(prefix="doesitnan-")
+        try:
+            return supervise(
+                child_command(python, harness, repro, spec),
+                spec,
+                cwd=scratch,
+                env=plain_environment(scratch, spec.env),
+                on_line=tell,
+                cancelled=cancelled,
+            )
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    return start
+
+
+def probe(python: str, timeout_s: float = PROBE_TIMEOUT_S) -> Report:
+    """What torch an interpreter has: `hello` with identity, devices and facts."""
+    spec = CheckSpec("requirements", timeout_s=timeout_s)
+    report = start_plain(python, "-")(spec)
+    if not report.failure and report.messages[0]["t"] == "raised":
+        report.failure = "import"
+    return report
+
+
+# ---------------------------------------------------------------------------
+# The child: imports torch, runs one check, reports what it returned
+# ---------------------------------------------------------------------------
+
+
+def run_child(argv: Sequence[str]) -> None:
+    """`--child REPRO CHECK --fd N`: one check in this process; does not return."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("repro")
+    parser.add_argument("check")
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--trial", type=int, default=0)
+    parser.add_argument("--cpu", type=int, default=0)
+    options = parser.parse_args(argv)
+    send = _sender(options.fd)
+    _confine(options.cpu)
+    source = "" if options.repro == "-" else _source_text(options.repro)
+    sys.argv = [options.repro]
+    report_check(send, options.repro, source, options.check, options.trial)
+    os._exit(0)
+
+
+def _sender(fd: int) -> Callable[[Dict[str, Any]], None]:
+    nonce = sys.stdin.readline().strip()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    os.set_inheritable(fd, False)
+
+    def send(message: Dict[str, Any]) -> None:
+        data = json.dumps(dict(message, n=nonce), allow_nan=False).encode() + b"\n"
+        while data:
+            data = data[os.write(fd, data) :]
+
+    return send
+
+
+def _confine(cpu_s: int) -> None:
+    """Die with the parent, leave no core file, stop at last by processor time."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if cpu_s and hard == resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 10))
+    faulthandler.enable()
+    # The folder of this file holds no library; its names must not hide one.
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
+
+
+def _source_text(path: str) -> str:
+    with open(path, "rb") as file:
+        return file.read().decode("utf-8")
+
+
+def report_check(
+    send: Callable[[Dict[str, Any]], None],
+    path: str,
+    source: str,
+    check: str,
+    trial: int,
+) -> None:
+    """Say hello, run the check, say what it returned or raised, say end."""
+    header = parse_header(source) if source else None
+    hello: Dict[str, Any] = {"t": "hello", "repro": source_digest(source)}
+    try:
+        torch = importlib.import_module("torch")
+        hello["identity"] = identity(torch, header)
+        hello["devices"], hello["facts"] = [], {}
+        if check == "requirements":
+            hello["devices"] = cuda_devices(torch, header)
+            hello["facts"] = cheap_facts(torch, header, hello["identity"])
+    except BaseException as error:
+        send(dict(hello, identity={}, devices=[], facts={}))
+        send(_raised(error))
+        return _end(send)
+    send(hello)
+    try:
+        if check == "requirements":
+            observations = dear_facts(torch, header, hello, path, source)
+        else:
+            observations = getattr(_load(path, source), check)()
+        send(
+            {
+                "t": "result",
+                "check": check,
+                "trial": trial,
+                "observations": _wire(observations),
+            }
+        )
+    except BaseException as error:
+        send(_raised(error))
+    return _end(send)
+
+
+def _end(send: Callable[[Dict[str, Any]], None]) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            continue  # The repro replaced or closed it.
+    ctypes.CDLL(None).fflush(None)
+    send({"t": "end"})
+
+
+def _raised(error: BaseException) -> Dict[str, Any]:
+    """The message for an exception, whatever its methods do; logs its trace."""
+    try:
+        text = str(error)[:2000]
+    except BaseException:
+        text = "(its text cannot be shown)"
+    try:
+        trace = traceback.format_exc()
+    except BaseException:
+        trace = "%s: %s\n" % (type(error).__name__, text)
+    try:
+        sys.stderr.write(trace)
+    except BaseException:
+        os.write(2, trace.encode("utf-8", "replace"))
+    return {"t": "raised", "type": type(error).__name__[:200], "text": text}
+
+
+def _wire(value: Any) -> Any:
+    """Observations for the channel; what JSON cannot hold is named by its type."""
+    if isinstance(value, dict):
+        return {str(key): _wire(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_wire(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return encode(value)
+    return {"$type": type(value).__name__[:80]}
+
+
+def _load(path: str, source: str) -> types.ModuleType:
+    module = types.ModuleType("repro")
+    module.__file__ = path
+    # Pickle, dynamo and inspect look a function's module up by its name.
+    sys.modules["repro"] = module
+    exec(compile(source, path, "exec"), module.__dict__)
+    return module
+
+
+def _dist_version(name: str) -> Optional[str]:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _debian_name(torch: Any) -> str:
+    """Debian's package names itself 1.13.0a0 whatever it is; ask dpkg."""
+    if not torch.__file__.startswith("/usr/lib/python3/dist-packages/"):
+        return ""
+    query = ["dpkg-query", "-W", "-f", "${Version}", "python3-torch"]
+    try:
+        text = subprocess.run(query, stdout=subprocess.PIPE, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    numbers = ".".join(map(str, release(text.rpartition(":")[2])))
+    return numbers and numbers + "-debian"
+
+
+def identity(torch: Any, header: Optional[Header]) -> Dict[str, Any]:
+    """Which build this is (`build` of the evidence)."""
+    names = ["numpy", "triton"]
+    if header:
+        names += [parse_dependency(source)[0] for source in header.dependencies]
+    raw, cuda = str(torch.__version__), torch.version.cuda
+    try:
+        cudnn = torch.backends.cudnn.version()
+    except RuntimeError:
+        cudnn = None  # The library that was found is not the one it was built with.
+    return {
+        "slug": build_slug(raw, cuda, _debian_name(torch)),
+        "raw": raw,
+        "dist": _dist_version("torch"),
+        "git": getattr(torch.version, "git_version", None),
+        "cuda": cuda,
+        "hip": getattr(torch.version, "hip", None),
+        "cudnn": None if cudnn is None else str(cudnn),
+        "python": "%d.%d" % sys.version_info[:2],
+        "platform": "%s-%s" % (sys.platform, platform.machine()),
+        "machine": platform.machine(),
+        "packages": {n: _dist_version(n) for n in sorted({*names} - {"torch"})},
+    }
+
+
+def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
+    """The devices torch sees; none are looked for on behalf of a CPU repro."""
+    for_cpu = header is not None and header.device == "cpu"
+    if for_cpu or not torch.cuda.is_available():
+        return []
+    driver = re.search(rb"\b\d{3}\.\d[\d.]*", _read("/proc/driver/nvidia/version"))
+    devices = []
+    for index in range(torch.cuda.device_count()):
+        device = torch.cuda.get_device_properties(index)
+        devices.append(
+            {
+                "class": "cuda",
+                "name": device.name,
+                "capability": "%d.%d" % (device.major, device.minor),
+                "memory_mib": device.total_memory // MIB,
+                "driver": driver.group().decode() if driver else None,
+            }
+        )
+    return devices
+
+
+def cheap_facts(
+    torch: Any, header: Optional[Header], known: Dict[str, Any]
+) -> Dict[str, Any]:
+    """What the requirements read, as far as it costs nothing but imports."""
+    missing = []
+    for name in header.stack if header else ():
+        try:
+            module = importlib.import_module(name)
+        except BaseException as error:
+            missing.append(name)
+            _raised(error)
+            continue
+        version = getattr(module, "__version__", None) or _dist_version(name)
+        known["packages"][name] = version and str(version)
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "missing": missing,
+        "packages": known["packages"],
+    }
+
+
+def dear_facts(
+    torch: Any,
+    header: Optional[Header],
+    hello: Dict[str, Any],
+    path: str,
+    source: str,
+) -> Dict[str, Any]:
+    """What only trying can tell: compiler, workers, sockets, `requires()`.
+
+    Nothing is tried once something cheaper is unmet.
+    """
+    facts: Dict[str, Any] = {}
+    if header is None:
+        return facts
+    cheap = dict(hello["facts"], devices=hello["devices"])
+    if unmet_requirement(dataclasses.replace(header, needs=()), cheap):
+        return facts
+    for need in header.needs:
+        try:
+            _ATTEMPTS[need](torch, header.device)
+            facts[need] = True
+        except Exception as error:
+            _raised(error)
+            print(_REMEDIES[need], file=sys.stderr)
+            return dict(facts, **{need: False})
+    if any(node.name == "requires" for node in _functions(source)):
+        reason = _load(path, source).requires()
+        if not isinstance(reason, (str, type(None))):
+            raise TypeError("requires() returns None or a text")
+        facts["said"] = reason or ""
+    return facts
+
+
+def try_compiler(torch: Any, device: str) -> None:
+    """Compile and run something small, for real."""
+    double = torch.compile(lambda x: (x * 2.0).sin())
+    double(torch.ones(8, device=device))
+
+
+def try_loader(torch: Any, device: str) -> None:
+    data = importlib.import_module("torch.utils.data")
+    seen = [int(item) for item in data.DataLoader([1, 2, 3], num_workers=1)]
+    if seen != [1, 2, 3]:
+        raise RuntimeError("the worker returned %r" % seen)
+
+
+def try_loopback(torch: Any, device: str) -> None:
+    dist = importlib.import_module("torch.distributed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    dist.init_process_group(
+        "gloo", init_method="tcp://127.0.0.1:%d" % port, rank=0, world_size=1
+    )
+    dist.all_reduce(torch.ones(1))
+    dist.destroy_process_group()
+
+
+_ATTEMPTS = {"compiler": try_compiler, "loader": try_loader, "loopback": try_loopback}
+_REMEDIES = {
+    "compiler": "torch.compile does not work under this build. On the CPU it needs a "
+    "C++ compiler and the headers of Python: on Debian and Ubuntu the packages g++ and "
+    "python3-dev. On CUDA it needs triton and a C compiler: the package gcc.",
+    "loader": "A DataLoader with one worker process does not work under this build.",
+    "loopback": "gloo cannot open a connection to 127.0.0.1 here.",
+}
+
+
+# ---------------------------------------------------------------------------
+# Command line
+# ---------------------------------------------------------------------------
+
+# verdict -> words for the bug itself and for a model of it, English and Chinese
+_WORDS = {
+    "bug_present": ("✖ FAIL · bug reproduced", "✖ 未通过 · 缺陷已复现"),
+    "bug_absent": ("✔ PASS · bug not seen", "✔ 通过 · 未出现缺陷"),
+    "not_applicable": ("∅ N/A · cannot apply here", "∅ 不适用"),
+    "inconclusive": ("▲ NO VERDICT · %s", "▲ 无结论 · %s"),
+    "error": ("▲ ERROR · no verdict", "▲ 出错 · 无结论"),
+}
+_MODEL_WORDS = {
+    "bug_present": ("◇ MODEL · mechanism shown", "◇ 模型 · 机理重现"),
+    "bug_absent": ("◇ MODEL · mechanism not shown", "◇ 模型 · 机理未重现"),
+}
+_MISBEHAVED = {
+    "control": ("control misbehaved", "对照异常"),
+    "detector_silent": ("detector stayed silent", "检测器未触发"),
+    "reference": ("reference misbehaved", "参考值异常"),
+    "metric": ("metric misbehaved", "指标异常"),
+}
+
+
+def sentences(evidence: Mapping[str, Any]) -> Tuple[str, str]:
+    """The verdict in words, English and Chinese."""
+    verdict, reason = evidence["verdict"], evidence["reason"]
+    words = dict(_WORDS)
+    if evidence["repro"]["fidelity"] == "mechanism_model":
+        words.update(_MODEL_WORDS)
+    en, zh = words[verdict]
+    if verdict == "inconclusive":
+        what = _MISBEHAVED.get(reason, (reason, reason))
+        return en % what[0], zh % what[1]
+    if evidence["hits"] is not None:
+        count = "%d/%d" % (evidence["hits"], evidence["trials"])
+        return "%s (%s)" % (en, count), "%s（%s）" % (zh, count)
+    return "%s (%s)" % (en, reason), "%s（%s）" % (zh, reason)
+
+
+def _print_summary(evidence: Mapping[str, Any]) -> None:
+    build, device = evidence["build"], evidence["device"]
+    for sentence in sentences(evidence):
+        print(sentence)
+    raw, where = build["raw"] or "not found", device["name"] or ""
+    print("torch %s · %s %s" % (raw, device["class"], where))
+    marks = {"verified": "✔", "does_not_help": "✖", "untested": "◌"}
+    for name, status in evidence["workarounds"].items():
+        print("%s workaround %s: %s" % (marks[status], name, status))
+    for name, outcome in evidence["refuted"].items():
+        print("· refuted advice %s: %s" % (name, outcome))
+    last = evidence["checks"][-1]
+    if evidence["hits"] is None and last["log"]["text"]:
+        print("%s:" % last["name"])
+        for line in last["log"]["text"].splitlines()[-20:]:
+            print("    " + line)
+    print(evidence["digest"])
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="harness.py",
+        description="Run a repro on the torch of this Python and judge it.",
+        epilog="Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
+    )
+    parser.add_argument("repro", metavar="REPRO.py")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the evidence as JSON, to standard output without FILE",
+    )
+    parser.add_argument("--trials", type=int, metavar="N", help="runs of the trigger")
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter with the torch to test"
+    )
+    options = parser.parse_args(argv)
+    if options.trials is not None and not 1 <= options.trials <= 100:
+        parser.error("--trials must be from 1 to 100")
+    return options
+
+
+def _run_command(options: argparse.Namespace) -> int:
+    source = _source_text(options.repro)
+    header, _ = read_repro(source)
+    if options.json not in (None, "-"):
+        open(options.json, "a").close()  # Fail before the run, not after it.
+    evidence = drive(
+        source,
+        start_plain(options.python, options.repro),
+        name=os.path.splitext(os.path.basename(options.repro))[0],
+        record=header.record,
+        trials=options.trials,
+        on_event=lambda phase, text: print(phase, "·", text, file=sys.stderr),
+    )
+    text = dumps(evidence, indent=2)
+    if options.json == "-":
+        print(text)
+    else:
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        _print_summary(evidence)
+    return EXIT_CODES[evidence["verdict"]]
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """The command line; returns the exit status, which is never 1 by accident."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        if arguments[:1] == ["--child"]:
+            run_child(arguments[1:])
+        return _run_command(_arguments(arguments))
+    except ContractError as error:
+        for problem in error.errors:
+            print("harness.py: %s" % problem, file=sys.stderr)
+    except (OSError, UnicodeDecodeError) as error:
+        print("harness.py: %s" % error, file=sys.stderr)
+    except KeyboardInterrupt:
+        print("harness.py: interrupted", file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

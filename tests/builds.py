@@ -1,0 +1,27 @@
+"""Finds a real torch for the tests that run one."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+from config.datadir import DATA_DIR
+
+
+@cache
+def torch_python() -> str:
+    """An interpreter that imports torch: DOESITNAN_TEST_PYTHON, else a build of ours.
+
+    Raises AssertionError where there is none, so that a test fails and is not skipped.
+    """
+    named = os.environ.get("DOESITNAN_TEST_PYTHON", "")
+    builds = Path(os.environ.get("BUILDS_DIR") or DATA_DIR / "builds")
+    found = [named] if named else sorted(map(str, builds.glob("*/bin/python")))
+    for interpreter in found:
+        if os.access(interpreter, os.X_OK):
+            return interpreter
+    raise AssertionError(
+        f"no torch build for the tests at {named or builds}: run `make test`, which "
+        "installs one, or set DOESITNAN_TEST_PYTHON to a Python that imports torch"
+    )
