@@ -1,0 +1,122 @@
+"""Look a log up from the terminal: `manage.py lookup --env freeze.txt < train.log`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any, BinaryIO
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+from django.utils.translation import get_language
+from django.utils.translation import gettext as _
+
+from kb.languages import SHORT
+from kb.lookup import MAX_BYTES, EmptyPaste, PasteTooLarge, look_up
+from kb.search.rank import Confidence
+from kb.terminal import in_terminal_language
+
+EXIT = {
+    Confidence.EXACT: 0,
+    Confidence.MATCH: 0,
+    Confidence.NONE: 1,
+    Confidence.POSSIBLE: 3,
+}
+USAGE = 2
+READ_LIMIT = MAX_BYTES + 1
+BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Command(BaseCommand):
+    help = (
+        "Name the known issues that a log read from standard input shows. "
+        "Exit status: 0 a match, 3 only possible ones, 1 none, 2 wrong usage."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--env",
+            type=argparse.FileType("rb"),
+            metavar="FILE",
+            help="what is installed: pip freeze, conda list or torch's collect_env",
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="print the API's answer"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with in_terminal_language():
+            env = text_of(options["env"]) if options["env"] else ""
+            found = self.answer(text_of(sys.stdin.buffer), env)
+            if options["json"]:
+                self.stdout.write(json.dumps(found, indent=1, ensure_ascii=False))
+            else:
+                self.stdout.write("\n".join(report(found)))
+        status = EXIT[Confidence(found["outcome"])]
+        if status:
+            sys.exit(status)
+
+    def answer(self, log: str, env: str) -> dict[str, Any]:
+        try:
+            return look_up(log, env)
+        except (EmptyPaste, PasteTooLarge) as error:
+            raise CommandError(str(error), returncode=USAGE) from error
+        except DatabaseError as error:
+            text = _("No records can be read (%s): run migrate and load_records first.")
+            raise CommandError(text % error, returncode=USAGE) from error
+
+
+def text_of(stream: BinaryIO) -> str:
+    """The stream as text, whatever its encoding; one byte past the limit at most."""
+    data = stream.read(READ_LIMIT)
+    if data.startswith(BYTE_ORDER_MARKS):
+        return data.decode("utf-16", "replace")
+    return data.decode("utf-8-sig", "replace")
+
+
+def report(found: dict[str, Any]) -> list[str]:
+    """The answer for people, in the terminal's language."""
+    lang = SHORT.get(get_language() or "", "en")
+    lines = [line for match in found["matches"] for line in paragraph(match, lang)]
+    if not lines:
+        lines.append(_("No known issue matches."))
+    if found["also_affecting"]:
+        ids = ", ".join(found["also_affecting"])
+        lines.append(_("Other known issues that affect this environment: %s") % ids)
+    return lines
+
+
+def paragraph(match: dict[str, Any], lang: str) -> list[str]:
+    affected = match["affected"]
+    words = {
+        "exact": _("exact match"),
+        "match": _("match"),
+        "possible": _("possible"),
+        "verified": _("verified"),
+        "does_not_help": _("does not help"),
+        "untested": _("untested"),
+    }
+    lines = [
+        f"{match['record']}  {match['title'][lang]}  ({words[match['confidence']]})"
+    ]
+    lines += [f"  {why['line']}: {why['pasted'][:200]}" for why in match["why"]]
+    lines.append("  " + answer_words(affected))
+    lines += [f"    {reason[lang]}" for reason in affected["reasons"]]
+    lines += [
+        f"  {entry['apply']}  [{words[entry['status']]}]"
+        for entry in match["workarounds"]
+    ]
+    return [*lines, "  " + match["urls"]["html"][lang], ""]
+
+
+def answer_words(affected: dict[str, Any]) -> str:
+    """Only a run on this very build says more than "likely"."""
+    tested = affected["basis"] == "tested_build"
+    return {
+        ("affected", True): _("affected: run on this exact build"),
+        ("affected", False): _("likely affected"),
+        ("not_affected", True): _("bug not seen: run on this exact build"),
+        ("not_affected", False): _("likely not affected"),
+    }.get((affected["answer"], tested), _("affected or not: unknown"))
