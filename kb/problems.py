@@ -1,0 +1,220 @@
+"""Errors of the API as problem documents (RFC 9457), and the pages behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One stable type of problem; `code` with dashes is its address."""
+
+    status: int
+    title: str | Promise
+    help: str | Promise
+
+    @staticmethod
+    def slug(code: str) -> str:
+        return code.replace("_", "-")
+
+
+KINDS: dict[str, Kind] = {
+    "unknown_record": Kind(
+        404,
+        gettext_lazy("No such record"),
+        gettext_lazy("Ids look like NAN-0007; /api/v1/records lists them."),
+    ),
+    "unknown_repro": Kind(
+        404,
+        gettext_lazy("No such repro"),
+        gettext_lazy("The record's `repros` lists the names of its repros."),
+    ),
+    "unknown_build": Kind(
+        404,
+        gettext_lazy("No such torch build"),
+        gettext_lazy("/api/v1/builds lists the builds this site knows."),
+    ),
+    "unknown_run": Kind(
+        404, gettext_lazy("No such run"), gettext_lazy("A run's id is a UUID.")
+    ),
+    "unknown_evidence": Kind(
+        404,
+        gettext_lazy("No such evidence"),
+        gettext_lazy("Evidence is addressed by the digest that a run reports."),
+    ),
+    "not_found": Kind(
+        404,
+        gettext_lazy("No such address"),
+        gettext_lazy("/api/v1/openapi.json describes every address."),
+    ),
+    "invalid": Kind(
+        400,
+        gettext_lazy("The request is not valid"),
+        gettext_lazy("`errors` names each field and what is wrong with it."),
+    ),
+    "unknown_parameter": Kind(
+        400,
+        gettext_lazy("Unknown query parameter"),
+        gettext_lazy("A misspelt filter is refused, never ignored."),
+    ),
+    "malformed": Kind(
+        400,
+        gettext_lazy("The body cannot be read"),
+        gettext_lazy("Send UTF-8 JSON with Content-Type: application/json."),
+    ),
+    "empty_paste": Kind(
+        400,
+        gettext_lazy("Nothing was pasted"),
+        gettext_lazy("Send a warning, a traceback, log lines or a package list."),
+    ),
+    "too_large": Kind(
+        413,
+        gettext_lazy("Too much text"),
+        gettext_lazy(
+            "A paste may hold 1 MiB. `manage.py lookup` reads files of any size."
+        ),
+    ),
+    "run_refused": Kind(
+        409,
+        gettext_lazy("This repro cannot run there"),
+        gettext_lazy("`detail` says what is missing and what would help."),
+    ),
+    "run_over": Kind(
+        409,
+        gettext_lazy("The run is over"),
+        gettext_lazy("Only a queued or running run can be cancelled."),
+    ),
+    "unauthenticated": Kind(
+        401,
+        gettext_lazy("Log in first"),
+        gettext_lazy("This site lets only known users do this."),
+    ),
+    "forbidden": Kind(
+        403,
+        gettext_lazy("Not allowed"),
+        gettext_lazy("A browser's request must carry the page's CSRF token."),
+    ),
+    "method_not_allowed": Kind(
+        405,
+        gettext_lazy("Method not allowed"),
+        gettext_lazy("The Allow header lists the methods of this address."),
+    ),
+    "unsupported_media_type": Kind(
+        415,
+        gettext_lazy("Unsupported media type"),
+        gettext_lazy("Send Content-Type: application/json."),
+    ),
+    "not_acceptable": Kind(
+        406,
+        gettext_lazy("Not acceptable"),
+        gettext_lazy("The API answers application/json."),
+    ),
+    "throttled": Kind(
+        429,
+        gettext_lazy("Too many requests"),
+        gettext_lazy("Retry-After says when to come back."),
+    ),
+    "busy": Kind(
+        503,
+        gettext_lazy("The queue is full"),
+        gettext_lazy("Retry-After says when to come back."),
+    ),
+}
+# Django REST framework's own exceptions, by their default code.
+FRAMEWORK_CODES = {
+    "not_found": "not_found",
+    "parse_error": "malformed",
+    "invalid": "invalid",
+    "not_authenticated": "unauthenticated",
+    "authentication_failed": "unauthenticated",
+    "permission_denied": "forbidden",
+    "method_not_allowed": "method_not_allowed",
+    "unsupported_media_type": "unsupported_media_type",
+    "not_acceptable": "not_acceptable",
+    "throttled": "throttled",
+}
+
+
+class Problem(exceptions.APIException):
+    """Raise to answer with the problem document of `code` (a key of KINDS)."""
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        errors: list[dict[str, str]] | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(detail, code)
+        self.code = code
+        self.errors = errors or []
+        self.status_code = status or KINDS[code].status
+
+
+def field_errors(detail: Any, pointer: str = "") -> list[dict[str, str]]:
+    """A serializer's error tree as a flat list of {pointer, code, detail}."""
+    if isinstance(detail, dict):
+        return [
+            found
+            for key, value in detail.items()
+            for found in field_errors(value, f"{pointer}/{key}")
+        ]
+    if isinstance(detail, list):
+        return [found for value in detail for found in field_errors(value, pointer)]
+    code = getattr(detail, "code", "invalid")
+    return [{"pointer": pointer or "/", "code": code, "detail": str(detail)}]
+
+
+def as_problem(error: exceptions.APIException) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, exceptions.ValidationError):
+        errors = field_errors(error.detail)
+        return Problem("invalid", errors[0]["detail"] if errors else "", errors=errors)
+    code = FRAMEWORK_CODES.get(error.default_code, "invalid")
+    return Problem(code, str(error.detail), status=error.status_code)
+
+
+def document(problem: Problem, request_id: str) -> dict[str, Any]:
+    kind = KINDS[problem.code]
+    return {
+        "type": f"/problems/{Kind.slug(problem.code)}",
+        "title": str(kind.title),
+        "status": problem.status_code,
+        "detail": str(problem.detail),
+        "code": problem.code,
+        "errors": problem.errors,
+        "request_id": request_id,
+    }
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """Every refusal of the API as application/problem+json; bugs stay 500."""
+    if isinstance(error, Http404):
+        error = Problem("not_found", _("Nothing here."))
+    if isinstance(error, PermissionDenied):
+        error = Problem("forbidden", str(error) or _("Not allowed."))
+    if not isinstance(error, exceptions.APIException):
+        return None
+    problem = as_problem(error)
+    headers = {}
+    wait = getattr(error, "wait", None)
+    if wait:
+        headers["Retry-After"] = str(int(wait))
+    request_id = getattr(context["request"], "request_id", "")
+    return Response(
+        document(problem, request_id),
+        status=problem.status_code,
+        headers=headers,
+        content_type="application/problem+json",
+    )

@@ -1,0 +1,125 @@
+"""Verdicts of a record over builds, in the order of the builds' versions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from packaging.version import InvalidVersion, Version
+
+from kb.choices import DeviceClass, Fidelity, Verdict
+from kb.models import Finding
+
+KIND_OF_FLIP: dict[str, str] = {
+    Verdict.BUG_PRESENT: "first_bad",
+    Verdict.BUG_ABSENT: "first_good",
+}
+JUDGED = tuple(KIND_OF_FLIP)
+
+
+def build_order(raw: str, slug: str) -> tuple[Version, str]:
+    """A sort key for builds: the version torch reports, then the slug.
+
+    Display order only: two builds of one pre-release sort by their local part,
+    which says nothing of their age (kb.versions decides what is affected).
+    """
+    try:
+        return Version(raw), slug
+    except InvalidVersion:
+        return Version("0"), slug
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The verdict of one repro on one build and device class."""
+
+    build: str
+    build_raw: str
+    device_class: str
+    verdict: str
+    reason: str
+    hits: int
+    trials: int
+    fidelity: str
+    evidence: str
+    observed_at: datetime
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Two neighbouring tested builds that disagree."""
+
+    kind: str  # first_bad | first_good
+    before: Cell
+    after: Cell
+
+
+def cells(findings: Iterable[Finding]) -> list[Cell]:
+    """One cell per fresh verdict, without models, in the order of versions."""
+    found = [
+        Cell(
+            row.build,
+            row.build_raw,
+            row.device_class,
+            row.verdict,
+            row.verdict_reason,
+            row.hits,
+            row.trials,
+            row.fidelity,
+            row.evidence,
+            row.observed_at,
+        )
+        for row in findings
+        if row.check_name == "trigger"
+        and not row.stale
+        and row.fidelity != Fidelity.MECHANISM_MODEL
+    ]
+    return sorted(found, key=lambda cell: build_order(cell.build_raw, cell.build))
+
+
+def flips(ordered: list[Cell]) -> list[Flip]:
+    """Where neighbouring builds disagree, per device class.
+
+    Only verdicts count as ends: a build that errors or cannot run is skipped.
+    """
+    found = []
+    for device_class in DeviceClass.values:
+        judged = [
+            cell
+            for cell in ordered
+            if cell.verdict in JUDGED and cell.device_class == device_class
+        ]
+        found += [
+            Flip(KIND_OF_FLIP[after.verdict], before, after)
+            for before, after in pairwise(judged)
+            if before.verdict != after.verdict
+        ]
+    return found
+
+
+def summary(findings: Iterable[Finding]) -> dict[str, Any]:
+    """`results` of a record in the API.
+
+    `first_bad` is the oldest build that shows the bug, `first_good` the oldest
+    one without it that follows a build with it; null where none was tested.
+    """
+    ordered = cells(findings)
+    present = [cell for cell in ordered if cell.verdict == Verdict.BUG_PRESENT]
+    absent = [cell for cell in ordered if cell.verdict == Verdict.BUG_ABSENT]
+    good = [flip.after for flip in flips(ordered) if flip.kind == "first_good"]
+    seen = [cell.observed_at for cell in present + absent]
+    return {
+        "present": len(present),
+        "absent": len(absent),
+        "first_bad": present[0].build if present else None,
+        "first_good": good[0].build if good else None,
+        "last_verified": timestamp(max(seen)) if seen else None,
+    }
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC, to the second."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
