@@ -1,0 +1,22 @@
+"""Addresses: pages under /en/ and /zh/, neutral permalinks, API, admin."""
+
+from django.contrib import admin
+from django.urls import include, path, re_path
+
+from config.i18n import i18n_patterns
+from kb import views as kb
+from runner import views as runner
+
+handler400 = "kb.views.bad_request"
+
+urlpatterns = [
+    path("healthz", kb.healthz, name="healthz"),
+    path("admin/", admin.site.urls),
+    path("api/v1/", include("config.api_urls")),
+    re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
+    path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),
+    *i18n_patterns(
+        path("", include("runner.urls")),
+        path("", include("kb.urls")),
+    ),
+]

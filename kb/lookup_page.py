@@ -1,0 +1,265 @@
+"""The answer to a paste as a page: what matches, why, and for which build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from kb import front_page, lookup
+from kb.alignment import Alignment, align
+from kb.front_page import FrontPage
+from kb.languages import current_lang
+from kb.models import Record
+
+DRAIN_BYTES = 32 * 1024 * 1024
+AROUND = 2
+LINES_SHOWN = 60
+CHARS_SHOWN = 2000
+PACKAGES_SHOWN = 8
+OTHERS_SHOWN = 8
+# Controls, and marks that change the direction of text, as visible codes.
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A property of a line, such as grad_norm_nan; it has no text to align."""
+
+    line: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Match:
+    """One match as the look-up gives it, its record, and its lines aligned."""
+
+    found: dict[str, Any]
+    record: Record
+    alignments: list[Alignment]
+    facets: list[Facet]
+    preconditions: list[str]
+
+    @property
+    def workaround(self) -> dict[str, Any] | None:
+        """The first verified workaround, else the first untested one."""
+        for status in ("verified", "untested"):
+            for entry in self.found["workarounds"]:
+                if entry["status"] == status:
+                    return dict(entry)
+        return None
+
+
+@dataclass(frozen=True)
+class PastedLine:
+    number: int
+    kind: str
+    text: str
+    is_key: bool
+
+
+@dataclass(frozen=True)
+class LookupPage:
+    template: str
+    status: int
+    log: str = ""
+    env: str = ""
+    error: str = ""
+    front: FrontPage | None = None
+    query: dict[str, Any] = field(default_factory=dict)
+    outcome: str = "none"
+    heading: str = ""
+    best: Match | None = None
+    others: list[Match] = field(default_factory=list)
+    also: list[Record] = field(default_factory=list)
+    pasted: list[PastedLine] = field(default_factory=list)
+    packages: list[tuple[str, str]] = field(default_factory=list)
+    took_it_for: str = ""
+
+
+def answer(request: HttpRequest) -> LookupPage:
+    """The page for a paste; the front page again, saying why, where it cannot be."""
+    env = ""
+    try:
+        log, env = request.POST.get("log", ""), request.POST.get("env", "")
+        found = lookup.look_up(log, env)
+    except RequestDataTooBig:
+        drain(request)
+        return refusal(413, too_large())
+    except lookup.EmptyPaste:
+        text = _("Nothing was pasted. Paste a warning, a traceback or log lines.")
+        return refusal(400, text, env=env)
+    except lookup.PasteTooLarge:
+        return refusal(413, too_large())
+    return found_page(log, env, found)
+
+
+def too_large() -> str:
+    return _(
+        "That is more than 1 MiB. Paste the part around the first warning or "
+        "traceback, or run `python manage.py lookup < FILE`."
+    )
+
+
+def drain(request: HttpRequest) -> None:
+    """Read the rest: a browser that is still sending would see a broken connection."""
+    left = DRAIN_BYTES
+    while left > 0:
+        chunk = request.read(min(left, 65536))
+        if not chunk:
+            return
+        left -= len(chunk)
+
+
+def refusal(status: int, text: str, env: str = "") -> LookupPage:
+    return LookupPage(
+        "kb/front.html", status, env=env[:500], error=text, front=front_page.build()
+    )
+
+
+def found_page(log: str, env: str, found: dict[str, Any]) -> LookupPage:
+    ids = [item["record"] for item in found["matches"]] + found["also_affecting"]
+    records = Record.objects.visible().in_bulk(ids)
+    matches = [
+        match_of(item, records[item["record"]])
+        for item in found["matches"]
+        if item["record"] in records
+    ]
+    sure = bool(matches) and found["outcome"] in ("exact", "match")
+    also = [records[key] for key in found["also_affecting"] if key in records]
+    best = matches[0] if sure else None
+    return LookupPage(
+        template="kb/lookup.html",
+        status=200,
+        log=log,
+        env=env,
+        query=found["query"],
+        outcome=found["outcome"],
+        heading=heading(found, best, matches, also),
+        best=best,
+        others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
+        also=also,
+        pasted=pasted_lines(log, found["query"]["key_lines"]),
+        packages=list(found["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
+        took_it_for=listed(map(kind_label, found["query"]["took_it_for"])),
+    )
+
+
+def match_of(item: dict[str, Any], record: Record) -> Match:
+    lang = current_lang()
+    unverified = set(item["affected"]["unverified_preconditions"])
+    facets = {row["text"] for row in record.signatures if row["kind"] == "facet"}
+    return Match(
+        found=item,
+        record=record,
+        alignments=[
+            align(why["line"], visible(why["pasted"]), why["signature"])
+            for why in item["why"]
+            if why["signature"] not in facets
+        ],
+        facets=[
+            Facet(why["line"], why["signature"])
+            for why in item["why"]
+            if why["signature"] in facets
+        ],
+        preconditions=[
+            entry["text"][lang]
+            for entry in record.preconditions
+            if entry["key"] in unverified
+        ],
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    return ("、" if current_lang() == "zh" else ", ").join(dict.fromkeys(names))
+
+
+def kind_label(kind: str) -> str:
+    return {
+        "log": _("training log"),
+        "traceback": _("traceback"),
+        "collect_env": "collect_env",
+        "freeze": _("package list"),
+        "conda": _("package list"),
+        "words": _("words"),
+    }.get(kind, kind)
+
+
+def heading(
+    found: dict[str, Any],
+    best: Match | None,
+    matches: list[Match],
+    also: list[Record],
+) -> str:
+    """One or two sentences that say what was found and what follows."""
+    if best:
+        first = (
+            _("A known issue matches word for word.")
+            if found["outcome"] == "exact"
+            else _("A known issue matches.")
+        )
+        return join(first, affected_sentence(best.found["affected"]))
+    if matches:
+        return ngettext(
+            "%(count)d known issue could fit, but it is not certain.",
+            "%(count)d known issues could fit, none for certain.",
+            len(matches),
+        ) % {"count": len(matches)}
+    if also:
+        return ngettext(
+            "%(count)d known issue affects this environment.",
+            "%(count)d known issues affect this environment.",
+            len(also),
+        ) % {"count": len(also)}
+    return _("No known issue matches.")
+
+
+def affected_sentence(affected: dict[str, Any]) -> str:
+    tested = affected["basis"] == "tested_build"
+    return {
+        ("affected", True): _("Your exact build was run and is affected."),
+        ("affected", False): _("Your build is likely affected."),
+        ("not_affected", True): _("Your exact build was run; the bug was not seen."),
+        ("not_affected", False): _("Your build is likely not affected."),
+    }.get((affected["answer"], tested), "")
+
+
+def join(*sentences: str) -> str:
+    gap = "" if current_lang() == "zh" else " "
+    return gap.join(sentence for sentence in sentences if sentence)
+
+
+def pasted_lines(log: str, key_lines: list[dict[str, Any]]) -> list[PastedLine]:
+    """The key lines with their neighbours; the first lines where there are none."""
+    kinds = {item["line"]: item["class"] for item in key_lines}
+    lines = log.split("\n")
+    wanted = {
+        number
+        for key in kinds
+        for number in range(key - AROUND, key + AROUND + 1)
+        if 1 <= number <= len(lines)
+    }
+    shown = sorted(wanted) or range(1, len(lines) + 1)
+    return [
+        PastedLine(
+            number,
+            kinds.get(number, ""),
+            visible(lines[number - 1].rstrip("\r"))[:CHARS_SHOWN],
+            number in kinds,
+        )
+        for number in list(shown)[:LINES_SHOWN]
+    ]
+
+
+def visible(text: str) -> str:
+    """Unseen characters as codes; lone surrogates as the replacement character."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

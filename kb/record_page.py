@@ -1,0 +1,213 @@
+"""A record's page: everything kb knows of it, put together for the template."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from kb import claims, contradictions, results
+from kb.choices import ClaimKind, ClaimState
+from kb.highlight import python_html
+from kb.languages import current_lang
+from kb.links import alias_url
+from kb.models import Claim, Finding, Record, Repro
+
+HISTORY_SHOWN = 20
+LEADING_FENCE = re.compile(r"\s*<pre><code[^>]*>([^<]*)</code></pre>\s*")
+
+
+@dataclass(frozen=True)
+class OnOff:
+    """One evidence object: the trigger without and with something switched on."""
+
+    without: Finding
+    applied: Finding
+
+
+@dataclass(frozen=True)
+class Workaround:
+    name: str
+    entry: dict[str, Any]
+    html: str
+    status: str
+    evidence: str | None
+    onoff: OnOff | None
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    claim: Claim
+    state: str
+    source: dict[str, Any]
+    check: str
+    onoff: OnOff | None
+    used: list[Finding]
+
+    @property
+    def builds(self) -> int:
+        return len({row.build for row in self.used})
+
+    @property
+    def last(self) -> Finding | None:
+        return max(self.used, key=lambda row: row.observed_at, default=None)
+
+    @property
+    def tally(self) -> list[tuple[str, int]]:
+        """Outcomes of the check, each with the number of its builds."""
+        return sorted(Counter(row.outcome for row in self.used).items())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A repro as shown: its text in colour, its size, its short digest."""
+
+    repro: Repro
+    html: SafeString
+    size: int
+    lines: int
+
+
+@dataclass(frozen=True)
+class Revision:
+    number: int
+    row: Any
+    changed: list[str]
+
+
+@dataclass(frozen=True)
+class RecordPage:
+    record: Record
+    workarounds: list[Workaround]
+    claims: list[ClaimRow]
+    contradictions: list[dict[str, Any]]
+    summary: dict[str, Any]
+    fixes: list[dict[str, Any]]
+    repros: list[Source]
+    related: list[Record]
+    aliases: list[tuple[str, str]]
+    history: list[Revision]
+
+    @property
+    def refuted(self) -> int:
+        return sum(row.state == ClaimState.REFUTED for row in self.claims)
+
+    @property
+    def verified(self) -> int:
+        return sum(row.state == ClaimState.VERIFIED for row in self.claims)
+
+
+def find(record_id: str) -> Record | None:
+    """A record with a page: published or withdrawn."""
+    rows = Record.objects.addressable().with_everything()
+    return rows.filter(id=record_id).first()
+
+
+def build(record: Record) -> RecordPage:
+    findings = list(record.findings.all())
+    return RecordPage(
+        record=record,
+        workarounds=[workaround(record, item, findings) for item in record.workarounds],
+        claims=claim_rows(record, findings),
+        contradictions=contradictions.of_record(record, findings),
+        summary=results.summary(findings),
+        fixes=[fix | {"source": source_of(record, fix)} for fix in record.fixes],
+        repros=[source(repro) for repro in record.repros.all()],
+        related=list(Record.objects.visible().filter(id__in=record.related)),
+        aliases=[(alias, alias_url(alias)) for alias in record.aliases],
+        history=history(record),
+    )
+
+
+def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
+    key = entry.get("source")
+    return next((item for item in record.sources if item["id"] == key), {})
+
+
+def workaround(
+    record: Record, entry: dict[str, Any], findings: list[Finding]
+) -> Workaround:
+    name = entry["name"]
+    inputs = [row.as_claim_input() for row in findings]
+    status, evidence = claims.workaround_status(name, inputs)
+    rows = [row for row in findings if row.check_name == f"workaround_{name}"]
+    html = record.html.get(current_lang(), {}).get("workarounds", {}).get(name, "")
+    html = without_repetition(html, entry["apply"])
+    return Workaround(name, entry, html, status, evidence, on_off(rows, findings))
+
+
+def without_repetition(prose: str, apply: str) -> str:
+    """The prose without a leading fence that the copy line above already shows."""
+    found = LEADING_FENCE.match(prose)
+    same = found and unescape(found[1]).strip() == apply.strip()
+    return prose[found.end() :] if found and same else prose
+
+
+def on_off(rows: Iterable[Finding], findings: list[Finding]) -> OnOff | None:
+    """The newest of `rows` beside the trigger of the very same evidence."""
+    newest = sorted(rows, key=lambda row: (row.observed_at, row.build), reverse=True)
+    for row in newest:
+        if row.stale or row.outcome not in {"bug", "clean"}:
+            continue
+        for other in findings:
+            same = other.evidence == row.evidence and other.repro == row.repro
+            if same and other.check_name == "trigger" and other.outcome == "bug":
+                return OnOff(other, row)
+    return None
+
+
+def claim_rows(record: Record, findings: list[Finding]) -> list[ClaimRow]:
+    inputs = [row.as_claim_input() for row in findings]
+    by_evidence = {
+        (row.evidence, f"{row.repro}:{row.check_name}"): row for row in findings
+    }
+    rows = []
+    for claim in record.claims.all():
+        used = [
+            by_evidence[item["evidence"], item["check"]]
+            for item in claims.evidence_for(claim, inputs)
+        ]
+        rows.append(
+            ClaimRow(
+                claim=claim,
+                state=ClaimState(claims.state(claim, inputs)).value,
+                source=source_of(record, {"source": claim.source}),
+                check=claim.check_ref.split(":")[-1],
+                onoff=on_off(used, findings) if is_remedy(claim) else None,
+                used=used,
+            )
+        )
+    return rows
+
+
+def is_remedy(claim: Claim) -> bool:
+    """Only what is said to help has a with and a without."""
+    check = claim.check_ref.split(":")[-1]
+    helps = claim.kind in (ClaimKind.WORKAROUND, ClaimKind.FIX)
+    return helps and check.startswith(("workaround_", "refuted_"))
+
+
+def source(repro: Repro) -> Source:
+    size = len(repro.source.encode())
+    return Source(repro, python_html(repro.source), size, repro.source.count("\n"))
+
+
+def history(record: Record) -> list[Revision]:
+    """The newest revisions, each with the fields that it changed."""
+    rows = list(record.history.select_related("history_user")[: HISTORY_SHOWN + 1])
+    shown = []
+    for at, row in enumerate(rows[:HISTORY_SHOWN]):
+        before = rows[at + 1] if at + 1 < len(rows) else None
+        changed = sorted(row.diff_against(before).changed_fields) if before else []
+        hidden = {"revision", "modified", "files_digest", "content_digest"}
+        shown.append(
+            Revision(
+                row.revision, row, [name for name in changed if name not in hidden]
+            )
+        )
+    return shown

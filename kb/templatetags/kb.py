@@ -1,0 +1,156 @@
+"""Filters for the pages: texts by language, numbers, values that are not numbers."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils.html import conditional_escape, escape
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
+from kb.highlight import python_html
+from kb.languages import HTML_TAG, OTHER, current_lang
+from kb.models import Claim, Record
+
+register = template.Library()
+register.filter("python_html", python_html)
+LOG_CODE = '<code class="language-log">'
+LOG_FENCE = f"<pre>{LOG_CODE}"
+NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
+
+
+@register.filter
+def text(record: Record, field: str) -> str:
+    """The record's `field` in the reader's language, else in the other."""
+    lang = current_lang()
+    return record.text(field, lang) or record.text(field, OTHER[lang])
+
+
+@register.filter
+def prose(record: Record, section: str) -> SafeString:
+    """A section's stored HTML: rendered and cleaned when the record was saved."""
+    html = str(record.html.get(current_lang(), {}).get(section, ""))
+    # Log lines stay as printed: English, and scrollable by keyboard.
+    html = html.replace(
+        LOG_FENCE, f'<pre class="lit" lang="en" tabindex="0">{LOG_CODE}'
+    )
+    return mark_safe(html)  # noqa: S308
+
+
+@register.filter
+def claim_text(claim: Claim) -> str:
+    return claim.text_zh if current_lang() == "zh" else claim.text_en
+
+
+@register.filter
+def bilingual(texts: dict[str, str] | str | None) -> str:
+    """{"en": …, "zh": …} in the reader's language, else in the other."""
+    if not isinstance(texts, dict):
+        return texts or ""
+    lang = current_lang()
+    return texts.get(lang) or texts.get(OTHER[lang]) or ""
+
+
+@register.filter
+def nanify(value: Any) -> SafeString:
+    """nan, inf and -inf in reverse print; everything is escaped."""
+    escaped = str(conditional_escape(value))
+    return mark_safe(  # noqa: S308
+        NOT_A_NUMBER.sub(lambda hit: f'<i class="nan">{hit[0]}</i>', escaped)
+    )
+
+
+@register.filter
+def value(observed: Any) -> SafeString:
+    """One observation as code: numbers to six digits, non-finite in reverse."""
+    if isinstance(observed, dict) and "$float" in observed:
+        return nanify(observed["$float"])
+    if isinstance(observed, bool):
+        return escape(str(observed).lower())
+    if isinstance(observed, float):
+        return escape(f"{observed:.6g}")
+    if isinstance(observed, list):
+        return mark_safe(series(observed))  # noqa: S308
+    return nanify(observed)
+
+
+def series(items: list[Any]) -> str:
+    """A list by its ends: "1.36347 … 0.643351 (20)"."""
+    if len(items) <= 3:
+        return ", ".join(value(item) for item in items)
+    return f"{value(items[0])} … {value(items[-1])} ({len(items)})"
+
+
+@register.filter
+def kib(size: int) -> str:
+    return f"{size} B" if size < 1024 else f"{size / 1024:.1f} KiB"
+
+
+@register.filter
+def short_digest(digest: str) -> str:
+    """The first twelve hex digits, as in addresses."""
+    return digest.removeprefix("sha256:")[:12]
+
+
+@register.filter
+def clock(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M UTC") if moment else "–"
+
+
+@register.filter
+def day(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d") if moment else "–"
+
+
+@register.filter
+def fix_kind(kind: str) -> str:
+    return str(FIX_KINDS.get(kind, kind))
+
+
+@register.filter
+def source_kind(kind: str) -> str:
+    return str(SOURCE_KINDS.get(kind, kind))
+
+
+@register.filter
+def plural_builds(count: int) -> str:
+    return ngettext("%(count)d build", "%(count)d builds", count) % {"count": count}
+
+
+@register.simple_tag
+def gap() -> str:
+    """The space after a colon or a sentence; Chinese has none."""
+    return "" if current_lang() == "zh" else " "
+
+
+@register.simple_tag
+def html_tag(lang: str) -> str:
+    """The value of a `lang` attribute for "en" or "zh"."""
+    return HTML_TAG[lang]
+
+
+CLAIM_MARKS = {
+    ClaimState.VERIFIED: ("cl-v", "="),
+    ClaimState.REFUTED: ("cl-r", "≠"),
+    ClaimState.DISPUTED: ("cl-x", "≈"),
+    ClaimState.DOCUMENTED: ("cl-d", "·"),
+}
+
+
+@register.inclusion_tag("kb/_claim_state.html")
+def claim_state(state: str) -> dict[str, str]:
+    """= verified, ≠ refuted by run, ≈ disputed, · documented only."""
+    known = ClaimState(state)
+    css, sign = CLAIM_MARKS[known]
+    return {"css": css, "sign": sign, "label": str(known.label)}
+
+
+@register.inclusion_tag("_copy.html")
+def copyline(code: str) -> dict[str, str]:
+    """A line of code with a copy button; without JavaScript just the line."""
+    return {"code": code, "done": _("Copied")}

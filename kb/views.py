@@ -1,0 +1,121 @@
+"""Pages of the knowledge base."""
+
+from __future__ import annotations
+
+from django.core.exceptions import DisallowedHost, RequestDataTooBig
+from django.db import connection
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    HttpResponseRedirect,
+)
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods, require_safe
+
+from kb import (
+    claim_list as claim_page,
+)
+from kb import (
+    front_page,
+    lookup_page,
+    problem_page,
+    record_page,
+    search_page,
+)
+from kb import (
+    record_list as list_page,
+)
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 once the site and its database answer."""
+    connection.ensure_connection()
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@require_safe
+def front(request: HttpRequest) -> HttpResponse:
+    return render(request, "kb/front.html", {"page": front_page.build()})
+
+
+# Reads only: a forged request changes nothing, and no cookie is needed to look up.
+@csrf_exempt
+@require_http_methods(["GET", "HEAD", "POST"])
+def look_up(request: HttpRequest) -> HttpResponse:
+    if request.method != "POST":
+        return redirect("front")
+    page = lookup_page.answer(request)
+    return render(request, page.template, {"page": page}, status=page.status)
+
+
+@require_safe
+def record_list(request: HttpRequest) -> HttpResponse:
+    page = list_page.build(request.GET)
+    return render(request, "kb/records.html", {"page": page})
+
+
+@require_safe
+def record_detail(
+    request: HttpRequest, record_id: str, slug: str | None = None
+) -> HttpResponse:
+    record = record_page.find(record_id)
+    if record is None:
+        raise Http404(_("There is no record %s.") % record_id)
+    if slug != record.slug:
+        query = request.META.get("QUERY_STRING", "")
+        target = record.get_absolute_url() + (f"?{query}" if query else "")
+        return HttpResponseRedirect(target, status=301)
+    page = record_page.build(record)
+    return render(request, "kb/record.html", {"page": page, "record": record})
+
+
+@require_safe
+def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
+    record = record_page.find(record_id)
+    if record is None:
+        raise Http404(_("There is no record %s.") % record_id)
+    response = redirect(record)
+    patch_vary_headers(response, ("Accept-Language", "Cookie"))
+    return response
+
+
+@require_safe
+def claim_list(request: HttpRequest) -> HttpResponse:
+    page = claim_page.build(request.GET)
+    return render(request, "kb/claims.html", {"page": page})
+
+
+@require_safe
+def search(request: HttpRequest) -> HttpResponse:
+    page = search_page.build(request.GET.get("q", ""))
+    if page.target is not None:
+        return redirect(page.target)
+    context = {"page": page, "query": page.query}
+    return render(request, "kb/search.html", context, status=page.status)
+
+
+@require_safe
+def problem_detail(request: HttpRequest, slug: str) -> HttpResponse:
+    kind = problem_page.find(slug)
+    if kind is None:
+        raise Http404(_("There is no problem type %s.") % slug)
+    return render(request, "kb/problem.html", {"kind": kind, "slug": slug})
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """handler400: a request over Django's own limits says so, as 413."""
+    if isinstance(exception, DisallowedHost):
+        return HttpResponseBadRequest("400: unknown host\n", content_type="text/plain")
+    too_big = isinstance(exception, RequestDataTooBig)
+    if too_big:
+        lookup_page.drain(request)
+    status = 413 if too_big else 400
+    return render(request, "400.html", {"too_big": too_big}, status=status)
