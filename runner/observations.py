@@ -1,0 +1,116 @@
+"""What the checks of a run observed, as rows of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kb.choices import Outcome
+from kb.languages import current_lang
+from runner import verdicts
+
+# Reserved by the contract, shown elsewhere or of no use in a table.
+HIDDEN_KEYS = {"device", "mode", "not_applicable"}
+COLUMNS = 4
+TEXT_CHARS = 20
+
+
+@dataclass(frozen=True)
+class ObservationRow:
+    check: str
+    trials: int
+    cells: list[Any]
+    outcome: str
+    css: str
+    shape: str
+    shape_css: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Observations:
+    keys: list[str]
+    rows: list[ObservationRow]
+
+
+def group_of(check: str) -> str:
+    """ "trigger 2/5" -> trigger; "workaround_x" -> workaround."""
+    name = check.split(" ")[0]
+    kind = name.partition("_")[0]
+    return kind if kind in ("workaround", "refuted") else name
+
+
+def marks(check: str, outcome: str) -> tuple[str, str, str]:
+    """Colour and shape of an outcome; gates that behave have neither."""
+    if outcome == Outcome.ERROR:
+        return "v-error", "▲", "sh-e"
+    if outcome == Outcome.NOT_APPLICABLE:
+        return "v-none", "∅", "sh-n"
+    if group_of(check) in ("requirements", "reference", "control", "detector"):
+        return "", "", ""
+    if outcome == Outcome.BUG:
+        return "v-fail", "✖", "sh-x"
+    return "v-pass", "✔", "sh-y"
+
+
+def bug_of(header: dict[str, Any]) -> list[str]:
+    bug = header.get("bug") or []
+    return [bug] if isinstance(bug, str) else list(bug)
+
+
+def observations_of(
+    checks: list[dict[str, Any]], header: dict[str, Any]
+) -> Observations:
+    """A row per check, equal trials in one; the predicate's keys come first."""
+    shown = [item for item in checks if item["name"] != "requirements"]
+    keys = observed_keys(shown, header)
+    rows: list[ObservationRow] = []
+    for item in shown:
+        row = observation_row(item, keys)
+        last = rows[-1] if rows else None
+        if last and (last.check, last.cells, last.outcome) == (
+            row.check,
+            row.cells,
+            row.outcome,
+        ):
+            rows[-1] = observation_row(item, keys, last.trials + 1)
+        else:
+            rows.append(row)
+    return Observations(keys, rows)
+
+
+def observed_keys(checks: list[dict[str, Any]], header: dict[str, Any]) -> list[str]:
+    seen: dict[str, None] = {}
+    for item in checks:
+        seen |= dict.fromkeys(item.get("observations") or {})
+    wanted = [source.split(" ")[0] for source in bug_of(header)]
+    wanted += list(header.get("match") or {})
+    ordered = [key for key in wanted if key in seen]
+    ordered += [key for key in seen if key not in ordered and fits(checks, key)]
+    return list(dict.fromkeys(ordered))[:COLUMNS]
+
+
+def fits(checks: list[dict[str, Any]], key: str) -> bool:
+    """Long texts would push the numbers off the page; the log has them."""
+    values = [(item.get("observations") or {}).get(key) for item in checks]
+    long = any(isinstance(value, str) and len(value) > TEXT_CHARS for value in values)
+    return key not in HIDDEN_KEYS and not long
+
+
+def observation_row(
+    item: dict[str, Any], keys: list[str], trials: int = 1
+) -> ObservationRow:
+    lang = current_lang()
+    name, found = item["name"], item["outcome"]
+    values = item.get("observations") or {}
+    css, shape, shape_css = marks(name, found)
+    return ObservationRow(
+        check=name,
+        trials=trials,
+        cells=[values.get(key) for key in keys],
+        outcome=verdicts.outcome(name, found, lang),
+        css=css,
+        shape=shape,
+        shape_css=shape_css,
+        reason=verdicts.reason_text(item.get("reason"), lang),
+    )

@@ -1,0 +1,110 @@
+"""The phases of a run as ticks of a ruler, under way or finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from kb.choices import Outcome
+from kb.languages import current_lang
+from runner import verdicts
+from runner.models import Run
+from runner.observations import group_of, marks
+
+GATES = ("requirements", "reference", "control", "detector", "trigger")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One tick of the ruler. `state`: done, on or wait."""
+
+    name: str
+    label: str
+    state: str
+    out: str
+    css: str = ""
+    shape: str = ""
+    shape_css: str = ""
+
+
+def planned(checks: Iterable[str]) -> list[str]:
+    """The groups in which the checks of a repro are executed, in order."""
+    names = ["requirements", *checks]
+    found = [name for name in GATES if name in names]
+    for kind in ("workaround", "refuted"):
+        if any(name.startswith(f"{kind}_") for name in names):
+            found.append(kind)
+    return [*found, "verdict"]
+
+
+def label_of(phase: str) -> str:
+    return {
+        "requirements": _("requirements"),
+        "reference": _("reference"),
+        "control": _("control"),
+        "detector": _("detector"),
+        "trigger": _("trigger"),
+        "workaround": _("workarounds"),
+        "refuted": _("refuted"),
+        "verdict": _("verdict"),
+    }.get(phase, phase)
+
+
+def run_phases(run: Run, body: dict[str, Any] | None) -> Iterator[Phase]:
+    names = planned(run.repro.checks)
+    if body:
+        yield from finished_phases(names, body)
+        return
+    at = group_of(run.phase) if run.phase else ""
+    current = names.index(at) if at in names else -1
+    started = run.state == Run.State.RUNNING
+    for number, name in enumerate(names):
+        state = "done" if number < current else "wait"
+        if started and number == max(current, 0):
+            state = "on"
+        under_way = run.phase.removeprefix(f"{at}_") or _("starting")
+        out = {"done": _("done"), "on": under_way}
+        yield Phase(name, label_of(name), state, out.get(state, _("waiting")))
+
+
+def finished_phases(names: list[str], body: dict[str, Any]) -> Iterator[Phase]:
+    checks = body["checks"]
+    for name in names:
+        if name == "verdict":
+            duration = body["duration_s"]
+            yield Phase(
+                name,
+                label_of(name),
+                "done",
+                _("written, %(seconds).1f s") % {"seconds": duration},
+            )
+            continue
+        mine = [item for item in checks if group_of(item["name"]) == name]
+        yield finished_phase(name, mine, reached=bool(checks))
+
+
+def finished_phase(name: str, checks: list[dict[str, Any]], *, reached: bool) -> Phase:
+    lang = current_lang()
+    if not checks:
+        met = name == "requirements" and reached
+        out = _("met") if met else _("not reached")
+        return Phase(name, label_of(name), "done" if met else "wait", out)
+    outcomes = {item["outcome"] for item in checks}
+    if len(outcomes) > 1:
+        counts = ", ".join(
+            f"{sum(item['outcome'] == found for item in checks)} "
+            f"{verdicts.outcome(name, found, lang)}"
+            for found in sorted(outcomes)
+        )
+        return Phase(name, label_of(name), "done", counts)
+    (found,) = outcomes
+    words = verdicts.outcome(name, found, lang)
+    if name == "requirements" and found == Outcome.CLEAN:
+        words = _("met")
+    if len(checks) > 1 or name in ("workaround", "refuted"):
+        words = f"{words} {len(checks)}/{len(checks)}"
+    css, shape, shape_css = marks(name, found)
+    return Phase(name, label_of(name), "done", words, css, shape, shape_css)

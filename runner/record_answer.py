@@ -1,0 +1,250 @@
+"""The answer strip of a record: is the chosen build affected, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kb import claims, versions
+from kb.choices import DeviceClass, Fidelity, Verdict
+from kb.environment import Environment, parse_environment
+from kb.languages import current_lang
+from kb.models import Finding, Record
+from kb.results import build_order
+from runner import verdicts
+from runner.models import Build
+from runner.verdicts import Badge
+
+CSS = {
+    Verdict.BUG_PRESENT: "fail",
+    Verdict.BUG_ABSENT: "pass",
+    Verdict.NOT_APPLICABLE: "",
+}
+MAX_VERSION = 200
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A torch build to ask about: one we know by slug, else a version as typed."""
+
+    value: str
+    raw: str
+    known: bool
+
+
+@dataclass(frozen=True)
+class RecordAnswer:
+    css: str
+    badge: Badge
+    sentence: str
+    reasons: list[str]
+    preconditions: list[str]
+    tested: Finding | None
+    model: Finding | None
+    choice: Choice | None
+    choices: list[Choice]
+    device: str
+    devices: list[str]
+    workaround: str
+    workaround_status: str
+    answer: str
+
+
+def build(record: Record, query: Mapping[str, str]) -> RecordAnswer:
+    findings = list(record.findings.all())
+    choices = known_choices(record, findings)
+    choice = chosen(query.get("torch", "")[:MAX_VERSION].strip(), choices, findings)
+    if choice and not choice.known:
+        choices = [choice, *choices]
+    devices = device_classes(record, findings)
+    device = query.get("device", "")
+    device = device if device in devices else devices[0]
+    here = [row for row in findings if choice and row.build == choice.value]
+    return assemble(record, findings, here, choice, choices, device, devices)
+
+
+def assemble(
+    record: Record,
+    findings: list[Finding],
+    here: list[Finding],
+    choice: Choice | None,
+    choices: list[Choice],
+    device: str,
+    devices: list[str],
+) -> RecordAnswer:
+    lang = current_lang()
+    fresh = [
+        row
+        for row in here
+        if row.check_name == "trigger" and not row.stale and row.device_class == device
+    ]
+    tested = next((row for row in fresh if not is_model(row)), None)
+    found = versions.answer_for(record, environment_of(choice), findings)
+    css, badge, sentence = (
+        tested_words(tested, lang)
+        if tested
+        else inferred_words(found.answer, choice, lang)
+    )
+    name, status = best_workaround(record, findings)
+    return RecordAnswer(
+        css=css,
+        badge=badge,
+        sentence=sentence,
+        reasons=[] if tested else [reason[lang] for reason in found.reasons],
+        preconditions=[item["text"][lang] for item in record.preconditions],
+        tested=tested,
+        model=next((row for row in fresh if is_model(row)), None),
+        choice=choice,
+        choices=choices,
+        device=device,
+        devices=devices,
+        workaround=name,
+        workaround_status=status,
+        answer=found.answer,
+    )
+
+
+def is_model(row: Finding) -> bool:
+    return row.fidelity == Fidelity.MECHANISM_MODEL
+
+
+def known_choices(record: Record, findings: list[Finding]) -> list[Choice]:
+    """Builds this site knows, newest version first."""
+    raw = {build.slug: build.raw for build in Build.objects.all()}
+    raw |= {row.build: row.build_raw for row in findings}
+    ordered = sorted(raw, key=lambda slug: build_order(raw[slug], slug), reverse=True)
+    return [Choice(slug, raw[slug], known=True) for slug in ordered]
+
+
+def chosen(asked: str, choices: list[Choice], findings: list[Finding]) -> Choice | None:
+    """As asked by slug or by raw version; else the newest build with a verdict."""
+    if asked:
+        for choice in choices:
+            if asked in (choice.value, choice.raw):
+                return choice
+        return Choice(asked, asked, known=False)
+    judged = {
+        row.build
+        for row in findings
+        if row.check_name == "trigger" and not row.stale and not is_model(row)
+    }
+    with_verdict = [choice for choice in choices if choice.value in judged]
+    return next(iter(with_verdict or choices), None)
+
+
+def device_classes(record: Record, findings: list[Finding]) -> list[str]:
+    """Devices with a result, then those a repro asks for; never empty."""
+    found = [row.device_class for row in findings if not row.stale]
+    found += [repro.device for repro in record.repros.all()]
+    return list(dict.fromkeys(found)) or [DeviceClass.CPU.value]
+
+
+def environment_of(choice: Choice | None) -> Environment:
+    return parse_environment(f"torch=={choice.raw}" if choice else "")
+
+
+def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
+    badge = verdicts.badge(
+        row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
+    )
+    sentence = verdicts.sentence(
+        verdict=row.verdict,
+        reason=row.verdict_reason or row.reason,
+        hits=row.hits,
+        trials=row.trials,
+        fidelity=row.fidelity,
+        build=row.build_raw,
+        device=row.device_name or row.device_class,
+        lang=lang,
+    )
+    return CSS.get(Verdict(row.verdict), "error"), badge, sentence
+
+
+UNKNOWN = verdicts.Wording(
+    "◌",
+    "sh-u",
+    "v-none",
+    verdicts.NO_WORD,
+    verdicts.text("Unknown: run it", "未知，去运行"),
+)
+# Rows are (answer, was this exact build run).
+ANSWERS = {
+    ("affected", True): verdicts.Wording(
+        "✖",
+        "sh-x",
+        "v-fail",
+        verdicts.text("Affected", "受影响"),
+        verdicts.text("tested on your exact build", "与你相同的构建实测"),
+    ),
+    ("not_affected", True): verdicts.Wording(
+        "✔",
+        "sh-y",
+        "v-pass",
+        verdicts.text("Not affected as tested", "实测未受影响"),
+        verdicts.text("on your exact build", "与你相同的构建"),
+    ),
+    ("affected", False): verdicts.Wording(
+        "⋯",
+        "sh-i",
+        "v-none",
+        verdicts.NO_WORD,
+        verdicts.text("Likely affected", "推断受影响"),
+    ),
+    ("not_affected", False): verdicts.Wording(
+        "⋯",
+        "sh-i",
+        "v-none",
+        verdicts.NO_WORD,
+        verdicts.text("Likely not affected", "推断不受影响"),
+    ),
+}
+NOT_RUN = {
+    "affected": verdicts.text(
+        "Not run on torch {build}; what is documented says affected.",
+        "未在 torch {build} 上实测；文档记载为受影响。",
+    ),
+    "not_affected": verdicts.text(
+        "Not run on torch {build}; what is documented says not affected.",
+        "未在 torch {build} 上实测；文档记载为不受影响。",
+    ),
+    "unknown": verdicts.text(
+        "No result for torch {build}, and no documented range speaks of it.",
+        "torch {build} 尚无实测结果，也没有文档记载其是否受影响。",
+    ),
+}
+NO_BUILD = verdicts.text(
+    "No torch build is known here yet. Name yours, or add one.",
+    "本站尚无任何 torch 构建。请填写你的版本，或添加一个构建。",
+)
+
+
+def inferred_words(
+    answer: str, choice: Choice | None, lang: str
+) -> tuple[str, Badge, str]:
+    """Nothing was run: say so, and what follows from what is documented."""
+    if choice is None:
+        return "", UNKNOWN.badge(lang), NO_BUILD[lang]
+    sentence = NOT_RUN[answer][lang].format(build=choice.raw)
+    if answer == "unknown":
+        return "", UNKNOWN.badge(lang), sentence
+    css = "fail" if answer == "affected" else "pass"
+    return css, answer_badge(answer, "none", lang), sentence
+
+
+def answer_badge(answer: str, basis: str, lang: str) -> Badge:
+    """One of the five answers to "am I affected"."""
+    return ANSWERS.get((answer, basis == "tested_build"), UNKNOWN).badge(lang)
+
+
+def best_workaround(record: Record, findings: list[Finding]) -> tuple[str, str]:
+    """The first verified workaround's text, else the first not known to be useless."""
+    inputs = [row.as_claim_input() for row in findings]
+    graded = [
+        (claims.workaround_status(entry["name"], inputs)[0], entry["apply"])
+        for entry in record.workarounds
+    ]
+    for wanted in ("verified", "untested"):
+        for status, apply in graded:
+            if status == wanted:
+                return apply, status
+    return "", ""

@@ -1,0 +1,212 @@
+"""A run's page and an evidence page: phases, observations, environment, log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+
+from kb.choices import Fidelity, Verdict
+from kb.languages import current_lang
+from kb.models import Repro
+from runner import ledger, verdicts
+from runner.models import Evidence, LogChunk, Run, Worker
+from runner.observations import Observations, bug_of, group_of, observations_of
+from runner.phases import Phase, finished_phases, planned, run_phases
+from runner.plot import Plot, plot_of
+from runner.verdicts import Badge
+
+LOG_LINES = 2000
+ANSWER_CSS = {
+    Verdict.BUG_PRESENT: "fail",
+    Verdict.BUG_ABSENT: "pass",
+    Verdict.NOT_APPLICABLE: "",
+}
+
+
+@dataclass(frozen=True)
+class LogLine:
+    number: int
+    at: float | None
+    phase: str
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Verdicted:
+    """What evidence shows, for the run's page and the evidence's own."""
+
+    evidence: Evidence
+    body: dict[str, Any]
+    css: str
+    badge: Badge
+    sentence: str
+    hits: int
+    trials: int
+    notes: list[str]
+    observations: Observations
+    plot: Plot | None
+    bug: list[str]
+
+
+@dataclass(frozen=True)
+class RunPage:
+    run: Run
+    sentence: str
+    phases: list[Phase]
+    place: ledger.Place
+    worker: Worker | None
+    shown: Verdicted | None
+    badge: Badge | None
+    css: str
+    log: list[LogLine]
+    log_next: int
+    log_more: bool
+
+    @property
+    def title(self) -> str:
+        """The phase in words, as the heading of a run that is under way."""
+        if self.run.state == Run.State.QUEUED:
+            return _("Queued")
+        if self.run.state == Run.State.CANCELLED:
+            return _("Cancelled")
+        phase = self.run.phase or _("starting")
+        return _("Running: %(phase)s") % {"phase": phase}
+
+
+def find(run_id: UUID) -> Run | None:
+    rows = Run.objects.select_related("repro__record", "evidence__build", "build")
+    return rows.filter(pk=run_id).first()
+
+
+def build(run: Run, after: int = 0) -> RunPage:
+    lang = current_lang()
+    shown = verdicted(run.evidence) if run.evidence else None
+    log, more = log_lines(run, after)
+    return RunPage(
+        run=run,
+        sentence=verdicts.run_sentence(run)[lang],
+        phases=list(run_phases(run, shown.body if shown else None)),
+        place=ledger.place_in_queue(run),
+        worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
+        shown=shown,
+        badge=run_badge(run, lang),
+        css=ANSWER_CSS.get(Verdict(run.verdict), "error") if run.verdict else "",
+        log=log,
+        log_next=log[-1].number if log else after,
+        log_more=more,
+    )
+
+
+def run_badge(run: Run, lang: str) -> Badge | None:
+    if not run.verdict:
+        return None
+    trials = run.evidence.body["trials"] if run.evidence else run.trials
+    return verdicts.badge(
+        run.verdict,
+        run.hits or 0,
+        trials or 0,
+        run.repro.fidelity,
+        lang,
+        run.reason or "",
+    )
+
+
+def log_lines(run: Run, after: int = 0) -> tuple[list[LogLine], bool]:
+    """The live log from `after` on; True when there is more than a page of it."""
+    rows = list(run.log.filter(seq__gt=after)[: LOG_LINES + 1])
+    lines = [line_of(row) for row in rows[:LOG_LINES]]
+    return lines, len(rows) > LOG_LINES
+
+
+def line_of(row: LogChunk) -> LogLine:
+    return LogLine(row.seq, row.at, group_of(row.check_name), row.stream, row.text)
+
+
+# --- evidence -----------------------------------------------------------------------
+def verdicted(evidence: Evidence) -> Verdicted:
+    lang = current_lang()
+    body = evidence.body
+    fidelity = body["repro"]["fidelity"]
+    verdict = body["verdict"]
+    hits, trials = body["hits"] or 0, body["trials"] or 0
+    css = ANSWER_CSS.get(Verdict(verdict), "error")
+    judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
+    if fidelity == Fidelity.MECHANISM_MODEL and judged:
+        css = ""
+    source = Repro.objects.filter(digest=evidence.repro_digest).first()
+    header = source.header if source else {}
+    return Verdicted(
+        evidence=evidence,
+        body=body,
+        css=css,
+        badge=verdicts.badge(
+            verdict, hits, trials, fidelity, lang, body["reason"] or ""
+        ),
+        sentence=verdicts.evidence_sentence(body)[lang],
+        hits=hits,
+        trials=trials,
+        notes=notes_of(body),
+        observations=observations_of(body["checks"], header),
+        plot=plot_of(body["checks"]),
+        bug=bug_of(header),
+    )
+
+
+def notes_of(body: dict[str, Any]) -> list[str]:
+    """How the workarounds and the refuted recommendations of this run came out."""
+    by_status: dict[str, list[str]] = {}
+    for name, status in body.get("workarounds", {}).items():
+        by_status.setdefault(status, []).append(name)
+    lang = current_lang()
+    colon = "：" if lang == "zh" else ": "
+    found = [
+        f"{verdicts.workaround(status, lang)[1]}{colon}{', '.join(names)}"
+        for status, names in by_status.items()
+    ]
+    useless = [name for name, out in body.get("refuted", {}).items() if out == "bug"]
+    if useless:
+        found.append(_("Confirmed useless: %(names)s") % {"names": ", ".join(useless)})
+    return found
+
+
+def evidence_log(body: dict[str, Any]) -> list[LogLine]:
+    """What the checks printed, as kept in the evidence (head and tail of each)."""
+    lines: list[LogLine] = []
+    for item in body["checks"]:
+        log = item.get("log") or {}
+        phase = group_of(item["name"])
+        for text in (log.get("text") or "").splitlines():
+            lines.append(LogLine(len(lines) + 1, None, phase, "", text))
+        if log.get("cut_bytes"):
+            text = _("[%(count)d bytes cut]") % {"count": log["cut_bytes"]}
+            lines.append(LogLine(len(lines) + 1, None, phase, "", text))
+    return lines[:LOG_LINES]
+
+
+@dataclass(frozen=True)
+class EvidencePage:
+    shown: Verdicted
+    phases: list[Phase]
+    log: list[LogLine]
+    run: Run | None
+
+
+def find_evidence(short: str) -> Evidence | None:
+    """Evidence by the first twelve hex digits of its digest."""
+    rows = Evidence.objects.select_related("record", "build")
+    return rows.filter(digest__startswith=f"sha256:{short}").first()
+
+
+def build_evidence(evidence: Evidence) -> EvidencePage:
+    shown = verdicted(evidence)
+    names = [item["name"] for item in shown.body["checks"]]
+    return EvidencePage(
+        shown=shown,
+        phases=list(finished_phases(planned(names), shown.body)),
+        log=evidence_log(shown.body),
+        run=evidence.runs.order_by("created_at").first(),
+    )

@@ -1,0 +1,75 @@
+"""A finished run as Markdown, to be pasted into an upstream thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+from django.utils.translation import override
+
+from kb.models import DJANGO_LANG
+from runner import verdicts
+from runner.run_page import RunPage, Verdicted, run_badge
+
+LABELS = {
+    "build": {"en": "Build", "zh": "构建"},
+    "device": {"en": "Device", "zh": "设备"},
+    "check": {"en": "check", "zh": "检查"},
+    "outcome": {"en": "outcome", "zh": "结果"},
+    "repro": {"en": "Repro", "zh": "复现脚本"},
+    "evidence": {"en": "Evidence", "zh": "证据"},
+}
+
+
+def markdown(page: RunPage, lang: str) -> str:
+    """Verdict, sentence, checks, build and digests; "" while there is no evidence."""
+    if page.shown is None:
+        return ""
+    run, body = page.run, page.shown.body
+    record = run.repro.record
+    lines = [
+        f"**{run_badge(run, lang)}** — {record.id} {record.text('title', lang)}",
+        "",
+        verdicts.evidence_sentence(body)[lang],
+        "",
+        *table(page.shown, lang),
+        "",
+        *facts(body, lang),
+        f"- {LABELS['repro'][lang]}: `{body['repro']['name']}.py` "
+        f"`{body['repro']['digest']}`",
+        f"- {LABELS['evidence'][lang]}: `{body['digest']}` {address(page, lang)}",
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def table(shown: Verdicted, lang: str) -> list[str]:
+    outcomes = [
+        (item["name"], verdicts.outcome(item["name"], item["outcome"], lang))
+        for item in shown.body["checks"]
+        if item["name"] != "requirements"
+    ]
+    rows = [f"| `{name}` | {words} |" for name, words in outcomes]
+    return [
+        f"| {LABELS['check'][lang]} | {LABELS['outcome'][lang]} |",
+        "|---|---|",
+        *rows,
+    ]
+
+
+def facts(body: dict[str, Any], lang: str) -> list[str]:
+    build, device = body["build"], body["device"]
+    cuda = f", CUDA {build['cuda']}, cuDNN {build['cudnn']}" if build["cuda"] else ""
+    return [
+        f"- {LABELS['build'][lang]}: torch {build['raw']} ({build['git']}), "
+        f"Python {build['python']}, {build['platform']}{cuda}",
+        f"- {LABELS['device'][lang]}: {device['class']} {device['name']}",
+    ]
+
+
+def address(page: RunPage, lang: str) -> str:
+    """The run's address where the site knows its own; else nothing."""
+    if not settings.SITE_URL:
+        return ""
+    with override(DJANGO_LANG[lang]):
+        return f"{settings.SITE_URL}{reverse('run-detail', args=[page.run.pk])}"

@@ -1,0 +1,129 @@
+"""Pieces of execution on pages: answers, the run panel, matrices, verdict marks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+
+from kb.languages import current_lang
+from kb.models import Record
+from kb.record_page import OnOff
+from runner import matrix, record_answer, run_panel, run_text, verdicts
+from runner.models import Evidence
+from runner.run_page import RunPage
+from runner.templatetags.runs import badge_html
+from runner.verdicts import Badge
+
+register = template.Library()
+Context = dict[str, Any]
+
+
+@register.inclusion_tag("runner/_answer.html", takes_context=True)
+def answer_strip(context: Context, record: Record) -> Context:
+    """Is the build of ?torch= affected, and what to do about it."""
+    return {
+        "answer": record_answer.build(record, context["request"].GET),
+        "record": record,
+    }
+
+
+@register.inclusion_tag("runner/_run_panel.html", takes_context=True)
+def run_form(context: Context, record: Record) -> Context:
+    """Build picker and Run repro button; without builds, what to do."""
+    request = context["request"]
+    return {
+        "panel": run_panel.build(record, request),
+        "record": record,
+        "csrf_token": context.get("csrf_token"),
+    }
+
+
+@register.inclusion_tag("runner/_check_matrix.html")
+def check_matrix(record: Record) -> Context:
+    """Trigger, workarounds and refuted checks over the tested builds."""
+    return {"page": matrix.build_check_matrix(record), "record": record}
+
+
+@register.inclusion_tag("runner/_evidence_table.html")
+def evidence_table(record: Record) -> Context:
+    rows = Evidence.objects.filter(record=record).select_related("build")
+    return {"rows": rows[:50]}
+
+
+def answer_of(affected: dict[str, Any]) -> Badge:
+    """The five answers to "am I affected", of a look-up's `affected`."""
+    return record_answer.answer_badge(
+        affected["answer"], affected["basis"], current_lang()
+    )
+
+
+@register.simple_tag
+def answer_badge(affected: dict[str, Any]) -> SafeString:
+    return badge_html(answer_of(affected))
+
+
+@register.inclusion_tag("runner/_big_badge.html")
+def answer_big(affected: dict[str, Any]) -> Context:
+    """The same in the answer strip, in the strip's own colour."""
+    return {"badge": answer_of(affected)}
+
+
+@register.inclusion_tag("runner/_mark.html")
+def verdict_mark(verdict: str) -> Context:
+    """The shape of a verdict alone, beside words that say it."""
+    special = {"untested": verdicts.UNTESTED, "model": verdicts.MODEL_SHOWN}
+    found = special.get(verdict) or verdicts.wording(verdict, "")
+    return {"badge": found.badge(current_lang())}
+
+
+@register.inclusion_tag("runner/_onoff.html")
+def on_off(pair: OnOff) -> Context:
+    """without ✖ k/n → with ✔ 0/n, from one evidence object."""
+    return {"pair": pair, "helps": pair.applied.outcome == "clean"}
+
+
+@register.filter
+def age(moment: datetime | None) -> str:
+    """How long ago, in the reader's words: "12 minutes"."""
+    return timesince(moment, timezone.now(), depth=1) if moment else ""
+
+
+@register.filter
+def packages(versions: dict[str, str | None]) -> str:
+    """ "numpy 2.4.6, triton 3.2.0", without those that are not installed."""
+    found = [f"{name} {version}" for name, version in versions.items() if version]
+    return ", ".join(found) or "–"
+
+
+@register.filter
+def item_at(items: list[Any], index: int) -> Any:
+    return items[index]
+
+
+@register.filter
+def plus(number: float, more: float) -> float:
+    return number + more
+
+
+@register.simple_tag
+def plot_name(line: str) -> str:
+    names = {"ctl": _("control"), "trg": _("trigger"), "wa": _("workaround")}
+    return names[line]
+
+
+@register.inclusion_tag("runner/_dots.html")
+def trial_dots(hits: int, trials: int) -> Context:
+    """One shape per trial, those that showed the bug first."""
+    return {"hits": range(hits), "clean": range(trials - hits)}
+
+
+@register.simple_tag
+def run_markdown(page: RunPage, lang: str) -> str:
+    """The run as Markdown for an upstream thread, in "en" or "zh"."""
+    return run_text.markdown(page, lang)

@@ -1,0 +1,128 @@
+"""Verdicts and other words of a run in templates, in the reader's language."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from kb.languages import current_lang
+from runner import sandbox, verdicts
+from runner.models import Run
+from runner.verdicts import Badge
+
+register = template.Library()
+
+
+@register.filter
+def badge_html(badge: Badge, chip: str = "") -> SafeString:
+    """A badge as a span: shape, bold word, the rest, counts. `chip`: "chip" or ""."""
+    word = format_html("<b>{}</b>", badge.word) if badge.word else ""
+    rest = f" · {badge.rest}" if badge.word and badge.rest else badge.rest
+    gap = " " if badge.counts.startswith("(") else ""
+    k = format_html('{}<span class="k">{}</span>', gap, badge.counts)
+    return format_html(
+        '<span class="{}v {}"><span class="sh {}">{}</span>{}{}{}</span>',
+        "chip " if chip else "",
+        badge.css,
+        badge.shape_css,
+        badge.shape,
+        word,
+        rest,
+        k if badge.counts else "",
+    )
+
+
+@register.simple_tag
+def verdict_badge(
+    verdict: str,
+    hits: int | None,
+    trials: int | None,
+    fidelity: str,
+    reason: str | None = "",
+    chip: str = "",
+) -> SafeString:
+    """{% verdict_badge verdict hits trials fidelity [reason] [chip="chip"] %}"""
+    found = verdicts.badge(
+        verdict, hits or 0, trials or 0, fidelity, current_lang(), reason or ""
+    )
+    return badge_html(found, chip)
+
+
+@register.simple_tag
+def finding_badge(finding: Any, chip: str = "") -> SafeString:
+    """The verdict of a `kb.Finding`, or "Not tested" for None."""
+    if finding is None:
+        return badge_html(verdicts.untested(current_lang()), chip)
+    return verdict_badge(
+        finding.verdict,
+        finding.hits,
+        finding.trials,
+        finding.fidelity,
+        finding.verdict_reason,
+        chip,
+    )
+
+
+@register.simple_tag
+def run_badge(run: Run, chip: str = "") -> SafeString:
+    """The verdict of a finished run, the state of any other."""
+    if not run.verdict:
+        return format_html('<span class="quiet">{}</span>', state_word(run.state))
+    return verdict_badge(
+        run.verdict, run.hits, run.trials, run.repro.fidelity, run.reason, chip
+    )
+
+
+@register.filter
+def run_sentence(run: Run) -> str:
+    return verdicts.run_sentence(run)[current_lang()]
+
+
+@register.filter
+def reason_words(reason: str | None) -> str:
+    return verdicts.reason_text(reason, current_lang())
+
+
+@register.filter
+def state_word(state: str) -> str:
+    return verdicts.state(state, current_lang())
+
+
+@register.filter
+def outcome_word(outcome: str, check: str = "") -> str:
+    """{{ row.outcome|outcome_word:row.check_name }}"""
+    return verdicts.outcome(check, outcome, current_lang()) if outcome else ""
+
+
+@register.filter
+def claim_words(state: str) -> str:
+    return verdicts.claim(state, current_lang())[1]
+
+
+@register.filter
+def claim_sign(state: str) -> str:
+    return verdicts.claim(state, current_lang())[0]
+
+
+@register.filter
+def workaround_words(status: str) -> str:
+    return verdicts.workaround(status, current_lang())[1]
+
+
+@register.filter
+def tier_reason(letter: str) -> str:
+    """Why a run in this tier was held no better; "" for an unknown letter."""
+    return tier_text(letter, "reason")
+
+
+@register.filter
+def tier_remedy(letter: str) -> str:
+    return tier_text(letter, "remedy")
+
+
+def tier_text(letter: str, what: str) -> str:
+    tier = sandbox.TIERS.get(letter)
+    return str(getattr(tier, f"{what}_{current_lang()}")) if tier else ""

@@ -1,0 +1,114 @@
+"""Pages of runs, builds, workers, evidence and the matrix."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+)
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from kb.models import Record
+from runner import build_pages, ledger, run_form, run_page
+from runner.matrix import build_matrix
+from runner.models import Run
+
+
+@require_safe
+def matrix(request: HttpRequest) -> HttpResponse:
+    page = build_matrix(request.GET)
+    return render(request, "runner/matrix.html", {"page": page})
+
+
+@require_safe
+def build_list(request: HttpRequest) -> HttpResponse:
+    return render(request, "runner/builds.html", {"page": build_pages.build_list()})
+
+
+@require_safe
+def build_detail(request: HttpRequest, slug: str) -> HttpResponse:
+    build = build_pages.find_build(slug)
+    if build is None:
+        raise Http404(_("There is no build %s.") % slug)
+    page = build_pages.build_page(build)
+    return render(request, "runner/build.html", {"page": page})
+
+
+@require_safe
+def worker_list(request: HttpRequest) -> HttpResponse:
+    return render(request, "runner/workers.html", {"page": build_pages.worker_list()})
+
+
+@require_POST
+def run_create(request: HttpRequest, record_id: str) -> HttpResponse:
+    record = get_object_or_404(Record.objects.visible(), id=record_id)
+    try:
+        submitted = run_form.submit(request, record)
+    except run_form.Refusal as refusal:
+        context = {"record": record, "refusal": refusal}
+        return render(request, "runner/refused.html", context, status=refusal.status)
+    suffix = "?cached=1" if submitted.cached else ""
+    return HttpResponseRedirect(submitted.run.get_absolute_url() + suffix)
+
+
+def wanted_run(run_id: UUID) -> Run:
+    run = run_page.find(run_id)
+    if run is None:
+        raise Http404(_("There is no run %s.") % run_id)
+    return run
+
+
+@never_cache
+@require_safe
+def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    page = run_page.build(wanted_run(run_id))
+    context = {"page": page, "cached": "cached" in request.GET}
+    return render(request, "runner/run.html", context)
+
+
+@never_cache
+@require_safe
+def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    """The live part of a run's page; once the run is over, the whole of it."""
+    run = wanted_run(run_id)
+    if run.is_over:
+        context = {"page": run_page.build(run), "fragment": True}
+        response = render(request, "runner/_run_over.html", context)
+        response["HX-Retarget"], response["HX-Reswap"] = "#run", "innerHTML"
+        return response
+    after = request.GET.get("after", "0")
+    page = run_page.build(run, int(after[:9]) if after.isdecimal() else 0)
+    context = {"page": page, "fragment": True}
+    return render(request, "runner/_run_live.html", context)
+
+
+@require_POST
+def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    run = wanted_run(run_id)
+    if run_form.may_run(request):
+        ledger.cancel(run)
+    return redirect(run)
+
+
+@require_safe
+def evidence_detail(request: HttpRequest, short: str) -> HttpResponse:
+    evidence = run_page.find_evidence(short)
+    if evidence is None:
+        raise Http404(_("There is no evidence %s.") % short)
+    page = run_page.build_evidence(evidence)
+    return render(request, "runner/evidence.html", {"page": page})
+
+
+@require_safe
+def run_neutral(request: HttpRequest, run_id: UUID) -> HttpResponse:
+    response = redirect("run-detail", run_id)
+    patch_vary_headers(response, ("Accept-Language", "Cookie"))
+    return response
