@@ -1,0 +1,161 @@
+"use strict";
+/* Copy buttons, keys, the follow switch of a live log. Every page works without it. */
+(() => {
+  const one = (selector, root = document) => root.querySelector(selector);
+
+  // --- copy -------------------------------------------------------------------
+  const copy = async (text) => {
+    if (navigator.clipboard && window.isSecureContext) {
+      await navigator.clipboard.writeText(text);
+      return;
+    }
+    // Plain http on a local network has no clipboard API.
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "vh";
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  };
+  const source = (button) => {
+    if (button.dataset.copyText !== undefined) return button.dataset.copyText;
+    if (button.dataset.copyUrl !== undefined) {
+      return new URL(button.dataset.copyUrl, location.href).href;
+    }
+    return one(button.dataset.copy).textContent;
+  };
+  const press = async (button) => {
+    await copy(source(button));
+    const label = button.firstChild;
+    const before = label.textContent;
+    if (button.dataset.done !== undefined && !button.hasAttribute("aria-live")) {
+      button.setAttribute("aria-live", "polite");
+      label.textContent = button.dataset.done;
+      setTimeout(() => {
+        label.textContent = before;
+        button.removeAttribute("aria-live");
+      }, 1600);
+    }
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[data-copy], button[data-copy-text], button[data-copy-url]");
+    if (button) press(button);
+  });
+  const reveal = (root) => {
+    for (const node of root.querySelectorAll("[data-needs-js]")) node.hidden = false;
+  };
+
+  // --- language: remember the reader's choice for neutral addresses ---------------
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("[data-language]");
+    if (link) {
+      document.cookie = `django_language=${link.dataset.language};path=/;max-age=31536000;samesite=lax`;
+    }
+  });
+
+  // --- live log ------------------------------------------------------------------
+  const follow = () => one("#follow");
+  const toEnd = () => {
+    const log = one("#log-lines");
+    if (log && follow() && follow().checked) log.scrollTop = log.scrollHeight;
+  };
+  const say = () => {
+    const state = one("#run-status");
+    const place = one("#run-say");
+    if (state && place && place.textContent !== state.dataset.say) {
+      place.textContent = state.dataset.say;
+    }
+  };
+  document.addEventListener("scroll", (event) => {
+    const log = event.target;
+    if (log.id !== "log-lines" || !follow()) return;
+    follow().checked = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
+  }, true);
+  document.addEventListener("change", (event) => {
+    if (event.target.id === "follow") toEnd();
+  });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    reveal(event.target.parentNode || document);
+    toEnd();
+    say();
+  });
+
+  // --- a paste larger than the server takes is refused before it is sent ------------
+  document.addEventListener("submit", (event) => {
+    const box = one("textarea[data-max-bytes]", event.target);
+    if (!box) return;
+    const note = one("#too-large");
+    const over = new Blob([box.value]).size > Number(box.dataset.maxBytes);
+    note.hidden = !over;
+    if (over) {
+      event.preventDefault();
+      note.focus();
+    }
+  });
+  for (const control of document.querySelectorAll("select[data-submit]")) {
+    control.addEventListener("change", () => control.form.requestSubmit());
+  }
+
+  // --- keys -----------------------------------------------------------------------
+  const stored = () => {
+    try { return localStorage.getItem("keys"); } catch { return null; }
+  };
+  const enabled = () => stored() !== "off";
+  const go = (selector) => {
+    const target = one(selector);
+    if (target) target.click();
+  };
+  const rows = () => [...document.querySelectorAll("[data-row]")];
+  const step = (by) => {
+    const all = rows();
+    if (!all.length) return;
+    const at = all.indexOf(document.activeElement);
+    const next = all[Math.min(all.length - 1, Math.max(0, at + by))];
+    next.focus();
+  };
+  const actions = {
+    "/": () => { const box = one("#q") || one("#log"); if (box) box.focus(); },
+    j: () => step(1),
+    k: () => step(-1),
+    r: () => { const button = one("#run-button"); if (button) button.focus(); },
+    l: () => { const log = one("#log-lines"); if (log) { log.scrollIntoView(); log.focus(); } },
+    y: () => go("#permalink"),
+    m: () => go("#nav-matrix"),
+    "?": () => { const help = one("#keys"); if (help && !help.open) help.showModal(); },
+  };
+  let pending = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open]");
+    if (typing || (!enabled() && event.key !== "?")) return;
+    if (pending === "g" && (event.key === "z" || event.key === "e")) {
+      pending = "";
+      go(`[data-language="${event.key === "z" ? "zh-hans" : "en"}"]`);
+      return;
+    }
+    pending = event.key;
+    const action = actions[event.key];
+    if (action) {
+      event.preventDefault();
+      action();
+    }
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id !== "keys-on") return;
+    try { localStorage.setItem("keys", event.target.checked ? "on" : "off"); } catch { /* private mode */ }
+  });
+  const opener = one("#keys-open");
+  if (opener) opener.addEventListener("click", () => actions["?"]());
+  const box = one("#keys-on");
+  if (box) box.checked = enabled();
+
+  // On a phone the filters start folded, unless one is set.
+  const facets = one("details.facets");
+  if (facets && matchMedia("(max-width: 720px)").matches && !one("input:checked", facets)) {
+    facets.open = false;
+  }
+
+  reveal(document);
+  toEnd();
+})();
