@@ -126,13 +126,13 @@ class Evidence(models.Model):
     def __str__(self) -> str:
         return self.digest
 
+    def get_absolute_url(self) -> str:
+        return reverse("evidence-detail", args=[self.short])
+
     @property
     def short(self) -> str:
         """The first twelve hex digits, as in addresses."""
         return self.digest.removeprefix("sha256:")[:12]
-
-    def get_absolute_url(self) -> str:
-        return reverse("evidence-detail", args=[self.short])
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -178,7 +178,8 @@ class Run(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
 
-    verdict = models.CharField(
+    # Null, not empty: the contract's words while there is no verdict.
+    verdict = models.CharField(  # noqa: DJ001
         max_length=14, choices=Verdict.choices, null=True, blank=True
     )
     reason = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001

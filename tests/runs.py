@@ -1,0 +1,231 @@
+"""Rows, repros and a stand-in torch for the tests of queue, execution and evidence.
+
+What these tests are about happens around a check, so most run under a package named
+torch that only says who it is. Tests of what torch does use `tests.builds`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+
+from kb.models import Record, Repro
+from runner import builds, harness
+from runner.models import Build, Installation, Run
+
+STAND_IN = "9.9.0+cpu"
+SLUG = "9.9.0-cpu"
+HEADER = """\
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# record = "NAN-9001"
+# fidelity = "{fidelity}"
+# device = "{device}"
+# bug = "nonfinite > 0"
+# match = {{grad = 1e-6}}
+# trials = {trials}
+# ///
+"""
+CHECKS = """
+def control():
+    print("control speaks")
+    return {"nonfinite": 0, "grad": 1.0}
+
+
+def detector():
+    return {"nonfinite": 1}
+
+
+def trigger():
+    return {"nonfinite": 1, "grad": 1.0}
+
+
+def workaround_off():
+    return {"nonfinite": 0, "grad": 1.0}
+
+
+def refuted_hope():
+    return {"nonfinite": 1, "grad": 1.0}
+"""
+
+
+def source(
+    body: str = CHECKS,
+    *,
+    fidelity: str = "upstream_bug",
+    device: str = "cpu",
+    trials: int = 1,
+    **checks: str,
+) -> str:
+    """A repro's source; `trigger="..."` replaces the body of that check."""
+    text = HEADER.format(fidelity=fidelity, device=device, trials=trials) + body
+    for name, lines in checks.items():
+        text += f"\n\ndef {name}():\n" + textwrap.indent(lines.strip("\n"), "    ")
+        text += "\n"
+    return without_doubles(text)
+
+
+def without_doubles(text: str) -> str:
+    """Keep the last definition of each check: a second one would be an error."""
+    head, *parts = text.split("\n\ndef ")
+    last = {part.partition("(")[0]: part for part in parts}
+    return "\n\n\ndef ".join(
+        [head.rstrip("\n"), *(p.strip("\n") for p in last.values())]
+    )
+
+
+def make_record(pk: str = "NAN-9001") -> Record:
+    record, _ = Record.objects.get_or_create(
+        id=pk,
+        defaults={
+            "slug": f"sample-{pk[-4:]}",
+            "publication": "published",
+            "upstream": "open",
+            "symptom_class": "nan_grad",
+            "title_en": "A sample",
+            "title_zh": "样例",
+        },
+    )
+    return record
+
+
+def make_repro(text: str = "", name: str = "repro", record: str = "NAN-9001") -> Repro:
+    text = text or source()
+    header, checks = harness.read_repro(text)
+    repro, _ = Repro.objects.update_or_create(
+        record=make_record(record),
+        name=name,
+        defaults={
+            "source": text,
+            "digest": harness.source_digest(text),
+            "fidelity": header.fidelity,
+            "device": header.device,
+            "header": {"trials": header.trials},
+            "checks": checks,
+        },
+    )
+    return repro
+
+
+def stand_in_torch(folder: Path, version: str = STAND_IN) -> Path:
+    """A Python, made in `folder`, whose torch only knows its own version."""
+    package = folder / "lib" / "torch"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text(
+        "from types import SimpleNamespace as N\n"
+        f"__version__ = {version!r}\n"
+        "version = N(cuda=None, hip=None, git_version='0' * 40)\n"
+        "cuda = N(is_available=lambda: False)\n"
+        "backends = N(cudnn=N(version=lambda: None))\n"
+    )
+    python = folder / "python"
+    python.write_text(
+        f"#!/bin/sh\nPYTHONPATH='{package.parent}' exec '{sys.executable}' \"$@\"\n"
+    )
+    python.chmod(0o755)
+    return python
+
+
+def make_build(slug: str = SLUG, raw: str = STAND_IN) -> Build:
+    return Build.objects.get_or_create(slug=slug, defaults={"raw": raw})[0]
+
+
+def install(interpreter: Path | str, slug: str = SLUG, **facts: Any) -> Installation:
+    """A ready installation on this host, as `builds.register` would write it."""
+    return Installation.objects.create(
+        build=make_build(slug),
+        host=builds.host_name(),
+        interpreter=str(interpreter),
+        state=Installation.State.READY,
+        facts=facts,
+        probed_at=timezone.now(),
+    )
+
+
+def make_run(repro: Repro | None = None, **fields: Any) -> Run:
+    repro = repro or make_repro()
+    defaults: dict[str, Any] = {
+        "repro_digest": repro.digest,
+        "build": make_build(),
+        "device": "cpu",
+        "trials": 1,
+        "protocol": harness.PROTOCOL,
+    }
+    return Run.objects.create(repro=repro, **{**defaults, **fields})
+
+
+def observed(name: str, observations: dict[str, Any], trial: int = 0) -> dict[str, Any]:
+    """One recorded check, before it is judged."""
+    return {
+        "name": name,
+        "trial": trial,
+        "outcome": "clean",
+        "reason": None,
+        "observations": observations,
+        "duration_s": 0.1,
+        "cpu_s": 0.1,
+        "peak_mib": 10,
+        "exit": 0,
+        "log": {"text": "", "cut_bytes": 0},
+    }
+
+
+def make_evidence(
+    repro: Repro, *, bug: bool = True, started_at: str = "2026-01-02T03:04:05Z"
+) -> dict[str, Any]:
+    """Evidence of `repro` as the harness itself gives it, from made-up reports."""
+    shown = {"nonfinite": int(bug), "grad": 1.0}
+    said = {"detector": {"nonfinite": 1}, "trigger": shown, "refuted_hope": shown}
+
+    def start(spec: harness.CheckSpec) -> harness.Report:
+        result = said.get(spec.name, {"nonfinite": 0, "grad": 1.0})
+        observations = {} if spec.name == "requirements" else result
+        return harness.Report(
+            hello=hello(repro.digest),
+            messages=[
+                {
+                    "t": "result",
+                    "check": spec.name,
+                    "trial": spec.trial,
+                    "observations": observations,
+                }
+            ],
+            exit=0,
+        )
+
+    body = harness.drive(
+        repro.source, start, name=repro.name, record=repro.record_id, tier="D"
+    )
+    body["started_at"] = started_at
+    return signed(body)
+
+
+def hello(digest: str) -> dict[str, Any]:
+    identity = {
+        "slug": SLUG,
+        "raw": STAND_IN,
+        "dist": None,
+        "git": "0" * 40,
+        "cuda": None,
+        "hip": None,
+        "cudnn": None,
+        "python": "3.11",
+        "platform": "linux-x86_64",
+        "machine": "x86_64",
+        "packages": {},
+    }
+    facts = {"python": "3.11.7", "torch": STAND_IN, "missing": [], "packages": {}}
+    return {"repro": digest, "identity": identity, "devices": [], "facts": facts}
+
+
+def signed(body: dict[str, Any]) -> dict[str, Any]:
+    """The evidence under the digest of what it says now."""
+    body = json.loads(json.dumps(body))
+    body["digest"] = harness.evidence_digest(body)
+    return body
