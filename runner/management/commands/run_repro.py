@@ -1,0 +1,160 @@
+"""`manage.py run_repro`: run a repro here and now, without broker or server."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+from django.db import OperationalError, ProgrammingError
+
+from kb.models import Record, Repro
+from runner import builds, exits, harness, sandbox, verdicts
+from runner.execution import Job, Listeners, run_now
+from runner.models import Installation
+
+DEFAULT_REPRO = "repro"
+
+
+class Usage(Exception):
+    """Something that was asked for does not exist; the text says what does."""
+
+
+def trials(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 100")
+    return int(text)
+
+
+class Command(BaseCommand):
+    requires_system_checks: list[str] = []  # no pages here
+    help = "Run a repro and judge it. Exit: 0 absent, 1 present, 125 N/A, 2 else."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument("record", nargs="?", metavar="ID", help="e.g. NAN-0002")
+        what.add_argument("--file", type=Path, help="a repro that is in no record")
+        parser.add_argument("--repro", default=DEFAULT_REPRO, help="name in the record")
+        parser.add_argument(
+            "--build", metavar="SLUG", help="default: the default build"
+        )
+        parser.add_argument("--trials", type=trials, metavar="N")
+        parser.add_argument(
+            "--json", action="store_true", help="print the evidence, nothing else"
+        )
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        exits.crash_with_two()
+        super().run_from_argv(argv)
+
+    def handle(self, *args: Any, **options: Any) -> NoReturn:
+        try:
+            job = chosen_job(options)
+            interpreter = chosen_interpreter(options["build"])
+            evidence = run_now(job, interpreter, Listeners(self.progress))
+        except (Usage, harness.ContractError) as error:
+            for problem in getattr(error, "errors", [str(error)]):
+                self.stderr.write(f"run_repro: {problem}")
+            sys.exit(harness.EXIT_CODES["error"])
+        except KeyboardInterrupt:
+            self.stderr.write("run_repro: interrupted")
+            sys.exit(harness.EXIT_CODES["error"])
+        if options["json"]:
+            self.stdout.write(harness.dumps(evidence, 2))
+        else:
+            self.summarise(evidence)
+        sys.exit(harness.EXIT_CODES[evidence["verdict"]])
+
+    def progress(self, phase: str, text: str) -> None:
+        self.stderr.write(f"{phase} · {text}")
+        self.stderr.flush()
+
+    def summarise(self, evidence: dict[str, Any]) -> None:
+        counts = evidence["hits"] or 0, evidence["trials"] or 0
+        fidelity = evidence["repro"]["fidelity"]
+        for lang, sentence in verdicts.evidence_sentence(evidence).items():
+            badge = verdicts.badge(
+                evidence["verdict"], *counts, fidelity, lang, evidence["reason"] or ""
+            )
+            self.stdout.write(f"{badge}\n  {sentence}")
+        for name, status in evidence["workarounds"].items():
+            shape, words = verdicts.workaround(status, "en")
+            self.stdout.write(f"{shape} {words}: {name}")
+        for name, outcome in evidence["refuted"].items():
+            found = verdicts.outcome(name, outcome, "en")
+            self.stdout.write(f"· With the refuted advice {name}: {found}")
+        self.stdout.write(evidence["digest"])
+
+
+def chosen_job(options: dict[str, Any]) -> Job:
+    if options["file"]:
+        return job_of_file(options["file"], options["trials"])
+    repro = reviewed(options["record"].upper(), options["repro"])
+    return Job(repro.source, repro.name, repro.record_id, options["trials"])
+
+
+def reviewed(record_id: str, name: str) -> Repro:
+    try:
+        record = Record.objects.filter(pk=record_id).first()
+        names = list(
+            Repro.objects.filter(record=record_id).values_list("name", flat=True)
+        )
+    except (OperationalError, ProgrammingError) as error:
+        raise Usage(
+            "The database has no records yet. Run: manage.py migrate, then "
+            "manage.py load_records"
+        ) from error
+    if record is None:
+        raise Usage(f"There is no record {record_id}. Ids look like NAN-0007.")
+    if name not in names:
+        has = ", ".join(names) or "none"
+        raise Usage(f"{record_id} has no repro {name}. It has: {has}.")
+    return Repro.objects.get(record=record, name=name)
+
+
+def job_of_file(path: Path, count: int | None) -> Job:
+    try:
+        source = path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Usage(f"{path} cannot be read: {error}") from error
+    harness.read_repro(source)
+    wanted = settings.SANDBOX_MIN_TIER
+    if not (is_reviewed(source) or sandbox.reaches(wanted)):
+        raise Usage(
+            f"{path} is not a reviewed repro, and such files need sandbox tier "
+            f"{wanted}; this machine has tier {sandbox.tier().tier}. If you trust the "
+            f"file, set SANDBOX_MIN_TIER={sandbox.tier().tier}."
+        )
+    return Job(source, path.stem, None, count)
+
+
+def is_reviewed(source: str) -> bool:
+    try:
+        return Repro.objects.filter(digest=harness.source_digest(source)).exists()
+    except (OperationalError, ProgrammingError):
+        return False
+
+
+def chosen_interpreter(slug: str | None) -> str:
+    """The Python of a build; the default build needs no database row."""
+    try:
+        found = builds.installation_for(slug) if slug else builds.default_installation()
+        known = sorted(
+            set(Installation.objects.values_list("build", flat=True)) - {None}
+        )
+    except (OperationalError, ProgrammingError):
+        found, known = None, []
+    if found:
+        return found.interpreter
+    default = builds.default_interpreter()
+    if default and slug in (None, default.parent.parent.name):
+        return str(default)
+    if slug is None:
+        raise Usage("No torch build is installed. Add one: manage.py builds add 2.13.0")
+    raise Usage(
+        f"There is no build {slug} on this machine. "
+        f"It has: {', '.join(known) or 'none'}."
+    )
