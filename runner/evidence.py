@@ -1,0 +1,272 @@
+"""Evidence comes in here: verified, judged again, stored, and turned into findings.
+
+The only writer of `kb.Finding`, through which the knowledge base knows of runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from kb.choices import DeviceClass, Outcome, Verdict
+from kb.models import Finding, Record, Repro
+from runner import harness
+from runner.models import SLUG, Build, Evidence
+
+SITE = "site"
+SHIPPED = "repository"
+MAX_BYTES = 4 * 1024 * 1024
+BUILD_FIELDS = ("dist", "git", "cuda", "hip", "cudnn", "python", "platform")
+JUDGED_FIELDS = ("verdict", "reason", "is_affected", "hits", "trials")
+
+
+class EvidenceRefused(ValueError):
+    """Evidence that is not what it says it is; the text says why."""
+
+
+@dataclass
+class EvidenceReport:
+    """What `load_evidence` did: files by outcome, refusals with their reason."""
+
+    added: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+
+
+# --- one evidence object ----------------------------------------
+def add(body: dict[str, Any], origin: str) -> Evidence:
+    """Store an evidence object and update the findings. Raises EvidenceRefused.
+
+    Adding the same object again changes nothing.
+    """
+    check_form(body)
+    repro = reviewed_repro(body)
+    if repro:
+        judge_again(body, repro.source)
+    with transaction.atomic():
+        evidence, created = Evidence.objects.get_or_create(
+            digest=body["digest"],
+            defaults={
+                "record": Record.objects.filter(pk=body["record"]).first(),
+                "build": known_build(body["build"]),
+                "repro_name": body["repro"]["name"],
+                "repro_digest": body["repro"]["digest"],
+                "device_class": device_class(body),
+                "verdict": body["verdict"],
+                "origin": origin,
+                "started_at": datetime.fromisoformat(body["started_at"]),
+                "body": body,
+            },
+        )
+        if created and evidence.record:
+            store_findings(evidence.record, findings_of(evidence))
+    return evidence
+
+
+def check_form(body: dict[str, Any]) -> None:
+    """Refuse what is not evidence of this schema under its own digest."""
+    try:
+        if body["schema"] != harness.SCHEMA:
+            raise EvidenceRefused(f"The schema is not {harness.SCHEMA}.")
+        if body["digest"] != harness.evidence_digest(body):
+            raise EvidenceRefused("The content does not match its digest.")
+        if body["verdict"] not in Verdict.values or body["state"] != "finished":
+            raise EvidenceRefused("The run has no verdict.")
+        if not re.fullmatch(SLUG.regex, body["build"]["slug"] or ""):
+            raise EvidenceRefused("It names no torch build: torch was not imported.")
+        if datetime.fromisoformat(body["started_at"]).tzinfo is None:
+            raise EvidenceRefused("started_at names no time zone.")
+        body["record"], body["repro"]["name"], body["build"]["raw"]
+        [(row["name"], row["outcome"], row["reason"]) for row in body["checks"]]
+        {key: body[key] for key in JUDGED_FIELDS}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, EvidenceRefused):
+            raise
+        raise EvidenceRefused(f"It is not an evidence object: {error!r}.") from error
+
+
+def reviewed_repro(body: dict[str, Any]) -> Repro | None:
+    """The repro of this digest, if the site has it; it must be the record's own."""
+    name, digest = body["repro"]["name"], body["repro"]["digest"]
+    same = list(Repro.objects.filter(digest=digest))
+    own = [row for row in same if (row.record_id, row.name) == (body["record"], name)]
+    if same and not own:
+        raise EvidenceRefused(
+            f"That source is {same[0].record_id} {same[0].name}, "
+            f"not {body['record']} {name}."
+        )
+    return own[0] if own else None
+
+
+def judge_again(body: dict[str, Any], source: str) -> None:
+    """Refuse a verdict that its own recorded checks do not give."""
+    header, names = harness.read_repro(source)
+    try:
+        judgement = harness.judge(header, body["checks"], names)
+    except (KeyError, TypeError, ValueError) as error:
+        raise EvidenceRefused(f"Its checks cannot be judged: {error!r}.") from error
+    for key, value in harness.encode(asdict(judgement)).items():
+        if body.get(key) != value:
+            raise EvidenceRefused(
+                f"Its checks give {key} {value!r}, it says otherwise."
+            )
+
+
+def known_build(identity: dict[str, Any]) -> Build:
+    """The build of this identity, added when it is new; blanks are filled in."""
+    facts = {key: identity.get(key) or "" for key in BUILD_FIELDS}
+    build, created = Build.objects.get_or_create(
+        slug=identity["slug"], defaults={"raw": identity["raw"], **facts}
+    )
+    if build.raw != identity["raw"]:
+        raise EvidenceRefused(
+            f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
+        )
+    blanks = [key for key in facts if facts[key] and not getattr(build, key)]
+    if blanks and not created:
+        for key in blanks:
+            setattr(build, key, facts[key])
+        build.save(update_fields=blanks)
+    return build
+
+
+def device_class(body: dict[str, Any]) -> str:
+    """What the run had: a CUDA repro without a device ran on the CPU."""
+    device = body["device"]
+    cuda = device["class"] == DeviceClass.CUDA and device["count"]
+    return DeviceClass.CUDA if cuda else DeviceClass.CPU
+
+
+# --- findings ----------------------------------------
+def findings_of(evidence: Evidence) -> Iterator[Finding]:
+    """One unsaved row per check; `trigger` always has one, it carries the verdict."""
+    checks: dict[str, list[dict[str, Any]]] = {"trigger": []}
+    for row in evidence.body["checks"]:
+        if row["name"] != "requirements":
+            checks.setdefault(row["name"], []).append(row)
+    stale = is_stale(evidence)
+    for name, rows in checks.items():
+        outcome, reason = combined(rows)
+        yield Finding(
+            record=evidence.record,
+            repro=evidence.repro_name,
+            fidelity=evidence.body["repro"]["fidelity"],
+            build=evidence.build_id,
+            build_raw=evidence.build.raw,
+            device_class=evidence.device_class,
+            device_name=(evidence.body["device"]["name"] or "")[:120],
+            check_name=name,
+            outcome=outcome,
+            reason=reason,
+            verdict=evidence.verdict,
+            verdict_reason=(evidence.body["reason"] or "")[:200],
+            hits=sum(row["outcome"] == Outcome.BUG for row in rows),
+            trials=len(rows),
+            origin=evidence.origin,
+            stale=stale,
+            evidence=evidence.digest,
+            observed_at=evidence.started_at,
+        )
+
+
+def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
+    """Outcome and reason of one check over its trials; no trial, no outcome."""
+    outcomes = [row["outcome"] for row in rows]
+    for outcome in (Outcome.ERROR, Outcome.NOT_APPLICABLE, Outcome.BUG):
+        if outcome in outcomes:
+            return outcome, (rows[outcomes.index(outcome)]["reason"] or "")[:200]
+    return (Outcome.CLEAN if rows else ""), ""
+
+
+def is_stale(evidence: Evidence) -> bool:
+    """Whether repro or protocol have changed since."""
+    current = Repro.objects.filter(
+        record=evidence.record_id,
+        name=evidence.repro_name,
+        digest=evidence.repro_digest,
+    )
+    return evidence.body["harness"] != harness.PROTOCOL or not current.exists()
+
+
+def key_of(finding: Finding) -> tuple[str, str, str, str]:
+    return (
+        finding.repro,
+        finding.build,
+        finding.device_class,
+        finding.check_name,
+    )
+
+
+def rank(finding: Finding) -> tuple[bool, datetime]:
+    """Fresh beats stale, then newer beats older."""
+    return not finding.stale, finding.observed_at
+
+
+def store_findings(record: Record, offered: Iterable[Finding]) -> None:
+    """Let each offered row replace the one of its key, unless that one ranks higher."""
+    known = {key_of(row): row for row in record.findings.all()}
+    for finding in offered:
+        present = known.get(key_of(finding))
+        if present and rank(present) > rank(finding):
+            continue
+        finding.pk = present.pk if present else None
+        finding.save()
+
+
+def refresh_staleness(record: Record) -> None:
+    """Work out all findings of a record anew, after its repros changed."""
+    best: dict[tuple[str, str, str, str], Finding] = {}
+    rows = record.evidence.select_related("build").order_by("started_at", "digest")
+    for evidence in rows.iterator(chunk_size=50):
+        for finding in findings_of(evidence):
+            present = best.get(key_of(finding))
+            if present is None or rank(finding) >= rank(present):
+                best[key_of(finding)] = finding
+    with transaction.atomic():
+        record.findings.all().delete()
+        Finding.objects.bulk_create(best.values())
+
+
+# --- files ----------------------------------------
+def load_evidence(root: Path) -> EvidenceReport:
+    """Add every `<root>/<slug>/evidence/*.json`; a refused file stops no other."""
+    report = EvidenceReport()
+    for path in sorted(root.glob("*/evidence/*.json")):
+        name = str(path.relative_to(root))
+        try:
+            body = read_file(path)
+            known = Evidence.objects.filter(digest=body.get("digest", "")).exists()
+            check_folder(body, slug=path.parent.parent.name)
+            add(body, origin=SHIPPED)
+        except EvidenceRefused as error:
+            report.refused.append((name, str(error)))
+        else:
+            (report.known if known else report.added).append(name)
+    return report
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    if path.stat().st_size > MAX_BYTES:
+        raise EvidenceRefused(f"It is larger than {MAX_BYTES} bytes.")
+    try:
+        body = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise EvidenceRefused(f"It is not JSON: {error}.") from error
+    if not isinstance(body, dict):
+        raise EvidenceRefused("It is not a JSON object.")
+    return body
+
+
+def check_folder(body: dict[str, Any], slug: str) -> None:
+    record = Record.objects.filter(slug=slug).first()
+    if record is None:
+        raise EvidenceRefused(f"No record {slug} is loaded: run load_records first.")
+    if body.get("record") != record.id:
+        raise EvidenceRefused(f"It is about {body.get('record')}, not {record.id}.")
