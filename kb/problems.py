@@ -154,10 +154,13 @@ class Problem(exceptions.APIException):
         *,
         errors: list[dict[str, str]] | None = None,
         status: int | None = None,
+        wait: int | None = None,
     ) -> None:
+        """`wait`: seconds until another try makes sense (Retry-After)."""
         super().__init__(detail, code)
         self.code = code
         self.errors = errors or []
+        self.wait = wait
         self.status_code = status or KINDS[code].status
 
 

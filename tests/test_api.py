@@ -1,0 +1,268 @@
+"""The API's shapes (contract §6 to §8) and its refusals, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.test import TestCase, override_settings
+
+from kb import loading
+from kb.models import Record
+from runner import evidence, harness, ledger, repros
+from runner.models import Run
+from tests import runs
+from tests.sample_record import write_sample
+
+# fmt: off
+RECORD_KEYS = [
+    "id", "slug", "revision", "modified", "publication", "upstream",
+    "symptom_class", "components", "title", "symptom", "environment", "root_cause",
+    "workaround", "fix", "fix_version", "affected_when", "affected",
+    "preconditions", "signatures", "claims", "contradictions", "sources", "aliases",
+    "related", "repros", "results", "urls",
+]
+RUN_KEYS = [
+    "id", "record", "repro", "build", "device", "state", "phase", "attempt",
+    "position", "eta_s", "joined", "cached", "verdict", "reason", "is_affected",
+    "hits", "trials", "sentence", "checks", "workarounds", "refuted", "tier",
+    "served", "worker", "created_at", "started_at", "finished_at", "evidence",
+    "urls",
+]
+# fmt: on
+
+
+class ApiTest(TestCase):
+    record: Record
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            write_sample(Path(folder))
+            loading.load_records(Path(folder), inspect=repros.inspect)
+        cls.record = Record.objects.get(id="NAN-9001")
+        cls.repro = cls.record.repros.get()
+        cls.build = runs.make_build()
+
+    def get(self, path: str, status: int = 200, **headers: str) -> Any:
+        response = self.client.get(f"/api/v1/{path}", headers=headers)
+        self.assertEqual(response.status_code, status, response.content)
+        return response.json()
+
+    def post(self, path: str, body: Any, status: int) -> Any:
+        response = self.client.post(
+            f"/api/v1/{path}", json.dumps(body), content_type="application/json"
+        )
+        self.assertEqual(response.status_code, status, response.content)
+        return response.json()
+
+    def assert_problem(self, body: dict[str, Any], code: str, status: int) -> None:
+        keys = ["type", "title", "status", "detail", "code", "errors", "request_id"]
+        self.assertEqual(list(body), keys)
+        self.assertEqual((body["code"], body["status"]), (code, status))
+        self.assertEqual(body["type"], f"/problems/{code.replace('_', '-')}")
+        self.assertTrue(body["detail"])
+        page = self.client.get(f"/en{body['type']}/")
+        self.assertEqual(page.status_code, 200)
+
+
+class RecordApiTest(ApiTest):
+    def test_a_record_has_every_key_of_the_contract(self) -> None:
+        body = self.get("records/NAN-9001")
+        self.assertEqual(list(body), RECORD_KEYS)
+        self.assertEqual(body["title"], {"en": "A sample", "zh": "一个样例"})
+        self.assertIn("<strong>NaN</strong>", body["symptom"]["html"]["en"])
+        self.assertEqual(body["workaround"][0]["status"], "untested")
+        self.assertIn("Turn it off.", body["workaround"][0]["markdown"]["en"])
+        self.assertEqual([row["state"] for row in body["claims"]], ["documented"] * 2)
+        self.assertEqual(body["results"]["first_bad"], None)
+
+    def test_one_language_replaces_both_texts(self) -> None:
+        body = self.get("records/NAN-9001?lang=zh")
+        self.assertEqual((body["title"], body["lang_used"]), ("一个样例", "zh"))
+        self.assertEqual(body["urls"]["html"], "/zh/NAN-9001/sample/")
+
+    def test_evidence_shows_in_results_workarounds_and_claims(self) -> None:
+        seen = runs.make_evidence(self.repro)
+        evidence.add(seen, origin="site")
+        body = self.get("records/NAN-9001")
+        self.assertEqual(body["results"]["present"], 1)
+        self.assertEqual(body["results"]["first_bad"], runs.SLUG)
+        self.assertEqual(body["workaround"][0]["status"], "verified")
+        self.assertEqual(body["workaround"][0]["evidence"], seen["digest"])
+        self.assertEqual(body["claims"][0]["state"], "verified")
+        self.assertEqual(body["claims"][0]["evidence"], [seen["digest"]])
+
+    def test_the_repro_is_served_unchanged(self) -> None:
+        response = self.client.get("/api/v1/records/NAN-9001/repro.py")
+        self.assertEqual(response.content.decode(), self.repro.source)
+        self.assertEqual(
+            harness.source_digest(response.content.decode()), self.repro.digest
+        )
+
+    def test_a_list_ends(self) -> None:
+        for number in range(9002, 9006):
+            runs.make_record(f"NAN-{number}")
+        ids, path = [], "records?limit=2"
+        while path:
+            page = self.get(path)
+            ids += [item["id"] for item in page["items"]]
+            path = (page["next"] or "").partition("/api/v1/")[2]
+        self.assertEqual(ids, [f"NAN-{number}" for number in range(9001, 9006)])
+
+    def test_drafts_are_hidden_and_withdrawn_records_keep_their_address(self) -> None:
+        self.record.publication = "draft"
+        self.record.save()
+        self.assert_problem(self.get("records/NAN-9001", 404), "unknown_record", 404)
+        self.record.publication = "withdrawn"
+        self.record.save()
+        body = self.get("records/NAN-9001")
+        self.assertEqual(body["publication"], "withdrawn")
+        self.assertEqual(self.get("records")["items"], [])
+
+    def test_refusals(self) -> None:
+        for path, code, status in [
+            ("records/NAN-7777", "unknown_record", 404),
+            ("records/NAN-9001/nothing.py", "unknown_repro", 404),
+            ("records?colour=red", "unknown_parameter", 400),
+            ("records?symptom_class=red", "invalid", 400),
+            ("records?lang=fr", "invalid", 400),
+            ("runs/not-a-uuid", "unknown_run", 404),
+            ("evidence/sha256:0", "unknown_evidence", 404),
+            ("nothing/here", "not_found", 404),
+        ]:
+            with self.subTest(path):
+                self.assert_problem(self.get(path, status), code, status)
+
+    def test_a_problem_speaks_the_readers_language(self) -> None:
+        path = "records/NAN-7777"
+        zh = self.get(path, 404, **{"accept-language": "zh-CN"})
+        self.assertNotEqual(zh["title"], self.get(path, 404)["title"])
+
+
+class LookupApiTest(ApiTest):
+    def test_a_pasted_line_finds_the_record(self) -> None:
+        sentence = "UserWarning: cuDNN SDPA backward got grad_output.strides() != out"
+        self.record.signatures = [{"kind": "message", "text": sentence}]
+        self.record.save()
+        body = self.post("lookup", {"log": f"a.py:7: {sentence}"}, 200)
+        self.assertEqual(list(body), ["query", "outcome", "matches", "also_affecting"])
+        self.assertEqual(body["outcome"], "exact")
+        self.assertEqual(body["matches"][0]["record"], "NAN-9001")
+
+    def test_refusals(self) -> None:
+        for sent, code, status in [
+            ({"log": ""}, "empty_paste", 400),
+            ({"log": 7}, "invalid", 400),
+            ({"log": "x", "lang": "fr"}, "invalid", 400),
+            ({"log": "x" * 1_100_000}, "too_large", 413),
+            ([], "invalid", 400),
+        ]:
+            with self.subTest(code):
+                self.assert_problem(self.post("lookup", sent, status), code, status)
+
+    def test_bodies_that_are_no_json(self) -> None:
+        for sent in (b"\xff", b"{", b'{"log": NaN}', b"[" * 100_000, b"9" * 5000):
+            with self.subTest(sent[:9]):
+                response = self.client.post(
+                    "/api/v1/lookup", sent, content_type="application/json"
+                )
+                self.assertEqual(response.status_code, 400)
+                self.assert_problem(response.json(), response.json()["code"], 400)
+
+    def test_a_paste_with_nul_and_a_lone_surrogate_is_answered(self) -> None:
+        body = self.post("lookup", {"log": "loss: nan \x00 \ud800"}, 200)
+        self.assertIn(body["outcome"], ("none", "possible"))
+
+
+class RunApiTest(ApiTest):
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        runs.install(runs.stand_in_torch(self.folder))
+
+    def submit(self, status: int, **fields: Any) -> Any:
+        body = {"record": "NAN-9001", "build": runs.SLUG, **fields}
+        return self.post("runs", body, status)
+
+    def test_a_run_is_submitted_joined_and_shown(self) -> None:
+        first = self.submit(202)
+        self.assertEqual(list(first), RUN_KEYS)
+        self.assertEqual((first["state"], first["verdict"]), ("queued", None))
+        second = self.submit(202)
+        self.assertEqual((second["id"], second["joined"]), (first["id"], True))
+        self.assertEqual(self.get(f"runs/{first['id']}")["state"], "queued")
+        self.assertEqual(len(self.get("runs?record=NAN-9001")["items"]), 1)
+
+    def test_a_finished_run_carries_its_evidence(self) -> None:
+        run = Run.objects.get(id=self.submit(202)["id"])
+        held = ledger.claim([run.queue], "w1")
+        assert held is not None
+        ledger.finish(held, runs.make_evidence(self.repro))
+        body = self.get(f"runs/{run.id}")
+        self.assertEqual(body["verdict"], "bug_present")
+        self.assertEqual((body["hits"], body["trials"]), (1, 1))
+        self.assertIs(body["is_affected"], True)
+        self.assertIn("is affected", body["sentence"]["en"])
+        self.assertIn("受影响", body["sentence"]["zh"])
+        names = [check["name"] for check in body["checks"]]
+        self.assertIn("trigger", names)
+        stored = self.get(f"evidence/{body['evidence']}")
+        self.assertEqual(harness.evidence_digest(stored), body["evidence"])
+        cached = self.submit(200)
+        self.assertEqual((cached["id"], cached["cached"]), (str(run.id), True))
+        self.assertNotEqual(self.submit(202, again=True)["id"], str(run.id))
+
+    def test_cancel_and_log(self) -> None:
+        run = self.submit(202)
+        log = self.get(f"runs/{run['id']}/log?after=0")
+        self.assertEqual(log, {"lines": [], "next": 0, "end": False})
+        self.post(f"runs/{run['id']}/cancel", {}, 202)
+        self.assertEqual(self.get(f"runs/{run['id']}")["state"], "cancelled")
+        body = self.post(f"runs/{run['id']}/cancel", {}, 409)
+        self.assert_problem(body, "run_over", 409)
+        self.assertTrue(self.get(f"runs/{run['id']}/log")["end"])
+
+    def test_refusals(self) -> None:
+        runs.make_build("1.0.0-cpu", "1.0.0")
+        for fields, code, status in [
+            ({"build": "0.0.0-none"}, "unknown_build", 404),
+            ({"build": "1.0.0-cpu"}, "run_refused", 409),
+            ({"device": "cuda"}, "run_refused", 409),
+            ({"record": "NAN-7777"}, "unknown_record", 404),
+            ({"repro": "nothing"}, "unknown_repro", 404),
+            ({"trials": 0}, "invalid", 400),
+            ({"source": "print(1)"}, "invalid", 400),
+            ({"verdict": "bug_absent"}, "invalid", 400),
+        ]:
+            with self.subTest(fields):
+                self.assert_problem(self.submit(status, **fields), code, status)
+        self.assertEqual(Run.objects.count(), 0)
+
+    def test_a_full_queue_says_when_to_come_back(self) -> None:
+        for number in range(ledger.MAX_QUEUED_PER_REQUESTER):
+            name = f"repro_{number}"
+            runs.make_run(
+                runs.make_repro(runs.source() + f"# {number}\n", name),
+                requester="address:127.0.0.1",
+            )
+        body = {"record": "NAN-9001", "build": runs.SLUG}
+        response = self.client.post("/api/v1/runs", body, "application/json")
+        self.assert_problem(response.json(), "busy", 503)
+        self.assertGreater(int(response["Retry-After"]), 0)
+
+    @override_settings(RUNS_ANONYMOUS=False)
+    def test_a_site_may_ask_for_a_login(self) -> None:
+        self.assert_problem(self.submit(401), "unauthenticated", 401)
+
+    def test_builds_workers_matrix_and_schema_answer(self) -> None:
+        builds = self.get("builds")["items"]
+        self.assertEqual(builds[0]["installations"][0]["state"], "ready")
+        self.assertEqual(self.get("workers")["items"], [])
+        evidence.add(runs.make_evidence(self.repro), origin="site")
+        cells = self.get("records/NAN-9001/matrix")["cells"]
+        self.assertEqual(cells[0]["verdict"], "bug_present")
+        self.assertIn("/api/v1/lookup", self.get("openapi.json")["paths"])
