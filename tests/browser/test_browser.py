@@ -1,0 +1,193 @@
+"""The site in a real Chromium: policy, layout, live runs, keys, and no JavaScript.
+
+Needs /usr/bin/chromium and the playwright package; nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from django.conf import settings
+from django.test import LiveServerTestCase, tag
+from django.utils import timezone
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from kb import loading
+from kb.models import Record
+from runner import evidence, repros
+from runner.models import LogChunk, Run
+from tests import runs
+from tests.sample_record import write_sample
+
+CHROMIUM = "/usr/bin/chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# The page whose width or height an element with this much of a difference breaks.
+SLACK_PX = 1
+DOCUMENT_WIDTH = (
+    "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+)
+
+
+@tag("browser")
+class BrowserTest(LiveServerTestCase):
+    browser: Browser
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        # Playwright's synchronous interface keeps an event loop in this thread.
+        unsafe = mock.patch.dict(os.environ, {"DJANGO_ALLOW_ASYNC_UNSAFE": "1"})
+        unsafe.start()
+        cls.addClassCleanup(unsafe.stop)
+        super().setUpClass()
+        driver = sync_playwright().start()
+        cls.addClassCleanup(driver.stop)
+        cls.browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            write_sample(Path(folder))
+            loading.load_records(Path(folder), inspect=repros.inspect)
+        self.repro = Record.objects.get(id="NAN-9001").repros.get()
+        runs.make_build()
+        runs.install("/nowhere/python")
+        self.messages: list[str] = []
+
+    def open(self, path: str, **options: Any) -> Page:
+        page = self.context(**options).new_page()
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
+        page.goto(self.live_server_url + path)
+        return page
+
+    def context(self, **options: Any) -> BrowserContext:
+        options.setdefault("viewport", {"width": 1280, "height": 900})
+        context = self.browser.new_context(**options)
+        self.addCleanup(context.close)
+        return context
+
+    def evidence(self) -> evidence.Evidence:
+        return evidence.add(runs.make_evidence(self.repro), origin="site")
+
+    def log(self, run: Run, first: int, last: int) -> None:
+        LogChunk.objects.bulk_create(
+            LogChunk(
+                run=run,
+                seq=seq,
+                attempt=1,
+                check_name="trigger",
+                stream="stdout",
+                text=f"line {seq}",
+                at=0.1,
+            )
+            for seq in range(first, last + 1)
+        )
+
+
+class LayoutTest(BrowserTest):
+    def test_no_page_breaks_the_policy_or_scrolls_sideways(self) -> None:
+        found = self.evidence()
+        run = runs.make_run(
+            self.repro, state="finished", verdict=found.verdict, evidence=found
+        )
+        loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
+        paths = [
+            *["", "records/", "matrix/", "claims/", "builds/", "workers/"],
+            *[f"builds/{runs.SLUG}/", f"runs/{run.id}/", "search/?q=nan"],
+            *[f"evidence/{found.short}/", "problems/busy/", "NAN-9001/sample/"],
+            *[f"{record.id}/" for record in Record.objects.filter(id__lt="NAN-9")],
+        ]
+        for width, scheme in ((1280, "light"), (390, "dark")):
+            size = {"width": width, "height": 800}
+            page = self.open("/en/", viewport=size, color_scheme=scheme)
+            for path in [f"/{lang}/{path}" for lang in ("en", "zh") for path in paths]:
+                with self.subTest(path, width=width):
+                    page.goto(self.live_server_url + path)
+                    self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
+        self.assertEqual(self.messages, [])
+
+
+class ScriptTest(BrowserTest):
+    def test_copy_keys_and_the_stored_language(self) -> None:
+        context = self.context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.goto(f"{self.live_server_url}/en/NAN-9001/sample/")
+        page.locator(".wa .copyline button").first.click()
+        copied = page.evaluate("navigator.clipboard.readText()")
+        self.assertEqual(copied, "off(1)\noff(2)")
+        page.keyboard.press("/")
+        self.assertEqual(page.evaluate("document.activeElement.id"), "q")
+        page.keyboard.press("Escape")
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("?")
+        self.assertTrue(page.locator("#keys").is_visible())
+        page.keyboard.press("Escape")
+        page.keyboard.press("g")
+        page.keyboard.press("z")
+        page.wait_for_url("**/zh/NAN-9001/sample/")
+        page.goto(f"{self.live_server_url}/NAN-9001")
+        self.assertTrue(page.url.endswith("/zh/NAN-9001/sample/"))
+
+    def test_too_large_a_paste_is_refused_before_it_is_sent(self) -> None:
+        page = self.open("/en/")
+        page.evaluate("document.querySelector('#log').value = 'x'.repeat(1048577)")
+        page.get_by_role("button", name="Look it up").click()
+        self.assertTrue(page.locator("#too-large").is_visible())
+        self.assertTrue(page.url.endswith("/en/"))
+
+
+class LiveRunTest(BrowserTest):
+    def test_the_log_grows_in_place_and_ends_in_the_verdict(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        self.log(run, 1, 3)
+        page = self.open(f"/en/runs/{run.id}/")
+        page.wait_for_selector("#L3")
+        height = page.evaluate("document.documentElement.scrollHeight")
+        self.log(run, 4, 80)
+        page.wait_for_selector("#L80")
+        numbers = page.locator("#log-lines li > a").all_inner_texts()
+        self.assertEqual(numbers, [str(number) for number in range(1, 81)])
+        grown = page.evaluate("document.documentElement.scrollHeight")
+        self.assertEqual(grown, height)
+        end = "document.querySelector('#log-lines')"
+        page.wait_for_function(
+            f"{end}.scrollTop + {end}.clientHeight > {end}.scrollHeight - 24"
+        )
+        found = self.evidence()
+        Run.objects.filter(pk=run.pk).update(
+            state="finished",
+            verdict=found.verdict,
+            hits=1,
+            evidence=found,
+            finished_at=timezone.now(),
+        )
+        page.wait_for_selector("#run .answer-fail")
+        self.assertIn("bug reproduced (1/1)", page.title())
+        self.assertEqual(page.locator("[hx-get]").count(), 0)
+        self.assertEqual(self.messages, [])
+
+    def test_without_javascript_a_run_is_started_and_followed(self) -> None:
+        page = self.open("/zh/NAN-9001/sample/", java_script_enabled=False)
+        page.locator("#run-button").click()
+        run = Run.objects.get()
+        self.assertTrue(page.url.endswith(f"/zh/runs/{run.id}/"))
+        refresh = page.locator("meta[http-equiv=refresh]")
+        self.assertEqual(refresh.get_attribute("content"), "5")
+        page.get_by_role("button", name="取消运行").click()
+        self.assertEqual(page.locator("h1").inner_text(), "已取消")
+        page.goto(f"{self.live_server_url}/zh/")
+        page.fill("#log", "loss: nan")
+        page.get_by_role("button", name="查询").click()
+        self.assertTrue(page.url.endswith("/zh/lookup/"))

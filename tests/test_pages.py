@@ -1,0 +1,518 @@
+"""Pages over HTTP: what they show, what they refuse, and that their links lead on."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from django.conf import settings
+from django.test import Client, RequestFactory, TestCase
+from django.utils import timezone
+from django.views.defaults import server_error
+
+from kb import loading
+from kb.models import Record
+from runner import evidence, ledger, repros
+from runner.models import LogChunk, Run, Worker
+from tests import runs
+from tests.sample_record import write_sample
+
+ATTRIBUTES_THAT_RUN = re.compile(r"^(style|on[a-z]+)$")
+# PASS and FAIL, in either language, mean nothing without what follows the dot.
+BARE_WORD = re.compile(r"\b(?:PASS|FAIL)\b(?!(?:</b>)? ·)|<b>未?通过(?!</b> ·)")
+CAUGHT = (
+    "UserWarning: cuDNN SDPA backward got grad_output.strides() != output.strides()"
+)
+
+
+class Page(HTMLParser):
+    """Text, links and what a strict policy would refuse."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.inline: list[str] = []
+        self.headings = 0
+        self.ids: list[str] = []
+        self.words: list[str] = []
+        self.skipping = ""
+        self.bare = BARE_WORD.findall(html)
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.headings += tag == "h1"
+        self.inline += [name for name in found if ATTRIBUTES_THAT_RUN.match(name)]
+        if tag in ("script", "style"):
+            self.skipping = tag
+            self.inline += [] if found.get("src") else [tag]
+        if found.get("id"):
+            self.ids.append(str(found["id"]))
+        if tag == "a" and found.get("href"):
+            self.links.append(str(found["href"]))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self.skipping:
+            self.skipping = ""
+
+    def handle_data(self, data: str) -> None:
+        if not self.skipping:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", "".join(self.words))
+
+
+class PageTest(TestCase):
+    """The sample record with one installed build; no evidence yet."""
+
+    record: Record
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            write_sample(Path(folder))
+            loading.load_records(Path(folder), inspect=repros.inspect)
+        cls.record = Record.objects.get(id="NAN-9001")
+        cls.repro = cls.record.repros.get()
+        cls.build = runs.make_build()
+        runs.install("/nowhere/python")
+
+    def page(self, path: str, status: int = 200, **kwargs: Any) -> str:
+        response = self.client.get(path, **kwargs)
+        self.assertEqual(response.status_code, status, path)
+        return response.content.decode()
+
+    def finished_run(self, *, bug: bool = True) -> Run:
+        found = evidence.add(runs.make_evidence(self.repro, bug=bug), origin="site")
+        return runs.make_run(
+            self.repro,
+            state="finished",
+            verdict=found.verdict,
+            hits=found.body["hits"],
+            evidence=found,
+            finished_at=timezone.now(),
+        )
+
+
+class EveryPageTest(PageTest):
+    def crawl(self, start: str) -> dict[str, Page]:
+        """Every page that `start` leads to, in its language."""
+        found: dict[str, Page] = {}
+        waiting = [start]
+        while waiting:
+            path = waiting.pop()
+            response = self.client.get(path)
+            self.assertEqual(response.status_code, 200, path)
+            if not response["Content-Type"].startswith("text/html"):
+                continue
+            page = found[path] = Page(response.content.decode())
+            for link in page.links:
+                target = urlsplit(urljoin(f"http://testserver{path}", link))
+                address = target._replace(scheme="", netloc="", fragment="").geturl()
+                same_language = address.startswith((start, "/api/"))
+                ours = target.netloc == "testserver" and same_language
+                if ours and address not in found and address not in waiting:
+                    waiting.append(address)
+        return found
+
+    def test_every_link_leads_to_a_page_fit_for_the_policy(self) -> None:
+        run = self.finished_run()
+        loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
+        for start in ("/en/", "/zh/"):
+            pages = self.crawl(start)
+            self.assertIn(run.get_absolute_url().replace("/en/", start), pages)
+            self.assertGreater(len(pages), 20)
+            for path, page in pages.items():
+                with self.subTest(path):
+                    self.assertEqual(page.inline, [])
+                    self.assertEqual(page.headings, 1)
+                    self.assertEqual(len(page.ids), len(set(page.ids)))
+                    self.assertEqual(page.bare, [])
+
+    def test_a_site_without_records_says_what_to_do(self) -> None:
+        Record.objects.all().delete()
+        for path, advice in [
+            ("/en/", "Nothing has been run here yet"),
+            ("/en/records/", "manage.py load_records"),
+            ("/en/matrix/", "No record is published here yet"),
+            ("/en/claims/", "No claim is recorded yet"),
+            ("/en/workers/", "manage.py worker"),
+        ]:
+            self.assertIn(advice, self.page(path))
+
+    def test_headers(self) -> None:
+        response = self.client.get("/en/", headers={"X-Request-Id": "abcd-1234"})
+        self.assertEqual(response["X-Request-Id"], "abcd-1234")
+        self.assertNotIn("unsafe", response["Content-Security-Policy"])
+        self.assertIn("default-src 'none'", response["Content-Security-Policy"])
+        evil = self.client.get("/en/", headers={"X-Request-Id": "a b\tc" * 30})
+        self.assertRegex(evil["X-Request-Id"], r"^[0-9a-f]{32}$")
+
+    def test_unknown_addresses_are_404_pages(self) -> None:
+        for path in [
+            "/en/nothing/",
+            "/en/NAN-7777/",
+            "/en/builds/0.0.0-none/",
+            "/en/runs/00000000-0000-4000-8000-000000000000/",
+            "/en/evidence/000000000000/",
+            "/en/problems/no-such-problem/",
+        ]:
+            self.assertIn("There is no such page", self.page(path, 404))
+
+    def test_an_unknown_neutral_address_ends_in_a_404_page(self) -> None:
+        response = self.client.get("/NAN-7777", follow=True)
+        self.assertEqual(response.status_code, 404)
+
+    def test_the_page_of_a_server_error_needs_nothing(self) -> None:
+        with self.assertNumQueries(0):
+            response = server_error(RequestFactory().get("/"))
+        self.assertContains(response, "This page broke", status_code=500)
+        self.assertContains(response, "页面出错", status_code=500)
+
+    def test_healthz(self) -> None:
+        self.assertEqual(self.page("/healthz"), "ok\n")
+
+
+class RecordPageTest(PageTest):
+    path = "/en/NAN-9001/sample/"
+
+    def test_without_evidence_nothing_is_asserted(self) -> None:
+        page = Page(self.page(self.path)).text
+        self.assertIn("Workaround not tested", page)
+        self.assertIn("Documented only", page)
+        self.assertIn("No evidence yet", page)
+        self.assertNotIn("bug reproduced", page)
+        self.assertNotIn("bug not seen (", page)
+
+    def test_evidence_answers_for_its_build(self) -> None:
+        self.finished_run()
+        page = Page(self.page(f"{self.path}?torch={runs.SLUG}")).text
+        self.assertIn("FAIL · bug reproduced (1/1)", page)
+        self.assertIn("Workaround verified: without✖1/1→with✔0/1", page)
+        self.assertIn("= Verified", page)
+
+    def test_a_build_that_was_not_run_is_only_inferred(self) -> None:
+        self.finished_run()
+        page = Page(self.page(f"{self.path}?torch=2.13.0%2Bcpu")).text
+        self.assertIn("Likely affected", page)
+        self.assertIn("Not run on torch 2.13.0+cpu", page)
+        page = Page(self.page(f"{self.path}?torch=nonsense&device=tpu")).text
+        self.assertIn("Unknown: run it", page)
+
+    def test_the_literal_symptom_stays_english(self) -> None:
+        html = self.page("/zh/NAN-9001/sample/")
+        self.assertIn('<pre class="lit" lang="en"', html)
+        self.assertIn("loss: nan", html)
+
+    def test_the_source_is_shown_escaped_with_its_trigger_tinted(self) -> None:
+        self.repro.source += '\n# <i>&\nODD = "<b>" < "&amp;"\n'
+        self.repro.save()
+        html = self.page(self.path)
+        code = html[html.index('id="source-1"') :].split("</code>")[0]
+        lines = [line for line in code.split("\n") if 'class="hl"' in line]
+        self.assertIn("def", lines[0])
+        self.assertNotIn("<b>", code)
+        self.assertNotIn("<i>", code)
+        shown = unescape(re.sub(r"<[^>]+>", "", code.partition(">")[2]))
+        self.assertEqual(shown.split(), self.repro.source.split())
+
+    def test_a_wrong_slug_goes_to_the_right_one(self) -> None:
+        for path in ("/en/NAN-9001/", "/en/NAN-9001/other/"):
+            response = self.client.get(f"{path}?torch=2.6.0")
+            self.assertRedirects(response, f"{self.path}?torch=2.6.0", 301)
+
+    def test_drafts_have_no_page_and_withdrawn_records_say_why(self) -> None:
+        Record.objects.update(publication="draft")
+        self.page(self.path, 404)
+        Record.objects.update(
+            publication="withdrawn", withdrawn_because_en="It was <b>wrong</b>."
+        )
+        html = self.page(self.path)
+        self.assertIn("It was &lt;b&gt;wrong&lt;/b&gt;.", html)
+
+    def test_history_lists_the_revisions(self) -> None:
+        self.record.fix_en = "Another text."
+        self.record.revision += 1
+        self.record.save()
+        self.assertIn("History: 2 revisions", self.page(self.path))
+
+    def test_a_contradiction_is_shown(self) -> None:
+        body = runs.make_evidence(self.repro)
+        body["build"].update(raw="2.10.0+cpu", slug="2.10.0-cpu")
+        evidence.add(runs.signed(body), origin="site")
+        self.assertIn(
+            "What is documented says that 2.10.0-cpu is not affected",
+            Page(self.page(self.path)).text,
+        )
+
+
+class LookUpPageTest(PageTest):
+    def paste(self, log: Any, status: int = 200, **fields: Any) -> str:
+        response = self.client.post("/en/lookup/", {"log": log, **fields})
+        self.assertEqual(response.status_code, status, response.content[:500])
+        return response.content.decode()
+
+    def test_a_known_warning_names_its_record_and_says_why(self) -> None:
+        loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
+        log = f"step 3\n/usr/lib/torch/graph.py:825: {CAUGHT}, attempting to\n"
+        html = self.paste(log, env="2.6.0a0+df5bbc09d1.nv24.12")
+        page = Page(html).text
+        self.assertIn("A known issue matches", page)
+        self.assertIn("NAN-0001", page)
+        self.assertIn("you, line 2", page)
+        self.assertIn('class="same"', html)
+
+    def test_an_unknown_text_matches_nothing_and_says_so(self) -> None:
+        page = Page(self.paste("KeyError: 'colour'")).text
+        self.assertIn("No known issue matches.", page)
+        self.assertIn("That is no statement about your program", page)
+
+    def test_what_was_pasted_is_shown_as_text(self) -> None:
+        html = self.paste("<script>alert(1)</script> loss: nan\x00\u202e")
+        self.assertNotIn("<script>alert", html)
+        self.assertIn("&lt;script&gt;alert(1)", html)
+        self.assertIn("\\x00\\x202e", html)
+
+    def test_nothing_pasted_is_400(self) -> None:
+        for log in ("", " \r\n\t "):
+            self.assertIn("Nothing was pasted", self.paste(log, 400))
+
+    def test_bytes_are_no_server_error(self) -> None:
+        response = self.client.post(
+            "/en/lookup/",
+            b"log=%ED%A0%80" + bytes(range(256)) * 40,
+            content_type="application/x-www-form-urlencoded",
+        )
+        self.assertIn(response.status_code, (200, 400))
+
+    def test_more_than_a_mebibyte_is_413(self) -> None:
+        self.assertIn("more than 1 MiB", self.paste("x" * (1024 * 1024 + 1), 413))
+
+    def test_ten_megabytes_are_413(self) -> None:
+        self.assertIn("more than 1 MiB", self.paste("x" * 10_000_000, 413))
+
+    def test_other_oversized_forms_are_413_too(self) -> None:
+        with self.assertLogs("django.security.RequestDataTooBig"):
+            response = self.client.post("/en/NAN-9001/runs/", {"x": "x" * 5_000_000})
+        self.assertContains(response, "A paste may hold 1 MiB", status_code=413)
+
+    def test_get_goes_to_the_box(self) -> None:
+        self.assertRedirects(self.client.get("/en/lookup/"), "/en/")
+
+    def test_no_cookie_is_needed(self) -> None:
+        strict = Client(enforce_csrf_checks=True)
+        self.assertEqual(strict.post("/en/lookup/", {"log": "x"}).status_code, 200)
+
+
+class SearchPageTest(PageTest):
+    def test_words_in_both_languages(self) -> None:
+        for query in ("sample", "样例"):
+            self.assertIn(
+                "NAN-9001", self.page("/en/search/", query_params={"q": query})
+            )
+
+    def test_an_id_leads_to_its_record(self) -> None:
+        for query in ("NAN-9001", "nan9001", " nan-9001 "):
+            response = self.client.get("/en/search/", query_params={"q": query})
+            self.assertRedirects(response, "/en/NAN-9001/sample/")
+
+    def test_too_long_a_query_is_400(self) -> None:
+        html = self.page("/en/search/", 400, query_params={"q": "x" * 401})
+        self.assertIn("at most 400 characters", html)
+
+    def test_odd_queries(self) -> None:
+        for query in ("", "\x00", "%", "<b>", '"', "nan " * 90):
+            self.page("/en/search/", query_params={"q": query})
+
+
+class ListPageTest(PageTest):
+    def test_facets_filter_and_count(self) -> None:
+        runs.make_record("NAN-9002")
+        html = self.page("/en/records/?component=sdpa")
+        self.assertIn("1 of 2 shown", html)
+        self.assertNotIn("NAN-9002", html)
+        self.assertIn("Nothing matches", self.page("/en/records/?symptom=lost_grad"))
+
+    def test_claims_by_state(self) -> None:
+        self.finished_run()
+        html = self.page("/en/claims/?state=verified")
+        self.assertIn("1 of 2 shown", html)
+        self.assertIn("Turning it off helps.", html)
+        self.assertNotIn("Nobody ran this.", html)
+
+    def test_the_matrix_marks_flips_and_infers_between_equal_neighbours(self) -> None:
+        for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:
+            body = runs.make_evidence(self.repro, bug=bug)
+            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
+            evidence.add(runs.signed(body), origin="site")
+        runs.install("/nowhere/2.5", "2.5.0-cpu")
+        self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
+        page = Page(self.page("/en/matrix/")).text
+        self.assertIn("2.4.0✖1/1", page)
+        self.assertIn("2.5.0⋯likely affected", page)
+        self.assertIn("2.7.0✔0/1PASS · bug not seenfirst good", page)
+        self.assertIn("NAN-9001", self.page("/en/matrix/?show=flips"))
+        front = Page(self.page("/en/")).text
+        self.assertIn("first good in 2.7.0-cpu", front)
+
+    def test_builds_and_workers_tell_their_state(self) -> None:
+        self.assertIn("installed, no worker online", self.page("/en/builds/"))
+        now = timezone.now()
+        Worker.objects.create(
+            name="w1",
+            host="h",
+            queues=[f"{runs.SLUG}.cpu"],
+            tier="D",
+            started_at=now,
+            last_seen=now,
+        )
+        self.assertIn(">ready<", self.page("/en/builds/"))
+        self.assertIn("Tier D", self.page("/en/workers/"))
+        self.assertIn("Nothing has been run on this build", self.page(self.build_path))
+
+    @property
+    def build_path(self) -> str:
+        return f"/en/builds/{runs.SLUG}/"
+
+
+class RunPageTest(PageTest):
+    def start(self, client: Client | None = None, **fields: Any) -> Any:
+        data = {"repro": "repro", "build": runs.SLUG, "trials": "2", **fields}
+        return (client or self.client).post("/en/NAN-9001/runs/", data)
+
+    def test_a_click_queues_a_run_and_shows_it(self) -> None:
+        response = self.start()
+        run = Run.objects.get()
+        self.assertRedirects(response, f"/en/runs/{run.id}/")
+        self.assertEqual((run.build_id, run.device, run.trials), (runs.SLUG, "cpu", 2))
+        html = self.page(f"/en/runs/{run.id}/")
+        self.assertIn("No verdict yet", html)
+        self.assertIn(
+            '<noscript><meta http-equiv="refresh" content="5"></noscript>', html
+        )
+        self.assertIn(f'hx-get="/en/runs/{run.id}/status/?after=0"', html)
+
+    def test_an_equal_active_run_is_joined_and_a_fresh_result_is_shown(self) -> None:
+        self.start()
+        run = Run.objects.get()
+        self.assertRedirects(self.start(), f"/en/runs/{run.id}/")
+        found = evidence.add(runs.make_evidence(self.repro), origin="site")
+        Run.objects.update(
+            state="finished",
+            verdict=found.verdict,
+            hits=1,
+            evidence=found,
+            finished_at=timezone.now(),
+        )
+        response = self.start(trials="1")
+        self.assertRedirects(response, f"/en/runs/{run.id}/?cached=1")
+        self.assertIn("was not started a second time", self.page(response.url))
+        self.start(again="1")
+        self.assertEqual(Run.objects.count(), 2)
+
+    def test_without_the_token_nothing_is_started(self) -> None:
+        strict = Client(enforce_csrf_checks=True)
+        response = self.start(strict)
+        self.assertContains(response, "no valid token", status_code=403)
+        self.assertEqual(strict.get("/en/NAN-9001/runs/").status_code, 405)
+        self.assertEqual(Run.objects.count(), 0)
+
+    def test_the_form_of_the_page_carries_the_token(self) -> None:
+        strict = Client(enforce_csrf_checks=True)
+        html = strict.get("/en/NAN-9001/sample/").content.decode()
+        token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', html)
+        assert token
+        response = self.start(strict, csrfmiddlewaretoken=token[1])
+        self.assertEqual(response.status_code, 302)
+
+    def test_bad_fields_are_refused_with_their_name(self) -> None:
+        for field, value in [
+            ("build", "no-such"),
+            ("repro", "other"),
+            ("trials", "0"),
+            ("trials", "999"),
+            ("trials", "many"),
+        ]:
+            response = self.start(**{field: value})
+            self.assertContains(response, f"{field}:", status_code=400)
+        self.assertEqual(Run.objects.count(), 0)
+
+    def test_a_build_that_is_not_installed_is_refused_with_advice(self) -> None:
+        runs.make_build("2.0.0-cpu", "2.0.0+cpu")
+        response = self.start(build="2.0.0-cpu")
+        self.assertContains(response, "builds add", status_code=409)
+
+    def test_strangers_are_refused_where_the_site_says_so(self) -> None:
+        with self.settings(RUNS_ANONYMOUS=False):
+            self.assertContains(self.start(), "Log in", status_code=403)
+            self.assertIn("Log in", self.page("/en/NAN-9001/sample/"))
+
+    def test_the_fragment_sends_only_new_lines_and_stops_when_over(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="trigger 1/1", attempt=1)
+        for seq, text in [(1, "first"), (2, "<b>second</b> loss nan")]:
+            LogChunk.objects.create(
+                run=run,
+                seq=seq,
+                attempt=1,
+                check_name="trigger",
+                stream="stdout",
+                text=text,
+                at=0.1,
+            )
+        html = self.page(f"/en/runs/{run.id}/status/?after=1")
+        self.assertNotIn("first", html)
+        self.assertIn("&lt;b&gt;second&lt;/b&gt;", html)
+        self.assertIn('<i class="nan">nan</i>', html)
+        self.assertIn("status/?after=2", html)
+        self.assertIn('aria-current="step"><b>trigger</b>', html)
+        for odd in ("-1", "x", "9" * 50, "٣"):
+            self.page(f"/en/runs/{run.id}/status/?after={odd}")
+        found = evidence.add(runs.make_evidence(self.repro), origin="site")
+        Run.objects.update(state="finished", verdict=found.verdict, evidence=found)
+        response = self.client.get(f"/en/runs/{run.id}/status/?after=2")
+        self.assertEqual(response["HX-Retarget"], "#run")
+        self.assertNotContains(response, "hx-get")
+        self.assertContains(response, "bug reproduced")
+
+    def test_a_finished_run_shows_phases_observations_and_environment(self) -> None:
+        run = self.finished_run()
+        page = Page(self.page(f"/en/runs/{run.id}/")).text
+        self.assertIn("The bug happened in 1 of 1 runs on torch 9.9.0+cpu", page)
+        self.assertIn("nonfinite > 0", page)
+        self.assertIn("Tier D: Limits only", page)
+        self.assertIn("detectorfires", page.replace(" ", ""))
+        self.assertNotIn("No verdict yet", page)
+
+    def test_a_run_without_evidence_says_why(self) -> None:
+        run = runs.make_run(
+            self.repro,
+            state="finished",
+            verdict="error",
+            reason="lost",
+            finished_at=timezone.now(),
+        )
+        page = Page(self.page(f"/en/runs/{run.id}/")).text
+        self.assertIn("ERROR · no verdict", page)
+        self.assertIn("the worker stopped responding", page)
+
+    def test_cancel(self) -> None:
+        run = runs.make_run(self.repro)
+        response = self.client.post(f"/en/runs/{run.id}/cancel/")
+        self.assertRedirects(response, f"/en/runs/{run.id}/")
+        self.assertIn("Cancelled", self.page(f"/en/runs/{run.id}/"))
+        self.assertEqual(self.client.get(f"/en/runs/{run.id}/cancel/").status_code, 405)
+        self.assertFalse(ledger.cancel(Run.objects.get()))
+
+    def test_evidence_has_its_own_page(self) -> None:
+        run = self.finished_run(bug=False)
+        assert run.evidence
+        page = Page(self.page(run.evidence.get_absolute_url())).text
+        self.assertIn("PASS · bug not seen (0/1)", page)
+        self.assertIn(run.evidence.digest, page)
