@@ -1,0 +1,100 @@
+"""Torch builds of this host: look for them, add, list and remove them."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from runner import build_install, builds
+from runner.builds import BuildError
+from runner.models import Build, Installation
+
+
+class Command(BaseCommand):
+    requires_system_checks: list[str] = []  # no pages here
+    help = "Look for torch builds on this host, add, list or remove them."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+        scan = commands.add_parser("scan", help="probe every interpreter again")
+        scan.add_argument(
+            "--install-default",
+            action="store_true",
+            help="install the default build where it is missing",
+        )
+        add = commands.add_parser("add", help="install a release, or name a Python")
+        what = add.add_mutually_exclusive_group()
+        what.add_argument("version", nargs="?", help="such as 2.6.0; none: the default")
+        what.add_argument("--python", type=Path, help="your own interpreter with torch")
+        what.add_argument("--wheel", type=Path, help="a torch wheel file")
+        add.add_argument(
+            "--with",
+            dest="with_",
+            action="append",
+            default=[],
+            metavar="PACKAGE==VERSION",
+            help="installed beside torch; may be repeated",
+        )
+        add.add_argument(
+            "--install-only",
+            action="store_true",
+            help="install the default build without writing to the database",
+        )
+        for command in (scan, add):
+            command.add_argument(
+                "--cuda", action="store_true", help="the default may be the CUDA wheel"
+            )
+        commands.add_parser("list", help="every known build and where it is")
+        remove = commands.add_parser("remove", help="delete or forget an installation")
+        remove.add_argument("slug")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            getattr(self, options["action"])(options)
+        except BuildError as error:
+            raise CommandError(str(error)) from error
+
+    def say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    def scan(self, options: dict[str, Any]) -> None:
+        builds.scan(self.say)
+        if options["install_default"] and builds.default_interpreter() is None:
+            attempts = list(build_install.attempts_for_default(options["cuda"]))
+            build_install.add(attempts, self.say)
+
+    def add(self, options: dict[str, Any]) -> None:
+        with_ = options["with_"]
+        if options["python"]:
+            if with_:
+                raise CommandError("--with installs; your own Python is not written to")
+            self.say(builds.describe(builds.add_python(options["python"])))
+        elif options["wheel"]:
+            build_install.add_wheel(options["wheel"], with_, self.say)
+        elif options["version"]:
+            build_install.add_release(options["version"], with_, self.say)
+        else:
+            self.add_default(options)
+
+    def add_default(self, options: dict[str, Any]) -> None:
+        attempts = list(build_install.attempts_for_default(options["cuda"]))
+        if options["install_only"]:
+            self.say(str(build_install.install(attempts, self.say)))
+        else:
+            build_install.add(attempts, self.say)
+
+    def list(self, options: dict[str, Any]) -> None:
+        rows = Installation.objects.order_by("build_id", "host", "interpreter")
+        for row in rows:
+            size = f", {row.disk_bytes // 2**20} MiB" if row.disk_bytes else ""
+            self.say(f"{builds.describe(row)} on {row.host}{size}")
+        for build in Build.objects.filter(installations=None):
+            self.say(f"{build}: not installed here")
+        for name in builds.being_installed():
+            self.say(f"{name}: being installed")
+
+    def remove(self, options: dict[str, Any]) -> None:
+        for line in builds.remove(options["slug"]):
+            self.say(line)

@@ -1,0 +1,211 @@
+"""Virtual environments with plain progress lines, and locks between processes.
+
+Standard library only: `make run` starts here, before the site's packages exist.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+
+Progress = Callable[[str], None]
+# What somebody who waits wants to see of pip's lines: downloads that take a while.
+LARGE = re.compile(r"Downloading .*\([\d.]+ [MG]B\)")
+LOCK_NAME = "installing.lock"
+# Set by a user for other work, these would point pip or Python somewhere else.
+UNWANTED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+
+
+class InstallError(Exception):
+    """An environment could not be made; the text ends with pip's last lines."""
+
+
+class LockHeld(Exception):
+    """Another process holds the lock; `owner` is its process id, or ""."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self.owner = owner
+
+
+def python_of(folder: Path) -> Path:
+    return folder / "bin" / "python"
+
+
+def clean_environ() -> dict[str, str]:
+    """The environment without what would misdirect pip in a virtual environment."""
+    kept = {key: value for key, value in os.environ.items() if key not in UNWANTED}
+    return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+
+
+def disk_bytes(folder: Path) -> int:
+    """Disk used by a folder; links are not followed."""
+    total = 0
+    for root, _, names in os.walk(folder):
+        for name in names:
+            total += os.lstat(os.path.join(root, name)).st_blocks * 512  # noqa: PTH118
+    return total
+
+
+def marker_of(folder: Path) -> Path:
+    """The file beside an environment that says it is not complete."""
+    return folder.with_name(folder.name + ".incomplete")
+
+
+@contextmanager
+def under_construction(folder: Path) -> Iterator[None]:
+    """Mark a folder as incomplete until the block ends well; remove it otherwise.
+
+    An environment cannot be moved, so it is made where it stays; after a kill or
+    a power cut `sweep` finds the mark.
+    """
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    marker_of(folder).touch()
+    try:
+        yield
+    except BaseException:
+        remove(folder)
+        raise
+    marker_of(folder).unlink()
+
+
+def remove(folder: Path) -> None:
+    """Delete an environment; one cut short here is found by `sweep`."""
+    marker_of(folder).touch()
+    shutil.rmtree(folder, ignore_errors=True)
+    marker_of(folder).unlink()
+
+
+def sweep(parent: Path) -> None:
+    """Remove what interrupted installations left; the caller holds the lock."""
+    for marker in parent.glob("*.incomplete"):
+        remove(marker.with_suffix(""))
+
+
+def create(folder: Path) -> None:
+    """Make an empty environment for this interpreter, with pip.
+
+    Raises InstallError when the venv module cannot.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "venv", "--clear", str(folder)],
+        env=clean_environ(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise InstallError(f"python -m venv failed: {done.stdout.strip()[-800:]}")
+
+
+def pip_install(
+    folder: Path, arguments: list[str], progress: Progress, limit_s: float = 3600
+) -> None:
+    """Run `pip install` in an environment; wheels only.
+
+    The configured indexes and find-links count. Raises InstallError on failure or
+    when `limit_s` seconds have passed.
+    """
+    command = [str(python_of(folder)), "-m", "pip", "install", "--only-binary=:all:"]
+    command += ["--progress-bar=off", "--no-compile", *arguments]
+    with subprocess.Popen(
+        command,
+        env=clean_environ(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        timer = Timer(limit_s, process.kill)
+        timer.start()
+        try:
+            last = list(show(process.stdout or [], progress))
+            returncode = process.wait()
+        finally:
+            timed_out = not timer.is_alive()
+            timer.cancel()
+            process.kill()
+    if timed_out:
+        raise InstallError(f"pip did not finish within {limit_s:.0f} s")
+    if returncode:
+        raise InstallError("\n".join(last[-6:]) or f"pip ended with {returncode}")
+
+
+def show(lines: Iterator[str] | list[str], progress: Progress) -> Iterator[str]:
+    """Pass pip's large downloads on and yield the errors it prints."""
+    for line in lines:
+        text = line.strip()
+        if LARGE.fullmatch(text):
+            progress("  " + " ".join(name_only(word) for word in text.split()))
+        elif text.upper().startswith("ERROR"):
+            yield text
+
+
+def name_only(word: str) -> str:
+    """A file's name without the address it comes from."""
+    return word.rsplit("/", 1)[-1]
+
+
+def compile_all(folder: Path) -> None:
+    """Write the bytecode: without it every start of the build is a second slower."""
+    subprocess.run(
+        [str(python_of(folder)), "-m", "compileall", "-q", "-j", "0", str(folder)],
+        env=clean_environ(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+@contextmanager
+def timed(progress: Progress, what: str) -> Iterator[None]:
+    """Print what begins and, when it went well, how long it took."""
+    progress(f"{what} ...")
+    begin = time.monotonic()
+    yield
+    progress(f"{what}: done in {time.monotonic() - begin:.0f} s")
+
+
+def owner_of(path: Path) -> str | None:
+    """The process id in a lock that is held now, "" if unknown; None: it is free."""
+    if not path.exists():
+        return None
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return file.read().strip()
+    return None
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a file, which names the holder's process id.
+
+    The kernel frees it when the process ends, however it ends. Raises LockHeld.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise LockHeld(file.read().strip()) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
