@@ -1,0 +1,201 @@
+"""The whole site on one machine: database, records, builds, web server, worker."""
+
+import argparse
+import hashlib
+import http.client
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+
+from runner import builds, venvs
+from runner.supervisor import Child, Supervisor
+
+THREADS = 8
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
+
+ADVICE = """\
+The default torch build is not installed. The site works without it, and with any other
+build. To get one, any of:
+  .venv/bin/python manage.py builds add --python PATH   a Python that has torch
+  make run TORCH_INDEX_URL=...   the address of PyTorch's CPU wheel index
+  make run CUDA=1                the CUDA wheel, {mib} MiB to download"""
+
+
+class Command(BaseCommand):
+    help = "Prepare the database and start web server and worker; Ctrl-C stops both."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            "--cuda",
+            action="store_true",
+            help="allow the CUDA wheel as default build where the CPU one is not found",
+        )
+        parser.add_argument(
+            "--no-install",
+            action="store_true",
+            help="do not install a torch build; look for installed ones only",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with venvs.lock(settings.DATA_DIR / "run.lock"):
+                self.begin = time.monotonic()
+                self.prepare()
+                self.supervise(options)
+        except venvs.LockHeld as held:
+            raise CommandError(
+                f"This site is running already (process {held.owner}): stop it first, "
+                "or give another DATA_DIR and PORT."
+            ) from held
+
+    def say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    # --- before the start -----------------------------------------------------
+
+    def prepare(self) -> None:
+        require_port()
+        self.migrate()
+        self.collect_static()
+        for command in ("load_records", "load_evidence"):
+            with self.tolerating(command):
+                call_command(command, stdout=self.stdout, stderr=self.stderr)
+
+    def migrate(self) -> None:
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        if plan:
+            self.say(f"Database: applying {len(plan)} migrations ...")
+            call_command("migrate", interactive=False, verbosity=0)
+        self.say(f"Database: ready ({connection.vendor})")
+
+    def collect_static(self) -> None:
+        stamp = Path(settings.STATIC_ROOT) / ".sources"
+        digest = static_digest()
+        if stamp.is_file() and stamp.read_text() == digest:
+            return
+        call_command("collectstatic", interactive=False, verbosity=0, clear=True)
+        stamp.write_text(digest)
+        self.say("Static files: collected")
+
+    @contextmanager
+    def tolerating(self, command: str) -> Iterator[None]:
+        """What cannot be loaded is said; the site starts with what it has."""
+        try:
+            yield
+        except (CommandError, SystemExit) as error:
+            if str(error) not in {"", "1"}:
+                self.stderr.write(str(error))
+            self.stderr.write(f"{command} failed: the site starts with what it has.")
+
+    # --- the site ---------------------------------------------------------------
+
+    def supervise(self, options: dict[str, Any]) -> None:
+        scan = ["builds", "scan"]
+        scan += [] if options["no_install"] else ["--install-default"]
+        scan += ["--cuda"] if options["cuda"] else []
+        children = [
+            Child("Web server", web_command()),
+            Child("Worker", manage("worker")),
+            Child("Builds", manage(*scan), once=True),
+        ]
+        self.announced = self.advised = False
+        self.say("Starting web server and worker ...")
+        supervisor = Supervisor(children, self.say)
+        supervisor.run(lambda: self.tick(children[-1]))
+        self.say("Stopped.")
+
+    def tick(self, scan: Child) -> None:
+        if not self.announced and answers():
+            self.announced = True
+            self.announce()
+        if not self.advised and scan.process and not scan.is_alive:
+            self.advised = True
+            if scan.process.returncode:
+                self.advise()
+
+    def announce(self) -> None:
+        took = time.monotonic() - self.begin
+        self.say(f"Does it NaN? is at {address()} after {took:.1f} s (Ctrl-C stops it)")
+        if settings.HOST not in LOOPBACK and not settings.SITE_URL:
+            hosts = ", ".join(settings.ALLOWED_HOSTS)
+            self.say(f"It answers to {hosts} only: ALLOWED_HOSTS adds other names.")
+
+    def advise(self) -> None:
+        mib = builds.default_build("cuda").download_mib
+        self.say(ADVICE.format(mib=mib))
+
+
+def manage(*arguments: str) -> list[str]:
+    return [sys.executable, str(settings.BASE_DIR / "manage.py"), *arguments]
+
+
+def web_command() -> list[str]:
+    host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
+    return [
+        *(sys.executable, "-m", "gunicorn", "config.wsgi:application"),
+        *("--chdir", str(settings.BASE_DIR), "--bind", f"{host}:{settings.PORT}"),
+        *("--worker-class", "gthread", "--workers", "2", "--threads", str(THREADS)),
+        *("--graceful-timeout", "3", "--log-level", "warning", "--no-control-socket"),
+    ]
+
+
+def local_host() -> str:
+    return EVERYWHERE.get(settings.HOST, settings.HOST)
+
+
+def address() -> str:
+    host = f"[{local_host()}]" if ":" in local_host() else local_host()
+    return settings.SITE_URL or f"http://{host}:{settings.PORT}/"
+
+
+def answers() -> bool:
+    """Whether the web server answers anything at all."""
+    site = http.client.HTTPConnection(local_host(), settings.PORT, timeout=5)
+    try:
+        site.request("GET", "/healthz")
+        site.getresponse().read()
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        site.close()
+    return True
+
+
+def require_port() -> None:
+    """Raise CommandError where the web server could not listen."""
+    try:
+        family, kind, _, _, where = socket.getaddrinfo(
+            settings.HOST, settings.PORT, type=socket.SOCK_STREAM
+        )[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(where)
+    except OSError as error:
+        raise CommandError(
+            f"{settings.HOST}:{settings.PORT} cannot be used ({error.strerror}): "
+            "give another PORT."
+        ) from error
+
+
+def static_digest() -> str:
+    """Changes whenever a file that collectstatic would copy changes."""
+    found = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            status = Path(storage.path(name)).stat()
+            found.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return found.hexdigest()

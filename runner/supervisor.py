@@ -1,0 +1,162 @@
+"""Several child processes under one parent: started, restarted, stopped together.
+
+Standard library only. Each child leads a process group of its own, so that a Ctrl-C
+in the terminal reaches only the parent, which then stops them in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+LOOK_EVERY_S = 0.2
+GRACE_S = 8
+# A child that lived this long before it died is restarted without delay.
+STEADY_S = 60
+LONGEST_WAIT_S = 30
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def die_with_parent() -> None:
+    if LIBC is not None:
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every descendant whose own parent ends."""
+    if LIBC is not None:
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+class Child:
+    """A command that is kept running, or run once."""
+
+    def __init__(self, name: str, command: list[str], *, once: bool = False) -> None:
+        self.name = name
+        self.command = command
+        self.once = once
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started = 0.0
+        self.restart_at: float | None = 0.0
+        self.failures = 0
+
+    def start(self) -> None:
+        self.started, self.restart_at = time.monotonic(), None
+        self.process = subprocess.Popen(  # noqa: S603
+            self.command,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the child and everything in its process group."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+    @property
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class Supervisor:
+    """Keeps children running until a signal asks for the end."""
+
+    def __init__(self, children: list[Child], progress: Callable[[str], None]) -> None:
+        self.children = children
+        self.progress = progress
+        self.stopping = False
+
+    def run(self, tick: Callable[[], None]) -> None:
+        """Start the children and watch them; `tick` is called between two looks.
+
+        Returns when asked to stop, with no descendant left.
+        """
+        before = {number: signal.signal(number, self.ask_stop) for number in STOPS}
+        adopt_orphans()
+        try:
+            while not self.stopping:
+                self.look()
+                tick()
+                reap(self.owned())
+                time.sleep(LOOK_EVERY_S)
+        finally:
+            self.stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def ask_stop(self, number: int, frame: FrameType | None) -> None:
+        self.stopping = True
+
+    def owned(self) -> set[int]:
+        return {child.process.pid for child in self.children if child.process}
+
+    def look(self) -> None:
+        """Start what is due and note what has died."""
+        now = time.monotonic()
+        for child in self.children:
+            if child.restart_at is not None:
+                if now >= child.restart_at:
+                    child.start()
+            elif not child.is_alive and not child.once:
+                steady = now - child.started > STEADY_S
+                child.failures = 0 if steady else child.failures + 1
+                wait = min(2**child.failures - 1, LONGEST_WAIT_S)
+                child.restart_at = now + wait
+                self.progress(f"{child.name} {ending(child)}: restart in {wait} s")
+
+    def stop(self) -> None:
+        """End every child, then whatever they left."""
+        for child in self.children:
+            child.signal(signal.SIGTERM)
+        deadline = time.monotonic() + GRACE_S
+        for child in self.children:
+            if child.process is None:
+                continue
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.process.wait(max(0.0, deadline - time.monotonic()))
+            child.signal(signal.SIGKILL)
+            child.process.wait()
+        kill_descendants()
+
+
+def ending(child: Child) -> str:
+    code = child.process.returncode if child.process else 0
+    return f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+
+
+def child_pids(pid: int | str = "self") -> Iterator[int]:
+    """The direct children of a process, as the kernel lists them."""
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            yield from map(int, path.read_text().split())
+
+
+def reap(owned: set[int]) -> None:
+    """Collect adopted processes that have ended."""
+    for pid in set(child_pids()) - owned:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def kill_descendants() -> None:
+    """Kill what is left; its own children become ours and are next."""
+    while pids := list(child_pids()):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in pids:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)

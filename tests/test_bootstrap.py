@@ -1,0 +1,169 @@
+"""What `make run` says before anything is installed."""
+
+import ast
+import fcntl
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+from django.test import SimpleTestCase
+
+from config import bootstrap, datadir
+
+ROOT = Path(settings.BASE_DIR)
+SCRIPT = ROOT / "config" / "bootstrap.py"
+# What it reads of a clone before it installs anything.
+NEEDED = (
+    "config/bootstrap.py",
+    "runner/__init__.py",
+    "runner/venvs.py",
+    *set(bootstrap.LOCKS.values()),
+)
+OLD = ("python3.6", "python3.7", "python3.8", "python3.9", "python3.10")
+
+
+def interpreter(name: str) -> str:
+    """The program behind a name on the PATH, which may be a version manager's."""
+    path = shutil.which(name)
+    if not path:
+        return ""
+    command = [path, "-c", "import sys; print(sys.executable)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+class BootstrapTest(SimpleTestCase):
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="with space "))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.clone = self.folder / "clone"
+        for name in NEEDED:
+            (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, self.clone / name)
+        self.data = self.clone / "var"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+
+    def check(
+        self, python: str = sys.executable, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "DATA_DIR": "", "BUILDS_DIR": ""}
+        environ |= {"PORT": str(self.port), "HOST": "127.0.0.1", **env}
+        return subprocess.run(
+            [python, str(self.clone / "config" / "bootstrap.py"), "check"],
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=60,
+            check=False,
+        )
+
+    def assert_refused(
+        self, done: subprocess.CompletedProcess[str], *texts: str
+    ) -> None:
+        lines = done.stdout.splitlines()
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(len(lines), 1 + len(texts), done.stdout)
+        for line, text in zip(lines[1:], texts, strict=True):
+            self.assertIn(text, line)
+
+    def test_nothing_is_missing(self) -> None:
+        done = self.check()
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        self.assertFalse(self.data.exists())
+
+    def test_an_old_python_can_read_it(self) -> None:
+        ast.parse(SCRIPT.read_text(), feature_version=(3, 6))
+
+    def test_an_old_python_is_told_what_to_install(self) -> None:
+        old = list(filter(None, map(interpreter, OLD)))
+        if not old:
+            self.skipTest(f"none of {', '.join(OLD)} is on the PATH")
+        empty = self.folder / "empty"
+        empty.mkdir()
+        for python in old:
+            with self.subTest(python=python):
+                done = self.check(python, PATH=str(empty))
+                self.assert_refused(done, "is too old, 3.11 or newer is needed")
+
+    def test_a_python_without_ensurepip(self) -> None:
+        (self.folder / "ensurepip.py").write_text("raise ImportError('stripped')")
+        done = self.check(PYTHONPATH=str(self.folder))
+        self.assert_refused(done, "has no ensurepip: ")
+
+    def test_a_port_in_use_and_one_that_is_none(self) -> None:
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.assert_refused(self.check(PORT=str(port)), f"port {port} is in use")
+        self.assert_refused(self.check(PORT="http"), "PORT must be a number")
+
+    def test_a_second_one_beside_it(self) -> None:
+        self.data.mkdir()
+        with (self.data / "run.lock").open("w") as lock, socket.socket() as taken:
+            lock.write("4711")
+            lock.flush()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            taken.bind(("127.0.0.1", self.port))
+            taken.listen()
+            self.assert_refused(self.check(), "running already (process 4711)")
+
+    def test_a_folder_that_cannot_be_written(self) -> None:
+        # Nothing can be made below /proc, not even by root.
+        done = self.check(DATA_DIR="/proc/self/data")
+        self.assert_refused(done, "/proc/self cannot be written: ")
+
+    def test_too_little_space_is_one_line_for_each_disk(self) -> None:
+        folders = {self.folder / "a": 1, self.folder / "b": 2}
+        self.assertEqual(bootstrap.missing_space(folders), [])
+        folders = {self.folder / "a": 10**9, self.folder / "b": 10**8}
+        found = bootstrap.missing_space(folders)
+        self.assertEqual(len(found), 1)
+        self.assertIn("1000000000 MiB are needed", found[0])
+
+    def test_all_problems_come_in_one_list(self) -> None:
+        done = self.check(PORT="0", DATA_DIR="/proc/self/data")
+        self.assert_refused(done, "cannot be written", "PORT must be a number")
+
+    def test_no_goal_is_a_usage_error(self) -> None:
+        done = subprocess.run(
+            [sys.executable, SCRIPT], capture_output=True, text=True, check=False
+        )
+        self.assertEqual((done.returncode, done.stdout.strip()), (2, bootstrap.USAGE))
+
+    def test_it_looks_where_the_site_does(self) -> None:
+        self.assertEqual(bootstrap.data_dir(), datadir.DATA_DIR)
+        self.assertEqual(bootstrap.builds_dir(), settings.BUILDS_DIR)
+
+
+class DocumentsTest(SimpleTestCase):
+    def test_each_setting_is_in_the_tables_of_both_readmes(self) -> None:
+        source = (ROOT / "config" / "settings.py").read_text()
+        names = set(re.findall(r'env_[a-z]+\(\s*"([A-Z_]+)"', source)) | {"DATA_DIR"}
+        self.assertIn("PORT", names)
+        for readme in ("README.md", "README.zh.md"):
+            named = set(re.findall(r"`([A-Z_]+)`", (ROOT / readme).read_text()))
+            self.assertEqual(names - named, set(), readme)
+
+    def test_locks_pin_every_package_by_hash_and_name_no_index(self) -> None:
+        for path in (ROOT / name for name in set(bootstrap.LOCKS.values())):
+            text = path.read_text()
+            self.assertNotIn("://", text)
+            for block in re.split(r"\n(?=[a-z])", text):
+                self.assertRegex(block, r"(?s)^[a-z][^ ]*==[^ ]+ \\\n +--hash=sha256:")
+
+    def test_every_dependency_of_the_site_is_locked_alike_for_developers(self) -> None:
+        site, dev = (
+            set(re.findall(r"^[a-z][^ ]*==[^ ]+", (ROOT / name).read_text(), re.M))
+            for name in ("requirements.txt", "requirements-dev.txt")
+        )
+        self.assertEqual(site - dev, set())
