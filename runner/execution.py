@@ -14,7 +14,7 @@ from django.db import Error as DatabaseFault
 from django.db import connection
 
 from kb.choices import DeviceClass
-from runner import builds, harness, ledger, sandbox
+from runner import builds, evidence, harness, ledger, sandbox
 from runner.live_log import Line, LiveLog
 from runner.models import Installation, Run, Worker
 
@@ -49,8 +49,8 @@ def run_now(
 ) -> dict[str, Any]:
     """Drive a repro under an interpreter, here and now; returns its evidence.
 
-    Raises ContractError for a source that keeps no
-    contract and Cancelled once `listeners.cancelled()` is true.
+    Raises ContractError for a source that keeps no contract and Cancelled once
+    `listeners.cancelled()` is true.
     """
     with sandbox.scratch_folder() as folder:
         path = Path(folder) / f"{job.name}.py"
@@ -59,6 +59,7 @@ def run_now(
             interpreter,
             str(path),
             hide_gpus=hide_gpus,
+            compile_cache=str(Path(folder) / "inductor"),
             on_line=listeners.line,
             cancelled=listeners.cancelled,
         )
@@ -70,7 +71,7 @@ def run_now(
             trials=job.trials,
             tier=sandbox.tier().tier,
             limits=sandbox.LIMITS,
-            origin="site",
+            origin=evidence.SITE,
             on_event=listeners.phase,
             cancelled=listeners.cancelled,
         )
@@ -118,7 +119,17 @@ def execute(run: Run) -> bool:
     if result is None:
         log.info("Run %s: given back, this worker stops", run.pk)
         return ledger.give_back(run)
-    ended = ledger.finish(run, result)
+    return end(run, result)
+
+
+def end(run: Run, result: dict[str, Any] | str) -> bool:
+    """Finish the run. Evidence that is not taken must not look like a lost worker."""
+    try:
+        ended = ledger.finish(run, result)
+    except evidence.EvidenceRefused as error:
+        log.error("Run %s: its evidence is refused: %s", run.pk, error)
+        result = "refused"
+        ended = ledger.finish(run, result)
     log.info("Run %s: %s", run.pk, outcome_of(result) if ended else "lease lost")
     return ended
 
@@ -242,10 +253,12 @@ class Keeper(threading.Thread):
             self._live_log = LiveLog(self.run_row)
         if lines:
             self._live_log.append(lines)
+        with self._lock:
+            # At once: what fails below must not write them a second time.
+            del self._lines[: len(lines)]
         if phase is not None:
             ledger.set_phase(self.run_row, phase)
         with self._lock:
-            del self._lines[: len(lines)]
             self._phase = None if self._phase == phase else self._phase
 
     def _beat(self) -> None:

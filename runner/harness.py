@@ -1315,6 +1315,26 @@ class _Run:
             device.update({k: first.get(k) for k in ("name", "capability", "driver")})
         return device
 
+    def evidence(self, name: str) -> Dict[str, Any]:
+        """What the checks show, judged; the rest of the evidence is the caller's."""
+        header = self.header
+        found: Dict[str, Any] = {
+            "schema": SCHEMA,
+            "state": "finished",
+            "repro": {"name": name, "digest": self.digest, "fidelity": header.fidelity},
+            "build": self.build(),
+            "device": self.device(),
+            "checks": self.checks,
+            "limits": {
+                "timeout_s": header.timeout_s,
+                "memory_mib": header.memory_mib,
+                "processes": None,
+            },
+            "harness": PROTOCOL,
+        }
+        found.update(dataclasses.asdict(judge(header, self.checks, self.names)))
+        return found
+
 
 def _table_of(value: Any) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
@@ -1343,8 +1363,7 @@ def drive(
     source that keeps no contract, Cancelled once `cancelled()` is true.
     """
     run = _Run(source, start)
-    header = run.header
-    count = trials or header.trials
+    count = trials or run.header.trials
     started_at, clock = _utc_now(), time.monotonic()
     for check_name, trial in check_order(run.names, count):
         phase = check_name
@@ -1361,30 +1380,17 @@ def drive(
             on_event(phase, summary(check))
         if _gate(check_name, check["outcome"], check["reason"]):
             break
-    judgement = judge(header, run.checks, run.names)
-    own_limits = {
-        "timeout_s": header.timeout_s,
-        "memory_mib": header.memory_mib,
-        "processes": None,
-    }
-    evidence: Dict[str, Any] = {
-        "schema": SCHEMA,
-        "record": record,
-        "state": "finished",
-        "repro": {"name": name, "digest": run.digest, "fidelity": header.fidelity},
-        "build": run.build(),
-        "device": run.device(),
-        "checks": run.checks,
-        "tier": tier,
-        "served": served,
-        "limits": {**own_limits, **(limits or {})},
-        "telemetry": dict(telemetry or {}),
-        "harness": PROTOCOL,
-        "started_at": started_at,
-        "duration_s": round(time.monotonic() - clock, 3),
-        "origin": origin,
-    }
-    evidence.update(dataclasses.asdict(judgement))
+    evidence = run.evidence(name)
+    evidence["limits"].update(limits or {})
+    evidence.update(
+        record=record,
+        tier=tier,
+        served=served,
+        telemetry=dict(telemetry or {}),
+        started_at=started_at,
+        duration_s=round(time.monotonic() - clock, 3),
+        origin=origin,
+    )
     evidence = dict(encode(evidence))
     evidence["digest"] = evidence_digest(evidence)
     return evidence
@@ -1831,8 +1837,14 @@ INHERITED_ENV = (
 )
 
 
-def plain_environment(scratch: str, extra: Mapping[str, str]) -> Dict[str, str]:
-    """The environment of a child: an allow-list, and folders below `scratch`."""
+def plain_environment(
+    scratch: str, extra: Mapping[str, str], compile_cache: str = ""
+) -> Dict[str, str]:
+    """The environment of a child: an allow-list, and folders below `scratch`.
+
+    `compile_cache`: where Inductor keeps what it built, if not below `scratch`. The
+    checks of one run share it: most of a compilation is the same header each time.
+    """
     env = {name: os.environ[name] for name in INHERITED_ENV if name in os.environ}
     # HOME moves into the scratch folder; a torch of `pip install --user` must not.
     home = os.path.expanduser("~")
@@ -1844,7 +1856,7 @@ def plain_environment(scratch: str, extra: Mapping[str, str]) -> Dict[str, str]:
         HOME=scratch,
         TMPDIR=os.path.join(scratch, "tmp"),
         XDG_CACHE_HOME=os.path.join(scratch, "cache"),
-        TORCHINDUCTOR_CACHE_DIR=os.path.join(scratch, "inductor"),
+        TORCHINDUCTOR_CACHE_DIR=compile_cache or os.path.join(scratch, "inductor"),
     )
     for name in ("TMPDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
         os.makedirs(env[name], exist_ok=True)
@@ -1867,6 +1879,8 @@ def start_plain(
     """
     harness = os.path.abspath(harness or __file__)
     repro = repro if repro == "-" else os.path.abspath(repro)
+    # Removed when the Start that holds it is no longer used.
+    shared = tempfile.TemporaryDirectory(prefix="doesitnan-cache-")
 
     def start(spec: CheckSpec) -> Report:
         def tell(stream: str, text: str) -> None:
@@ -1879,7 +1893,7 @@ def start_plain(
                 child_command(python, harness, repro, spec),
                 spec,
                 cwd=scratch,
-                env=plain_environment(scratch, spec.env),
+                env=plain_environment(scratch, spec.env, shared.name),
                 on_line=tell,
                 cancelled=cancelled,
             )
@@ -2117,7 +2131,10 @@ def cheap_facts(
             module = importlib.import_module(name)
         except BaseException as error:
             missing.append(name)
-            _raised(error)
+            if isinstance(error, ModuleNotFoundError) and error.name == name:
+                print("%s is not installed" % name, file=sys.stderr)
+            else:
+                _raised(error)
             continue
         version = getattr(module, "__version__", None) or _dist_version(name)
         known["packages"][name] = version and str(version)
@@ -2191,7 +2208,8 @@ _ATTEMPTS = {"compiler": try_compiler, "loader": try_loader, "loopback": try_loo
 _REMEDIES = {
     "compiler": "torch.compile does not work under this build. On the CPU it needs a "
     "C++ compiler and the headers of Python: on Debian and Ubuntu the packages g++ and "
-    "python3-dev. On CUDA it needs triton and a C compiler: the package gcc.",
+    "python3-dev. On CUDA it needs triton and a C compiler: the package gcc. Releases "
+    "up to 2.6 also import setuptools: pip install 'setuptools<81'.",
     "loader": "A DataLoader with one worker process does not work under this build.",
     "loopback": "gloo cannot open a connection to 127.0.0.1 here.",
 }

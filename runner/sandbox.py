@@ -78,6 +78,7 @@ def start_in(
     repro: str,
     *,
     hide_gpus: bool = False,
+    compile_cache: str = "",
     on_line: Callable[[str, str, str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
 ) -> harness.Start:
@@ -85,6 +86,7 @@ def start_in(
 
     `repro` is the path of the source that is driven, `on_line(check, stream, text)`
     gets its output as it comes; `cancelled` is asked four times a second.
+    `compile_cache`: a folder that the checks share for what Inductor builds.
     """
     repro = os.path.abspath(repro)  # noqa: PTH100  # keeps symbolic links
 
@@ -101,7 +103,7 @@ def start_in(
                 confined(harness.child_command(interpreter, HARNESS, repro, spec)),
                 spec,
                 cwd=scratch,
-                env=environment(scratch, spec.env, hide_gpus=hide_gpus),
+                env=environment(scratch, spec.env, hide_gpus, compile_cache),
                 on_line=tell,
                 cancelled=cancelled,
             )
@@ -155,9 +157,9 @@ def confined(command: Sequence[str]) -> list[str]:
 
 
 def environment(
-    scratch: str, extra: Mapping[str, str], *, hide_gpus: bool
+    scratch: str, extra: Mapping[str, str], hide_gpus: bool, compile_cache: str
 ) -> dict[str, str]:
-    env = dict(harness.plain_environment(scratch, extra))
+    env = dict(harness.plain_environment(scratch, extra, compile_cache))
     if hide_gpus:
         env["CUDA_VISIBLE_DEVICES"] = ""
     return env
