@@ -7,8 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
-from kb.languages import HTML_TAG, OTHER, OWN_NAME, current_lang
-from kb.models import DJANGO_LANG
+from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
 
 SECTION = {
     "record-list": "records",

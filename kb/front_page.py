@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from packaging.version import InvalidVersion, Version
+
 from kb import results
 from kb.choices import Verdict
 from kb.models import Finding, Record
@@ -68,10 +70,15 @@ def newest_first(found: RecordFlip) -> tuple[object, ...]:
 
 
 def latest_verdicts() -> list[Finding]:
-    """The newest judged triggers of records that are listed."""
+    """The newest judged trigger of each listed record, newest first."""
     rows = Finding.objects.triggers().fresh().filter(record__publication="published")
-    judged = rows.exclude(verdict=Verdict.ERROR)
-    return list(judged.select_related("record").order_by("-observed_at")[:SHOWN])
+    judged = rows.exclude(verdict=Verdict.ERROR).select_related("record")
+    newest: dict[str, Finding] = {}
+    for row in judged.order_by("-observed_at", "build"):
+        newest.setdefault(row.record_id, row)
+        if len(newest) == SHOWN:
+            break
+    return list(newest.values())
 
 
 def tested_builds(records: list[Record]) -> dict[str, str]:
@@ -104,9 +111,18 @@ def ruler(tested: dict[str, str], flips: list[RecordFlip]) -> list[Tick]:
 
 def column_labels(builds: dict[str, str]) -> dict[str, str]:
     """The release number where it names one build, else the whole slug."""
-    releases = {slug: raw.split("+")[0] for slug, raw in builds.items()}
+    releases = {slug: release_of(raw) for slug, raw in builds.items()}
     seen = Counter(releases.values())
     return {
-        slug: release if seen[release] == 1 else slug
+        slug: release if release and seen[release] == 1 else slug
         for slug, release in releases.items()
     }
+
+
+def release_of(raw: str) -> str:
+    """ "2.6.0" of "2.6.0+cu124"; "" for a pre-release, which is no release."""
+    public = raw.split("+")[0]
+    try:
+        return "" if Version(public).is_prerelease else public
+    except InvalidVersion:
+        return ""

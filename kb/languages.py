@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from django.utils.translation import get_language
+from collections.abc import Callable
 
-from kb.models import DJANGO_LANG
+from django.utils.translation import get_language, override
 
+# Django's language code of each of ours; and back.
+DJANGO_LANG = {"en": "en", "zh": "zh-hans"}
 SHORT = {code: lang for lang, code in DJANGO_LANG.items()}
 HTML_TAG = {"en": "en", "zh": "zh-Hans"}
 OTHER = {"en": "zh", "zh": "en"}
 OWN_NAME = {"en": "English", "zh": "中文"}
+
+
+def in_each_language(make: Callable[[], str]) -> dict[str, str]:
+    """What `make` gives with each language active, such as a page's address."""
+    found = {}
+    for lang, code in DJANGO_LANG.items():
+        with override(code):
+            found[lang] = make()
+    return found
 
 
 def current_lang() -> str:

@@ -12,11 +12,13 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb import front_page, lookup
+from kb import front_page, lookup, search
 from kb.alignment import Alignment, align
 from kb.front_page import FrontPage
 from kb.languages import current_lang
 from kb.models import Record
+from kb.search import Hit
+from kb.search_page import MAX_QUERY
 
 DRAIN_BYTES = 32 * 1024 * 1024
 AROUND = 2
@@ -80,9 +82,15 @@ class LookupPage:
     best: Match | None = None
     others: list[Match] = field(default_factory=list)
     also: list[Record] = field(default_factory=list)
+    worded: list[Hit] = field(default_factory=list)
     pasted: list[PastedLine] = field(default_factory=list)
     packages: list[tuple[str, str]] = field(default_factory=list)
     took_it_for: str = ""
+
+    @property
+    def has_kinds(self) -> bool:
+        """Whether any line shown is of a kind worth naming."""
+        return any(line.kind for line in self.pasted)
 
 
 def answer(request: HttpRequest) -> LookupPage:
@@ -94,9 +102,8 @@ def answer(request: HttpRequest) -> LookupPage:
     except RequestDataTooBig:
         drain(request)
         return refusal(413, too_large())
-    except lookup.EmptyPaste:
-        text = _("Nothing was pasted. Paste a warning, a traceback or log lines.")
-        return refusal(400, text, env=env)
+    except lookup.EmptyPaste as error:
+        return refusal(400, str(error), env=env)
     except lookup.PasteTooLarge:
         return refusal(413, too_large())
     return found_page(log, env, found)
@@ -104,8 +111,7 @@ def answer(request: HttpRequest) -> LookupPage:
 
 def too_large() -> str:
     return _(
-        "That is more than 1 MiB. Paste the part around the first warning or "
-        "traceback, or run `python manage.py lookup < FILE`."
+        "That is more than 1 MiB. Paste the part around the first warning or traceback."
     )
 
 
@@ -136,6 +142,7 @@ def found_page(log: str, env: str, found: dict[str, Any]) -> LookupPage:
     sure = bool(matches) and found["outcome"] in ("exact", "match")
     also = [records[key] for key in found["also_affecting"] if key in records]
     best = matches[0] if sure else None
+    worded = [] if matches else by_words(log, found["query"]["took_it_for"])
     return LookupPage(
         template="kb/lookup.html",
         status=200,
@@ -143,11 +150,12 @@ def found_page(log: str, env: str, found: dict[str, Any]) -> LookupPage:
         env=env,
         query=found["query"],
         outcome=found["outcome"],
-        heading=heading(found, best, matches, also),
+        heading=heading(found, best, matches, also, worded),
         best=best,
         others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
         also=also,
-        pasted=pasted_lines(log, found["query"]["key_lines"]),
+        worded=worded,
+        pasted=pasted_lines(log, kinds_of(found["query"]["key_lines"], matches)),
         packages=list(found["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
         took_it_for=listed(map(kind_label, found["query"]["took_it_for"])),
     )
@@ -178,6 +186,22 @@ def match_of(item: dict[str, Any], record: Record) -> Match:
     )
 
 
+def by_words(log: str, kinds: list[str]) -> list[Hit]:
+    """Records by words, for a paste that is nothing but words."""
+    words = log.replace("\x00", " ").strip()
+    only_words = set(kinds) == {"words"} and 0 < len(words) <= MAX_QUERY
+    return search.find(words, current_lang())[:OTHERS_SHOWN] if only_words else []
+
+
+def kinds_of(key_lines: list[dict[str, Any]], matches: list[Match]) -> dict[int, str]:
+    """Pasted line -> what it is; every line that a match rests on is there."""
+    facets = [facet for match in matches for facet in match.facets]
+    kinds = {facet.line: _("metrics") for facet in facets}
+    for item in key_lines:
+        kinds[item["line"]] = item["class"] or kinds.get(item["line"], "")
+    return kinds
+
+
 def listed(names: Iterable[str]) -> str:
     return ("、" if current_lang() == "zh" else ", ").join(dict.fromkeys(names))
 
@@ -198,6 +222,7 @@ def heading(
     best: Match | None,
     matches: list[Match],
     also: list[Record],
+    worded: list[Hit],
 ) -> str:
     """One or two sentences that say what was found and what follows."""
     if best:
@@ -219,6 +244,12 @@ def heading(
             "%(count)d known issues affect this environment.",
             len(also),
         ) % {"count": len(also)}
+    if worded:
+        return ngettext(
+            "%(count)d record has these words.",
+            "%(count)d records have these words.",
+            len(worded),
+        ) % {"count": len(worded)}
     return _("No known issue matches.")
 
 
@@ -237,10 +268,9 @@ def join(*sentences: str) -> str:
     return gap.join(sentence for sentence in sentences if sentence)
 
 
-def pasted_lines(log: str, key_lines: list[dict[str, Any]]) -> list[PastedLine]:
+def pasted_lines(log: str, kinds: dict[int, str]) -> list[PastedLine]:
     """The key lines with their neighbours; the first lines where there are none."""
-    kinds = {item["line"]: item["class"] for item in key_lines}
-    lines = log.split("\n")
+    lines = log.rstrip("\r\n").split("\n")
     wanted = {
         number
         for key in kinds

@@ -49,8 +49,8 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "记录没有提到 {package} {version}。",
     ),
     "not_given": (
-        "What was pasted does not say which {package} is installed.",
-        "粘贴的内容没有说明安装的是哪个版本的 {package}。",
+        "It is not known which {package} is installed.",
+        "不清楚安装的是哪个版本的 {package}。",
     ),
     "nothing_documented": (
         "The record names no affected versions.",

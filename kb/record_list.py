@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb import claims, results
-from kb.choices import Fidelity, SymptomClass, Verdict
+from kb.choices import SymptomClass, Verdict
 from kb.models import Finding, Record
 
 UNTESTED = "untested"
@@ -32,7 +32,7 @@ class Row:
     def verdict(self) -> str:
         if self.finding is None:
             return UNTESTED
-        if self.finding.fidelity == Fidelity.MECHANISM_MODEL:
+        if self.finding.is_model:
             return MODEL
         return self.finding.verdict
 
@@ -74,7 +74,7 @@ def build(query: QueryDict) -> RecordList:
     slugs = tested(records)
     chosen = query.get("build", "")
     if chosen not in slugs:
-        chosen = slugs[0] if slugs else ""
+        chosen = most_tested(records, slugs)
     rows = [row_of(record, chosen) for record in records]
     kept = [row for row in rows if matches(row, query)]
     group_by = "component" if query.get("group") == "component" else "symptom"
@@ -95,24 +95,30 @@ def tested(records: Iterable[Record]) -> list[str]:
         row.build: row.build_raw
         for record in records
         for row in record.findings.all()
-        if row.check_name == "trigger" and not row.stale
+        if row.is_fresh_verdict
     }
     return sorted(
         found, key=lambda slug: results.build_order(found[slug], slug), reverse=True
     )
 
 
+def most_tested(records: Iterable[Record], slugs: list[str]) -> str:
+    """The build on which most records have a result; of equals the newest."""
+    counts = Counter(
+        build
+        for record in records
+        for build in {
+            row.build for row in record.findings.all() if row.is_fresh_verdict
+        }
+    )
+    return max(slugs, key=lambda slug: counts[slug], default="")
+
+
 def row_of(record: Record, build: str) -> Row:
     findings = list(record.findings.all())
-    here = [
-        row
-        for row in findings
-        if row.build == build and row.check_name == "trigger" and not row.stale
-    ]
+    here = [row for row in findings if row.build == build and row.is_fresh_verdict]
     # The bug itself before a model of it; then the newest.
-    here.sort(
-        key=lambda row: (row.fidelity != Fidelity.MECHANISM_MODEL, row.observed_at)
-    )
+    here.sort(key=lambda row: (not row.is_model, row.observed_at))
     summary = results.summary(findings)
     return Row(
         record=record,

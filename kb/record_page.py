@@ -12,7 +12,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb import claims, contradictions, results
-from kb.choices import ClaimKind, ClaimState
+from kb.choices import ClaimKind, ClaimState, Upstream
 from kb.highlight import python_html
 from kb.languages import current_lang
 from kb.links import alias_url
@@ -38,6 +38,13 @@ class Workaround:
     status: str
     evidence: str | None
     onoff: OnOff | None
+    helped: int
+    tried: int
+
+    @property
+    def differs(self) -> bool:
+        """It helps on some builds and not on others."""
+        return 0 < self.helped < self.tried
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,11 @@ class ClaimRow:
     @property
     def builds(self) -> int:
         return len({row.build for row in self.used})
+
+    @property
+    def is_modelled(self) -> bool:
+        """Only a model of the mechanism was run, not the bug itself."""
+        return bool(self.used) and all(row.is_model for row in self.used)
 
     @property
     def last(self) -> Finding | None:
@@ -92,6 +104,17 @@ class RecordPage:
     related: list[Record]
     aliases: list[tuple[str, str]]
     history: list[Revision]
+
+    @property
+    def fix_kinds(self) -> list[str]:
+        """How it is fixed, for a record that upstream calls fixed."""
+        if self.record.upstream != Upstream.FIXED:
+            return []
+        return list(dict.fromkeys(fix["kind"] for fix in self.fixes))
+
+    @property
+    def tested_workarounds(self) -> int:
+        return sum(item.status != "untested" for item in self.workarounds)
 
     @property
     def refuted(self) -> int:
@@ -138,7 +161,17 @@ def workaround(
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
     html = record.html.get(current_lang(), {}).get("workarounds", {}).get(name, "")
     html = without_repetition(html, entry["apply"])
-    return Workaround(name, entry, html, status, evidence, on_off(rows, findings))
+    pairs = [pair for row in rows if (pair := on_off([row], findings))]
+    return Workaround(
+        name,
+        entry,
+        html,
+        status,
+        evidence,
+        on_off(rows, findings),
+        helped=sum(pair.applied.outcome == "clean" for pair in pairs),
+        tried=len(pairs),
+    )
 
 
 def without_repetition(prose: str, apply: str) -> str:
@@ -152,7 +185,7 @@ def on_off(rows: Iterable[Finding], findings: list[Finding]) -> OnOff | None:
     """The newest of `rows` beside the trigger of the very same evidence."""
     newest = sorted(rows, key=lambda row: (row.observed_at, row.build), reverse=True)
     for row in newest:
-        if row.stale or row.outcome not in {"bug", "clean"}:
+        if row.stale or row.is_model or row.outcome not in {"bug", "clean"}:
             continue
         for other in findings:
             same = other.evidence == row.evidence and other.repro == row.repro
@@ -177,12 +210,18 @@ def claim_rows(record: Record, findings: list[Finding]) -> list[ClaimRow]:
                 claim=claim,
                 state=ClaimState(claims.state(claim, inputs)).value,
                 source=source_of(record, {"source": claim.source}),
-                check=claim.check_ref.split(":")[-1],
+                check=check_label(claim),
                 onoff=on_off(used, findings) if is_remedy(claim) else None,
                 used=used,
             )
         )
     return rows
+
+
+def check_label(claim: Claim) -> str:
+    """The check's name; with its file where that is not the main repro."""
+    repro, _, check = claim.check_ref.rpartition(":")
+    return claim.check_ref if repro not in ("", "repro") else check
 
 
 def is_remedy(claim: Claim) -> bool:

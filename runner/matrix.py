@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
+from kb.choices import DeviceClass, Outcome, Verdict
 from kb.front_page import column_labels
 from kb.languages import current_lang
 from kb.models import Finding, Record
@@ -50,6 +50,7 @@ class Matrix:
     columns: list[Column]
     rows: list[MatrixRow]
     models: list[Finding]
+    unrun_models: list[Record]
     unrunnable: list[Record]
     components: list[str]
     component: str
@@ -86,10 +87,11 @@ def build_matrix(query: QueryDict) -> Matrix:
     records = list(Record.objects.visible().prefetch_related("findings", "repros"))
     component = query.get("component", "")
     device = query.get("device", "")
+    device = device if device in DeviceClass.values else ""
     only_flips = query.get("show") == "flips"
     kept = [row for row in records if not component or component in row.components]
     triggers = fresh_triggers(kept)
-    cells = [row for row in triggers if row.fidelity != Fidelity.MECHANISM_MODEL]
+    cells = [row for row in triggers if not row.is_model]
     columns = columns_of(cells, Build.objects.runnable())
     rows = [
         row
@@ -99,14 +101,22 @@ def build_matrix(query: QueryDict) -> Matrix:
     return Matrix(
         columns=columns,
         rows=rows,
-        models=[row for row in triggers if row.fidelity == Fidelity.MECHANISM_MODEL],
+        models=[row for row in triggers if row.is_model],
+        unrun_models=[row for row in kept if is_unrun_model(row, triggers)],
         unrunnable=[record for record in kept if not record.repros.all()],
         components=sorted({name for record in records for name in record.components}),
         component=component,
-        device=device if device in DeviceClass.values else "",
+        device=device,
         only_flips=only_flips,
         total=len(kept),
     )
+
+
+def is_unrun_model(record: Record, triggers: list[Finding]) -> bool:
+    """It has nothing but a model, and that was not run either."""
+    repros = record.repros.all()
+    only_models = bool(repros) and all(repro.is_model for repro in repros)
+    return only_models and all(row.record_id != record.id for row in triggers)
 
 
 def fresh_triggers(records: list[Record]) -> list[Finding]:
@@ -114,7 +124,7 @@ def fresh_triggers(records: list[Record]) -> list[Finding]:
         row
         for record in records
         for row in record.findings.all()
-        if row.check_name == "trigger" and not row.stale
+        if row.is_fresh_verdict
     ]
 
 
@@ -128,13 +138,20 @@ def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]
             if not repro.is_model:
                 found[repro.name, repro.device] = {}
         for row in record.findings.all():
-            same_bug = row.fidelity != Fidelity.MECHANISM_MODEL
-            if row.check_name == "trigger" and not row.stale and same_bug:
+            if row.is_fresh_verdict and not row.is_model:
                 found[row.repro, row.device_class][row.build] = row
+        devices = {repro.name: repro.device for repro in record.repros.all()}
         for (repro_name, device), by_build in sorted(found.items()):
+            asked = device == devices.get(repro_name, device)
+            if not asked and not any(map(is_judged, by_build.values())):
+                continue  # a GPU repro on a processor: it says nothing
             squares = row_squares([by_build.get(column.slug) for column in columns])
             rows.append(MatrixRow(record, repro_name, device, fold(labels, squares)))
     return rows
+
+
+def is_judged(row: Finding) -> bool:
+    return row.verdict in JUDGED
 
 
 def row_squares(findings: list[Finding | None]) -> list[Square]:
@@ -168,13 +185,14 @@ def build_check_matrix(record: Record) -> CheckMatrix:
         row
         for row in record.findings.all()
         if not row.stale
-        and row.fidelity != Fidelity.MECHANISM_MODEL
+        and not row.is_model
         and group_of(row.check_name) in SHOWN_CHECKS
     ]
     columns = columns_of(findings)
     labels = [column.label for column in columns]
     by_check: dict[tuple[str, str], dict[str, Finding]] = defaultdict(dict)
-    for row in findings:
+    # Where a build has both, the GPU's result: a GPU repro on a processor says little.
+    for row in sorted(findings, key=lambda row: row.device_class):
         by_check[row.repro, row.check_name][row.build] = row
     rows = []
     for key in check_order(record, by_check):
@@ -217,5 +235,7 @@ def check_square(row: Finding, lang: str) -> Square:
         Outcome(row.outcome), ("error", "▲", "sh-e", "")
     )
     words = verdicts.outcome(row.check_name, row.outcome, lang)
+    if row.outcome == Outcome.NOT_APPLICABLE:
+        words = verdicts.NOT_APPLICABLE.word[lang]
     text = f"{row.hits}/{row.trials}" if judged and row.trials else words
     return Square(css, shape, shape_css, text, words, judged, row.evidence)

@@ -53,6 +53,11 @@ def label_of(phase: str) -> str:
     }.get(phase, phase)
 
 
+def detail_of(phase: str) -> str:
+    """What of a group is under way: "2/5" of "trigger 2/5", else the check's name."""
+    return phase.removeprefix(group_of(phase)).strip("_ ")
+
+
 def run_phases(run: Run, body: dict[str, Any] | None) -> Iterator[Phase]:
     names = planned(run.repro.checks)
     if body:
@@ -65,7 +70,7 @@ def run_phases(run: Run, body: dict[str, Any] | None) -> Iterator[Phase]:
         state = "done" if number < current else "wait"
         if started and number == max(current, 0):
             state = "on"
-        under_way = run.phase.removeprefix(f"{at}_") or _("starting")
+        under_way = detail_of(run.phase) or _("running")
         out = {"done": _("done"), "on": under_way}
         yield Phase(name, label_of(name), state, out.get(state, _("waiting")))
 
@@ -94,9 +99,9 @@ def finished_phase(name: str, checks: list[dict[str, Any]], *, reached: bool) ->
         return Phase(name, label_of(name), "done" if met else "wait", out)
     outcomes = {item["outcome"] for item in checks}
     if len(outcomes) > 1:
-        counts = ", ".join(
-            f"{sum(item['outcome'] == found for item in checks)} "
-            f"{verdicts.outcome(name, found, lang)}"
+        counts = ("、" if lang == "zh" else ", ").join(
+            f"{verdicts.outcome(name, found, lang)} "
+            f"{sum(item['outcome'] == found for item in checks)}/{len(checks)}"
             for found in sorted(outcomes)
         )
         return Phase(name, label_of(name), "done", counts)

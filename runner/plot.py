@@ -103,7 +103,7 @@ def draw(key: str, series: dict[str, list[float]]) -> Plot:
             Tick(x_of(step), str(step + 1))
             for step in sorted({0, steps // 2, steps - 1})
         ],
-        y_ticks=[Tick(y_of(value), f"{value:.4g}") for value in round_steps(low, high)],
+        y_ticks=[Tick(y_of(value), text) for value, text in scale(low, high)],
         ends=[(name, f"{v[0]:.4g}", f"{v[-1]:.4g}") for name, v in series.items()],
     )
 
@@ -120,6 +120,15 @@ def spread(wanted: dict[str, float]) -> dict[str, float]:
         placed[name] = min(placed[name], below)
         below = placed[name] - LABEL_GAP
     return placed
+
+
+def scale(low: float, high: float) -> list[tuple[float, str]]:
+    """The marks of an axis, all with the decimals that their step needs."""
+    steps = round_steps(low, high)
+    places = max(0, -math.floor(math.log10(steps[1] - steps[0]) + 1e-9))
+    if places > 4 or max(map(abs, steps)) >= 1e5:
+        return [(value, f"{value:.3g}") for value in steps]
+    return [(value, f"{value:.{places}f}") for value in steps]
 
 
 def round_steps(low: float, high: float) -> list[float]:

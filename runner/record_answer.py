@@ -6,20 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kb import claims, versions
-from kb.choices import DeviceClass, Fidelity, Verdict
+from kb.choices import DeviceClass
 from kb.environment import Environment, parse_environment
 from kb.languages import current_lang
 from kb.models import Finding, Record
+from kb.record_page import OnOff, on_off
 from kb.results import build_order
 from runner import verdicts
 from runner.models import Build
 from runner.verdicts import Badge
 
-CSS = {
-    Verdict.BUG_PRESENT: "fail",
-    Verdict.BUG_ABSENT: "pass",
-    Verdict.NOT_APPLICABLE: "",
-}
 MAX_VERSION = 200
 
 
@@ -47,6 +43,7 @@ class RecordAnswer:
     devices: list[str]
     workaround: str
     workaround_status: str
+    onoff: OnOff | None
     answer: str
 
 
@@ -73,19 +70,15 @@ def assemble(
     devices: list[str],
 ) -> RecordAnswer:
     lang = current_lang()
-    fresh = [
-        row
-        for row in here
-        if row.check_name == "trigger" and not row.stale and row.device_class == device
-    ]
-    tested = next((row for row in fresh if not is_model(row)), None)
+    fresh = [row for row in here if row.is_fresh_verdict and row.device_class == device]
+    tested = next((row for row in fresh if not row.is_model), None)
     found = versions.answer_for(record, environment_of(choice), findings)
     css, badge, sentence = (
         tested_words(tested, lang)
         if tested
         else inferred_words(found.answer, choice, lang)
     )
-    name, status = best_workaround(record, findings)
+    name, apply, status = best_workaround(record, findings)
     return RecordAnswer(
         css=css,
         badge=badge,
@@ -93,19 +86,16 @@ def assemble(
         reasons=[] if tested else [reason[lang] for reason in found.reasons],
         preconditions=[item["text"][lang] for item in record.preconditions],
         tested=tested,
-        model=next((row for row in fresh if is_model(row)), None),
+        model=next((row for row in fresh if row.is_model), None),
         choice=choice,
         choices=choices,
         device=device,
         devices=devices,
-        workaround=name,
+        workaround=apply,
         workaround_status=status,
+        onoff=workaround_evidence(name, here, findings),
         answer=found.answer,
     )
-
-
-def is_model(row: Finding) -> bool:
-    return row.fidelity == Fidelity.MECHANISM_MODEL
 
 
 def known_choices(record: Record, findings: list[Finding]) -> list[Choice]:
@@ -124,9 +114,7 @@ def chosen(asked: str, choices: list[Choice], findings: list[Finding]) -> Choice
                 return choice
         return Choice(asked, asked, known=False)
     judged = {
-        row.build
-        for row in findings
-        if row.check_name == "trigger" and not row.stale and not is_model(row)
+        row.build for row in findings if row.is_fresh_verdict and not row.is_model
     }
     with_verdict = [choice for choice in choices if choice.value in judged]
     return next(iter(with_verdict or choices), None)
@@ -154,10 +142,10 @@ def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
         trials=row.trials,
         fidelity=row.fidelity,
         build=row.build_raw,
-        device=row.device_name or row.device_class,
+        device=verdicts.device_words(row.device_class, row.device_name),
         lang=lang,
     )
-    return CSS.get(Verdict(row.verdict), "error"), badge, sentence
+    return verdicts.answer_css(row.verdict), badge, sentence
 
 
 UNKNOWN = verdicts.Wording(
@@ -208,8 +196,8 @@ NOT_RUN = {
         "未在 torch {build} 上实测；文档记载为不受影响。",
     ),
     "unknown": verdicts.text(
-        "No result for torch {build}, and no documented range speaks of it.",
-        "torch {build} 尚无实测结果，也没有文档记载其是否受影响。",
+        "Not run on torch {build}, and what is documented does not settle it.",
+        "未在 torch {build} 上实测，文档记载也不足以判断。",
     ),
 }
 NO_BUILD = verdicts.text(
@@ -236,15 +224,26 @@ def answer_badge(answer: str, basis: str, lang: str) -> Badge:
     return ANSWERS.get((answer, basis == "tested_build"), UNKNOWN).badge(lang)
 
 
-def best_workaround(record: Record, findings: list[Finding]) -> tuple[str, str]:
-    """The first verified workaround's text, else the first not known to be useless."""
+def best_workaround(record: Record, findings: list[Finding]) -> tuple[str, str, str]:
+    """Name, text and status: the first verified, else the first not seen to fail."""
     inputs = [row.as_claim_input() for row in findings]
     graded = [
-        (claims.workaround_status(entry["name"], inputs)[0], entry["apply"])
+        (claims.workaround_status(entry["name"], inputs)[0], entry)
         for entry in record.workarounds
     ]
     for wanted in ("verified", "untested"):
-        for status, apply in graded:
+        for status, entry in graded:
             if status == wanted:
-                return apply, status
-    return "", ""
+                return entry["name"], entry["apply"], status
+    return "", "", ""
+
+
+def workaround_evidence(
+    name: str, here: list[Finding], findings: list[Finding]
+) -> OnOff | None:
+    """With and without it on the chosen build, else on the build run last."""
+    check = f"workaround_{name}"
+    chosen = on_off((row for row in here if row.check_name == check), findings)
+    return chosen or on_off(
+        (row for row in findings if row.check_name == check), findings
+    )

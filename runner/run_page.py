@@ -10,20 +10,25 @@ from django.utils.translation import gettext as _
 
 from kb.choices import Fidelity, Verdict
 from kb.languages import current_lang
-from kb.models import Repro
-from runner import ledger, verdicts
+from kb.models import Record, Repro
+from kb.results import build_order
+from runner import harness, ledger, verdicts
+from runner.evidence import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.observations import Observations, bug_of, group_of, observations_of
-from runner.phases import Phase, finished_phases, planned, run_phases
+from runner.phases import (
+    Phase,
+    detail_of,
+    finished_phases,
+    label_of,
+    planned,
+    run_phases,
+)
 from runner.plot import Plot, plot_of
 from runner.verdicts import Badge
 
 LOG_LINES = 2000
-ANSWER_CSS = {
-    Verdict.BUG_PRESENT: "fail",
-    Verdict.BUG_ABSENT: "pass",
-    Verdict.NOT_APPLICABLE: "",
-}
+EVIDENCE_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,15 @@ class Verdicted:
     observations: Observations
     plot: Plot | None
     bug: list[str]
+    stale: bool
+
+
+@dataclass(frozen=True)
+class EvidenceRow:
+    """Evidence in a table. `stale`: its repro has changed since."""
+
+    evidence: Evidence
+    stale: bool
 
 
 @dataclass(frozen=True)
@@ -73,8 +87,13 @@ class RunPage:
             return _("Queued")
         if self.run.state == Run.State.CANCELLED:
             return _("Cancelled")
-        phase = self.run.phase or _("starting")
+        phase = self.run.phase and phase_words(self.run.phase)
+        phase = phase or _("starting")
         return _("Running: %(phase)s") % {"phase": phase}
+
+
+def phase_words(phase: str) -> str:
+    return f"{label_of(group_of(phase))} {detail_of(phase)}".strip()
 
 
 def find(run_id: UUID) -> Run | None:
@@ -94,7 +113,7 @@ def build(run: Run, after: int = 0) -> RunPage:
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
         badge=run_badge(run, lang),
-        css=ANSWER_CSS.get(Verdict(run.verdict), "error") if run.verdict else "",
+        css=verdicts.answer_css(run.verdict) if run.verdict else "",
         log=log,
         log_next=log[-1].number if log else after,
         log_more=more,
@@ -133,16 +152,17 @@ def verdicted(evidence: Evidence) -> Verdicted:
     fidelity = body["repro"]["fidelity"]
     verdict = body["verdict"]
     hits, trials = body["hits"] or 0, body["trials"] or 0
-    css = ANSWER_CSS.get(Verdict(verdict), "error")
+    css = verdicts.answer_css(verdict)
     judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
     if fidelity == Fidelity.MECHANISM_MODEL and judged:
         css = ""
+    stale = evidence.record_id is not None and is_stale(evidence)
     source = Repro.objects.filter(digest=evidence.repro_digest).first()
     header = source.header if source else {}
     return Verdicted(
         evidence=evidence,
         body=body,
-        css=css,
+        css="" if stale else css,
         badge=verdicts.badge(
             verdict, hits, trials, fidelity, lang, body["reason"] or ""
         ),
@@ -153,6 +173,7 @@ def verdicted(evidence: Evidence) -> Verdicted:
         observations=observations_of(body["checks"], header),
         plot=plot_of(body["checks"]),
         bug=bug_of(header),
+        stale=stale,
     )
 
 
@@ -193,6 +214,25 @@ class EvidencePage:
     phases: list[Phase]
     log: list[LogLine]
     run: Run | None
+
+
+def evidence_rows(record: Record) -> list[EvidenceRow]:
+    """Evidence of a record: newest build first, then newest run."""
+    rows = record.evidence.select_related("build").order_by("-started_at")
+    current = {(repro.name, repro.digest) for repro in record.repros.all()}
+    found = [
+        EvidenceRow(
+            row,
+            stale=(row.repro_name, row.repro_digest) not in current
+            or row.body["harness"] != harness.PROTOCOL,
+        )
+        for row in rows[:EVIDENCE_SHOWN]
+    ]
+    return sorted(
+        found,
+        key=lambda row: build_order(row.evidence.build.raw, row.evidence.build_id),
+        reverse=True,
+    )
 
 
 def find_evidence(short: str) -> Evidence | None:

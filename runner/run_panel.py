@@ -73,6 +73,6 @@ def newest_finding(record: Record, slug: str) -> Finding | None:
     rows = [
         row
         for row in record.findings.all()
-        if row.check_name == "trigger" and not row.stale and row.build == slug
+        if row.is_fresh_verdict and row.build == slug
     ]
     return max(rows, key=lambda row: row.observed_at, default=None)

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import override
 
-from kb.models import DJANGO_LANG
+from kb.languages import DJANGO_LANG
 from runner import verdicts
 from runner.run_page import RunPage, Verdicted, run_badge
 

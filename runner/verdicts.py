@@ -251,17 +251,23 @@ STATES: dict[str, Text] = {
     Run.State.FINISHED: text("finished", "已结束"),
     Run.State.CANCELLED: text("cancelled", "已取消"),
 }
-CLAIMS: dict[str, tuple[str, Text]] = {
-    "verified": ("=", text("Verified", "已证实")),
-    "refuted": ("≠", text("Refuted by run", "已被实测否定")),
-    "disputed": ("≈", text("Disputed", "有争议")),
-    "documented": ("·", text("Documented only", "仅见于文档")),
-}
 WORKAROUNDS: dict[str, tuple[str, Text]] = {
     "verified": ("✔", text("Workaround verified", "规避方法已验证")),
     "does_not_help": ("✖", text("Workaround does not help", "规避方法无效")),
     "untested": ("◌", text("Workaround not tested", "规避方法未验证")),
 }
+
+
+ANSWER_CSS: dict[str, str] = {
+    Verdict.BUG_PRESENT: "fail",
+    Verdict.BUG_ABSENT: "pass",
+    Verdict.NOT_APPLICABLE: "",
+}
+
+
+def answer_css(verdict: str) -> str:
+    """The class that tints what answers "am I affected"."""
+    return ANSWER_CSS.get(verdict, "error")
 
 
 def counts(hits: int, trials: int, lang: str) -> str:
@@ -338,6 +344,11 @@ def sentence(
     return found
 
 
+def device_words(device_class: str, name: str | None) -> str:
+    """A GPU by its name; a processor is just "cpu"."""
+    return name if name and device_class != "cpu" else device_class
+
+
 def evidence_sentence(body: dict[str, Any]) -> Text:
     """The sentence of an evidence object, in both languages."""
     device = body["device"]
@@ -349,7 +360,7 @@ def evidence_sentence(body: dict[str, Any]) -> Text:
             trials=body["trials"] or 0,
             fidelity=body["repro"]["fidelity"],
             build=body["build"]["raw"],
-            device=device["name"] or device["class"],
+            device=device_words(device["class"], device["name"]),
             lang=lang,
         )
         for lang in LANGS
@@ -387,12 +398,6 @@ def outcome(check: str, found: str, lang: str) -> str:
 
 def state(found: str, lang: str) -> str:
     return STATES[found][lang]
-
-
-def claim(found: str, lang: str) -> tuple[str, str]:
-    """The sign (= ≠ ≈ ·) and the words of a claim's state."""
-    sign, words = CLAIMS[found]
-    return sign, words[lang]
 
 
 def workaround(found: str, lang: str) -> tuple[str, str]:

@@ -11,11 +11,13 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from django.conf import settings
+from django.db import connection
 from django.test import Client, RequestFactory, TestCase
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.views.defaults import server_error
 
-from kb import loading
+from kb import front_page, loading
 from kb.models import Record
 from runner import evidence, ledger, repros
 from runner.models import LogChunk, Run, Worker
@@ -206,6 +208,48 @@ class RecordPageTest(PageTest):
         page = Page(self.page(f"{self.path}?torch=nonsense&device=tpu")).text
         self.assertIn("Unknown: run it", page)
 
+    def test_evidence_of_an_earlier_repro_is_no_verdict(self) -> None:
+        run = self.finished_run()
+        self.repro.digest = f"sha256:{'0' * 64}"
+        self.repro.save()
+        evidence.refresh_staleness(self.record)
+        html = self.page(f"{self.path}?torch={runs.SLUG}")
+        self.assertNotIn("answer-fail", html)
+        self.assertIn("with an earlier repro", html)
+        shown = self.page(run.get_absolute_url())
+        self.assertIn("No longer counts".lower(), shown)
+        self.assertNotIn("answer-fail", shown)
+
+    def test_evidence_is_listed_from_the_newest_build(self) -> None:
+        for raw in ("2.10.0", "2.9.0"):
+            body = runs.make_evidence(self.repro)
+            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
+            evidence.add(runs.signed(body), origin="site")
+        html = self.page(self.path)
+        table = html[html.index('id="evidence"') :]
+        self.assertLess(table.index("2.10.0-cpu"), table.index("2.9.0-cpu"))
+
+    def test_a_workaround_that_differs_by_build_says_so(self) -> None:
+        self.finished_run()
+        body = runs.make_evidence(self.repro)
+        body["build"].update(raw="2.9.0+cpu", slug="2.9.0-cpu")
+        useless = {"nonfinite": 1, "grad": 1.0}
+        for check in body["checks"]:
+            if check["name"].startswith("workaround_"):
+                check.update(outcome="bug", observations=useless)
+        body["workarounds"] = dict.fromkeys(body["workarounds"], "does_not_help")
+        evidence.add(runs.signed(body), origin="site")
+        page = Page(self.page(self.path)).text
+        self.assertIn("Helps on 1 of 2 builds", page)
+        self.assertNotIn("Workaround does not help", page)
+
+    def test_fixed_upstream_names_the_kind_of_the_fix(self) -> None:
+        self.record.upstream = "fixed"
+        self.record.fixes = [{"kind": "avoided_by_default", "package": "torch"}]
+        self.record.save()
+        page = Page(self.page(self.path)).text
+        self.assertIn("upstream: fixed, avoided by default", page)
+
     def test_the_literal_symptom_stays_english(self) -> None:
         html = self.page("/zh/NAN-9001/sample/")
         self.assertIn('<pre class="lit" lang="en"', html)
@@ -222,6 +266,18 @@ class RecordPageTest(PageTest):
         self.assertNotIn("<i>", code)
         shown = unescape(re.sub(r"<[^>]+>", "", code.partition(">")[2]))
         self.assertEqual(shown.split(), self.repro.source.split())
+
+    def test_queries_do_not_grow_with_runs_builds_and_revisions(self) -> None:
+        for number in range(1, 8):
+            runs.make_build(f"9.{number}.0-cpu", f"9.{number}.0+cpu")
+            moment = f"2026-01-0{number}T03:04:05Z"
+            body = runs.make_evidence(self.repro, started_at=moment)
+            evidence.add(body, origin="site")
+            runs.make_run(self.repro, state="cancelled")
+            self.record.save()
+        with CaptureQueriesContext(connection) as queries:
+            self.page("/en/NAN-9001/sample/")
+        self.assertLessEqual(len(queries), 12)
 
     def test_a_wrong_slug_goes_to_the_right_one(self) -> None:
         for path in ("/en/NAN-9001/", "/en/NAN-9001/other/"):
@@ -301,7 +357,15 @@ class LookUpPageTest(PageTest):
     def test_other_oversized_forms_are_413_too(self) -> None:
         with self.assertLogs("django.security.RequestDataTooBig"):
             response = self.client.post("/en/NAN-9001/runs/", {"x": "x" * 5_000_000})
-        self.assertContains(response, "A paste may hold 1 MiB", status_code=413)
+        self.assertContains(response, "more than 1 MiB", status_code=413)
+
+    def test_words_find_records_as_the_front_page_promises(self) -> None:
+        page = Page(self.paste("a sample")).text
+        self.assertIn("1 record has these words", page)
+        self.assertIn("NAN-9001", page)
+
+    def test_the_box_for_the_environment_keeps_line_ends(self) -> None:
+        self.assertIn('<textarea class="in m env-in" id="env"', self.page("/en/"))
 
     def test_get_goes_to_the_box(self) -> None:
         self.assertRedirects(self.client.get("/en/lookup/"), "/en/")
@@ -361,6 +425,34 @@ class ListPageTest(PageTest):
         self.assertIn("NAN-9001", self.page("/en/matrix/?show=flips"))
         front = Page(self.page("/en/")).text
         self.assertIn("first good in 2.7.0-cpu", front)
+
+    def test_a_gpu_repro_on_a_processor_fills_no_row(self) -> None:
+        body = runs.make_evidence(self.repro)
+        evidence.add(body, origin="site")
+        self.record.findings.update(verdict="not_applicable")
+        self.record.repros.update(device="cuda")
+        page = Page(self.page("/en/matrix/")).text
+        self.assertIn("NAN-9001 · cuda", page)
+        self.assertNotIn("NAN-9001 · cpu", page)
+
+    def test_a_pre_release_is_not_shown_as_a_release(self) -> None:
+        labels = front_page.column_labels(
+            {"1.13.1-debian": "1.13.0a0", "2.6.0-cu124": "2.6.0+cu124", "odd": "odd"}
+        )
+        expected = {"1.13.1-debian": "1.13.1-debian", "2.6.0-cu124": "2.6.0"}
+        self.assertEqual(labels, {**expected, "odd": "odd"})
+
+    def test_the_list_opens_on_the_build_with_most_results(self) -> None:
+        second = runs.make_repro(name="repro", record="NAN-9002")
+        for repro, raw in [
+            (self.repro, "2.5.0"),
+            (second, "2.5.0"),
+            (self.repro, "2.9.0"),
+        ]:
+            body = runs.make_evidence(repro)
+            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
+            evidence.add(runs.signed(body), origin="site")
+        self.assertIn("<option selected>2.5.0-cpu", self.page("/en/records/"))
 
     def test_builds_and_workers_tell_their_state(self) -> None:
         self.assertIn("installed, no worker online", self.page("/en/builds/"))

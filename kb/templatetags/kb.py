@@ -13,12 +13,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
-from kb.highlight import python_html
-from kb.languages import HTML_TAG, OTHER, current_lang
+from kb.languages import OTHER, current_lang
 from kb.models import Claim, Record
 
 register = template.Library()
-register.filter("python_html", python_html)
 LOG_CODE = '<code class="language-log">'
 LOG_FENCE = f"<pre>{LOG_CODE}"
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
@@ -126,12 +124,6 @@ def plural_builds(count: int) -> str:
 def gap() -> str:
     """The space after a colon or a sentence; Chinese has none."""
     return "" if current_lang() == "zh" else " "
-
-
-@register.simple_tag
-def html_tag(lang: str) -> str:
-    """The value of a `lang` attribute for "en" or "zh"."""
-    return HTML_TAG[lang]
 
 
 CLAIM_MARKS = {

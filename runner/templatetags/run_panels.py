@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -14,8 +14,7 @@ from django.utils.translation import gettext as _
 from kb.languages import current_lang
 from kb.models import Record
 from kb.record_page import OnOff
-from runner import matrix, record_answer, run_panel, run_text, verdicts
-from runner.models import Evidence
+from runner import matrix, record_answer, run_page, run_panel, run_text, verdicts
 from runner.run_page import RunPage
 from runner.templatetags.runs import badge_html
 from runner.verdicts import Badge
@@ -52,8 +51,7 @@ def check_matrix(record: Record) -> Context:
 
 @register.inclusion_tag("runner/_evidence_table.html")
 def evidence_table(record: Record) -> Context:
-    rows = Evidence.objects.filter(record=record).select_related("build")
-    return {"rows": rows[:50]}
+    return {"rows": run_page.evidence_rows(record)}
 
 
 def answer_of(affected: dict[str, Any]) -> Badge:
@@ -91,7 +89,12 @@ def on_off(pair: OnOff) -> Context:
 @register.filter
 def age(moment: datetime | None) -> str:
     """How long ago, in the reader's words: "12 minutes"."""
-    return timesince(moment, timezone.now(), depth=1) if moment else ""
+    if not moment:
+        return ""
+    now = timezone.now()
+    if now - moment < timedelta(minutes=1):
+        return _("less than a minute")
+    return timesince(moment, now, depth=1)
 
 
 @register.filter

@@ -7,13 +7,21 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
 
+from kb.choices import Outcome
 from kb.languages import current_lang
+from kb.record_page import ClaimRow
 from runner import sandbox, verdicts
 from runner.models import Run
 from runner.verdicts import Badge
 
 register = template.Library()
+SHOWN = {Outcome.BUG: _("shows the bug"), Outcome.CLEAN: _("shows no bug")}
+MODELLED = {
+    Outcome.BUG: _("a model shows the mechanism"),
+    Outcome.CLEAN: _("a model shows no symptom"),
+}
 
 
 @register.filter
@@ -70,25 +78,12 @@ def finding_badge(finding: Any, chip: str = "") -> SafeString:
 def run_badge(run: Run, chip: str = "") -> SafeString:
     """The verdict of a finished run, the state of any other."""
     if not run.verdict:
-        return format_html('<span class="quiet">{}</span>', state_word(run.state))
+        return format_html(
+            '<span class="quiet">{}</span>', verdicts.state(run.state, current_lang())
+        )
     return verdict_badge(
         run.verdict, run.hits, run.trials, run.repro.fidelity, run.reason, chip
     )
-
-
-@register.filter
-def run_sentence(run: Run) -> str:
-    return verdicts.run_sentence(run)[current_lang()]
-
-
-@register.filter
-def reason_words(reason: str | None) -> str:
-    return verdicts.reason_text(reason, current_lang())
-
-
-@register.filter
-def state_word(state: str) -> str:
-    return verdicts.state(state, current_lang())
 
 
 @register.filter
@@ -97,14 +92,13 @@ def outcome_word(outcome: str, check: str = "") -> str:
     return verdicts.outcome(check, outcome, current_lang()) if outcome else ""
 
 
-@register.filter
-def claim_words(state: str) -> str:
-    return verdicts.claim(state, current_lang())[1]
-
-
-@register.filter
-def claim_sign(state: str) -> str:
-    return verdicts.claim(state, current_lang())[0]
+@register.simple_tag
+def claim_outcome(outcome: str, row: ClaimRow) -> str:
+    """What a check shows of a claim; of a model, in the words of a model."""
+    known = MODELLED if row.is_modelled else SHOWN
+    if outcome in known:
+        return str(known[Outcome(outcome)])
+    return outcome_word(outcome, row.check)
 
 
 @register.filter
