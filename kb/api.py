@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
@@ -12,6 +13,7 @@ from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
+from rest_framework.exceptions import NotFound
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -21,6 +23,8 @@ from kb import documents, lookup
 from kb.choices import LANGS, SymptomClass, Upstream
 from kb.models import Record
 from kb.problems import Problem
+
+NUL = "\x00"
 
 
 def check_parameters(request: Request, allowed: set[str]) -> None:
@@ -51,6 +55,19 @@ def answer(request: Request, body: dict[str, Any], **kwargs: Any) -> Response:
     return Response(body, **kwargs)
 
 
+class Endpoint(APIView):
+    """A view of the API. An address with a NUL in it names nothing."""
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        # PostgreSQL cannot even compare such text.
+        if any(NUL in text for text in kwargs.values()):
+            raise Problem("not_found", _("No such address: %s") % request.path)
+        for name, value in request.query_params.items():
+            if NUL in value:
+                raise Problem("invalid", f"{name}: {value!r}")
+
+
 class Paging(CursorPagination):
     """{"items": […], "next": url or null}; limit 1 to 200."""
 
@@ -58,6 +75,12 @@ class Paging(CursorPagination):
     page_size_query_param = "limit"
     max_page_size = 200
     cursor_query_param = "cursor"
+
+    def decode_cursor(self, request: Request) -> Any:
+        cursor = super().decode_cursor(request)
+        if cursor and NUL in str(cursor.position):
+            raise NotFound(self.invalid_cursor_message)
+        return cursor
 
 
 def listing(
@@ -70,7 +93,10 @@ def listing(
     """One page of `rows`, each as `item` shows it."""
     pager = Paging()
     pager.ordering = ordering
-    page = pager.paginate_queryset(rows, request, view)
+    try:
+        page = pager.paginate_queryset(rows, request, view)
+    except ValidationError as error:  # a position that is no date, say
+        raise NotFound(pager.invalid_cursor_message) from error
     items = [item(row) for row in page or []]
     return answer(request, {"items": items, "next": pager.get_next_link()})
 
@@ -82,7 +108,7 @@ def get_record(record_id: str) -> Record:
     return record
 
 
-class RecordList(APIView):
+class RecordList(Endpoint):
     """GET: published records by id."""
 
     @extend_schema(operation_id="list_records", responses=OpenApiTypes.OBJECT)
@@ -95,16 +121,19 @@ class RecordList(APIView):
         return listing(request, self, rows, "id", documents.record_item)
 
 
+def check_choice(request: Request, name: str, known: Collection[str]) -> None:
+    """Refuse a value that no row can have."""
+    value = request.query_params.get(name)
+    if value is not None and value not in known:
+        raise Problem("invalid", f"{name}: {value!r}; {', '.join(known)}")
+
+
 def filtered(request: Request) -> QuerySet[Record]:
     rows = Record.objects.visible()
     for name, choices in (("symptom_class", SymptomClass), ("upstream", Upstream)):
-        value = request.query_params.get(name)
-        if value is None:
-            continue
-        if value not in choices.values:
-            known = ", ".join(choices.values)
-            raise Problem("invalid", f"{name}: {value!r}; {known}")
-        rows = rows.filter(**{name: value})
+        check_choice(request, name, choices.values)
+        if name in request.query_params:
+            rows = rows.filter(**{name: request.query_params[name]})
     component = request.query_params.get("component")
     if component is not None:
         ids = [row.id for row in rows if component in row.components]
@@ -112,7 +141,7 @@ def filtered(request: Request) -> QuerySet[Record]:
     return rows
 
 
-class RecordDetail(APIView):
+class RecordDetail(Endpoint):
     """GET: one record, whole. A withdrawn one says so in `publication`."""
 
     @extend_schema(operation_id="get_record", responses=OpenApiTypes.OBJECT)
@@ -121,21 +150,22 @@ class RecordDetail(APIView):
         return answer(request, documents.record_document(get_record(record_id)))
 
 
-class RecordRepro(APIView):
+class RecordRepro(Endpoint):
     """GET: the reviewed source of a repro, unchanged."""
 
     @extend_schema(operation_id="get_repro_source", responses=OpenApiTypes.STR)
     def get(self, request: Request, record_id: str, name: str) -> HttpResponse:
         check_parameters(request, set())
-        repros = get_record(record_id).repros
-        repro = repros.filter(name=name.removesuffix(".py")).first()
+        record = get_record(record_id)
+        repro = record.repros.filter(name=name.removesuffix(".py")).first()
         if repro is None:
             raise Problem("unknown_repro", _("%s has no such repro.") % record_id)
+        file = f"{record.id}-{repro.name}.py"
         return HttpResponse(
             repro.source,
             content_type="text/x-python; charset=utf-8",
             headers={
-                "Content-Disposition": f'inline; filename="{record_id}-{name}"',
+                "Content-Disposition": f'inline; filename="{file}"',
                 "ETag": f'"{repro.digest}"',
             },
         )
@@ -159,7 +189,7 @@ class LookupRequest(serializers.Serializer[Any]):
     lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
 
 
-class Lookup(APIView):
+class Lookup(Endpoint):
     """POST: a pasted log and environment -> known issues (contract §6)."""
 
     @extend_schema(
@@ -178,7 +208,7 @@ class Lookup(APIView):
         return Response(found)
 
 
-class Nowhere(APIView):
+class Nowhere(Endpoint):
     """Every other address below /api/v1/: a problem document, not a page."""
 
     schema = None

@@ -80,7 +80,8 @@ KINDS: dict[str, Kind] = {
         413,
         gettext_lazy("Too much text"),
         gettext_lazy(
-            "A paste may hold 1 MiB. `manage.py lookup` reads files of any size."
+            "That is more than 1 MiB. Paste the part around the first warning or "
+            "traceback."
         ),
     ),
     "run_refused": Kind(
@@ -162,6 +163,11 @@ class Problem(exceptions.APIException):
         self.errors = errors or []
         self.wait = wait
         self.status_code = status or KINDS[code].status
+
+
+def kind_of(slug: str) -> Kind | None:
+    """The type of problem that a page's address names."""
+    return KINDS.get(slug.replace("-", "_"))
 
 
 def field_errors(detail: Any, pointer: str = "") -> list[dict[str, str]]:

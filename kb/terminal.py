@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from django.utils.translation import override
 
-from kb.models import DJANGO_LANG
+from kb.languages import DJANGO_LANG
 
 
 def terminal_language(environ: Mapping[str, str] = os.environ) -> str:

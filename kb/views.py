@@ -18,19 +18,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kb import (
-    claim_list as claim_page,
-)
+from kb import claim_list as claim_page
 from kb import (
     front_page,
     lookup_page,
-    problem_page,
+    problems,
     record_page,
     search_page,
 )
-from kb import (
-    record_list as list_page,
-)
+from kb import record_list as list_page
 
 
 @never_cache
@@ -104,7 +100,7 @@ def search(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def problem_detail(request: HttpRequest, slug: str) -> HttpResponse:
-    kind = problem_page.find(slug)
+    kind = problems.kind_of(slug)
     if kind is None:
         raise Http404(_("There is no problem type %s.") % slug)
     return render(request, "kb/problem.html", {"kind": kind, "slug": slug})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -12,11 +13,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from kb import documents as kb_documents
-from kb.api import answer, check_parameters, get_record, listing
-from kb.choices import DeviceClass
+from kb.api import (
+    Endpoint,
+    answer,
+    check_choice,
+    check_parameters,
+    get_record,
+    listing,
+)
+from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
@@ -26,6 +33,7 @@ from runner.models import Build, Evidence, Run, Worker
 from runner.run_form import MAX_TRIALS, may_run, requester
 
 LOG_PAGE = 1000
+MAX_SEQ_DIGITS = 9
 RETRY_AFTER_S = 30
 
 
@@ -88,13 +96,15 @@ def refusal(error: ledger.RunRefused) -> Problem:
     return Problem("run_refused", detail)
 
 
-class RunList(APIView):
+class RunList(Endpoint):
     """GET: runs, newest first. POST: submit one (202 new or joined, 200 fresh)."""
 
     @extend_schema(operation_id="list_runs", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         names = {"record", "build", "state", "verdict"}
         check_parameters(request, names | {"limit", "cursor", "lang"})
+        check_choice(request, "state", Run.State.values)
+        check_choice(request, "verdict", Verdict.values)
         rows = Run.objects.select_related("repro__record", "evidence", "build")
         columns = {"record": "repro__record_id", "build": "build_id"}
         for name in names & set(request.query_params):
@@ -133,7 +143,7 @@ class RunList(APIView):
             raise refusal(error) from error
 
 
-class RunDetail(APIView):
+class RunDetail(Endpoint):
     """GET: one run; poll it until `state` is finished or cancelled."""
 
     @extend_schema(operation_id="get_run", responses=OpenApiTypes.OBJECT)
@@ -142,7 +152,7 @@ class RunDetail(APIView):
         return answer(request, documents.run_document(get_run(run_id)))
 
 
-class RunLog(APIView):
+class RunLog(Endpoint):
     """GET ?after=SEQ: the log lines that follow; `end` once no more can come."""
 
     @extend_schema(operation_id="get_run_log", responses=OpenApiTypes.OBJECT)
@@ -150,7 +160,7 @@ class RunLog(APIView):
         check_parameters(request, {"after"})
         run = get_run(run_id)
         after = request.query_params.get("after", "0")
-        if not after.isdigit():
+        if not (after.isdecimal() and len(after) <= MAX_SEQ_DIGITS):
             raise Problem("invalid", _("after must be a whole number."))
         rows = list(run.log.filter(seq__gt=int(after))[:LOG_PAGE])
         return Response(
@@ -162,7 +172,7 @@ class RunLog(APIView):
         )
 
 
-class RunCancel(APIView):
+class RunCancel(Endpoint):
     """POST: cancel; a queued run at once, a running one as soon as its worker sees."""
 
     @extend_schema(
@@ -177,7 +187,7 @@ class RunCancel(APIView):
         return answer(request, documents.run_document(get_run(run_id)), status=202)
 
 
-class BuildList(APIView):
+class BuildList(Endpoint):
     """GET: every torch build this site knows, installed somewhere or not."""
 
     @extend_schema(operation_id="list_builds", responses=OpenApiTypes.OBJECT)
@@ -187,18 +197,18 @@ class BuildList(APIView):
         return listing(request, self, rows, "slug", documents.build_item)
 
 
-class WorkerList(APIView):
+class WorkerList(Endpoint):
     """GET: workers, and which queues each serves."""
 
     @extend_schema(operation_id="list_workers", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         check_parameters(request, {"limit", "cursor", "lang"})
-        return listing(
-            request, self, Worker.objects.all(), "name", documents.worker_item
-        )
+        online = set(ledger.online_workers().values_list("name", flat=True))
+        item = partial(documents.worker_item, online=online)
+        return listing(request, self, Worker.objects.all(), "name", item)
 
 
-class RecordMatrix(APIView):
+class RecordMatrix(Endpoint):
     """GET: the record's verdict on each tested build, oldest version first."""
 
     @extend_schema(operation_id="get_record_matrix", responses=OpenApiTypes.OBJECT)
@@ -227,7 +237,7 @@ class RecordMatrix(APIView):
         )
 
 
-class EvidenceList(APIView):
+class EvidenceList(Endpoint):
     """GET: evidence, newest first."""
 
     @extend_schema(operation_id="list_evidence", responses=OpenApiTypes.OBJECT)
@@ -240,7 +250,7 @@ class EvidenceList(APIView):
         return listing(request, self, rows, "-started_at", documents.evidence_item)
 
 
-class EvidenceDetail(APIView):
+class EvidenceDetail(Endpoint):
     """GET: the evidence object itself (contract §5), by digest."""
 
     @extend_schema(operation_id="get_evidence", responses=OpenApiTypes.OBJECT)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
 from django.urls import reverse
-from django.utils.translation import override
 
 from kb.choices import Verdict
 from kb.documents import absolute
-from kb.models import DJANGO_LANG
+from kb.languages import in_each_language
 from kb.results import timestamp
 from runner import ledger, verdicts
 from runner.models import Build, Evidence, LogChunk, Run, Worker
@@ -25,11 +25,7 @@ def moment(value: datetime | None) -> str | None:
 
 def urls_of(name: str, *args: Any) -> Json:
     """A page's address in each language."""
-    found = {}
-    for lang, code in DJANGO_LANG.items():
-        with override(code):
-            found[lang] = absolute(reverse(name, args=args))
-    return found
+    return dict(in_each_language(lambda: absolute(reverse(name, args=args))))
 
 
 def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Json:
@@ -37,7 +33,6 @@ def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Jso
     body = run.evidence.body if run.evidence else {}
     place = ledger.place_in_queue(run)
     repro = run.repro
-    model = repro.is_model
     return {
         "id": str(run.id),
         "record": repro.record_id,
@@ -57,7 +52,7 @@ def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Jso
         "cached": cached,
         "verdict": run.verdict,
         "reason": run.reason,
-        "is_affected": None if model else IS_AFFECTED.get(run.verdict or ""),
+        "is_affected": None if repro.is_model else IS_AFFECTED.get(run.verdict or ""),
         "hits": run.hits,
         "trials": run.trials,
         "sentence": verdicts.run_sentence(run),
@@ -71,12 +66,16 @@ def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Jso
         "started_at": moment(run.started_at),
         "finished_at": moment(run.finished_at),
         "evidence": run.evidence_id,
-        "urls": {
-            "html": urls_of("run-detail", run.id),
-            "run": absolute(reverse("api-run-detail", args=[run.id])),
-            "log": absolute(reverse("api-run-log", args=[run.id])),
-            "cancel": absolute(reverse("api-run-cancel", args=[run.id])),
-        },
+        "urls": run_urls(run),
+    }
+
+
+def run_urls(run: Run) -> Json:
+    return {
+        "html": urls_of("run-detail", run.id),
+        "run": absolute(reverse("api-run-detail", args=[run.id])),
+        "log": absolute(reverse("api-run-log", args=[run.id])),
+        "cancel": absolute(reverse("api-run-cancel", args=[run.id])),
     }
 
 
@@ -109,7 +108,8 @@ def build_item(build: Build) -> Json:
     }
 
 
-def worker_item(worker: Worker) -> Json:
+def worker_item(worker: Worker, online: Collection[str]) -> Json:
+    """A worker; `online` are the names of those that answer."""
     return {
         "name": worker.name,
         "host": worker.host,
@@ -117,7 +117,7 @@ def worker_item(worker: Worker) -> Json:
         "devices": worker.devices,
         "tier": worker.tier or None,
         "slots": worker.slots,
-        "online": ledger.is_online(worker),
+        "online": worker.name in online,
         "last_seen": moment(worker.last_seen),
     }
 

@@ -86,10 +86,21 @@ def check_form(body: dict[str, Any]) -> None:
         body["record"], body["repro"]["name"], body["build"]["raw"]
         [(row["name"], row["outcome"], row["reason"]) for row in body["checks"]]
         {key: body[key] for key in JUDGED_FIELDS}
+        if harness.encode(body) != body or holds_nul(body):
+            raise EvidenceRefused("It holds a number or a text no database keeps.")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, EvidenceRefused):
             raise
         raise EvidenceRefused(f"It is not an evidence object: {error!r}.") from error
+
+
+def holds_nul(value: Any) -> bool:
+    """Whether any text in it has a NUL, which PostgreSQL refuses."""
+    if isinstance(value, dict):
+        return any(map(holds_nul, (*value, *value.values())))
+    if isinstance(value, list):
+        return any(map(holds_nul, value))
+    return isinstance(value, str) and "\x00" in value
 
 
 def reviewed_repro(body: dict[str, Any]) -> Repro | None:
@@ -186,13 +197,11 @@ def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
 
 
 def is_stale(evidence: Evidence) -> bool:
-    """Whether repro or protocol have changed since."""
-    current = Repro.objects.filter(
-        record=evidence.record_id,
-        name=evidence.repro_name,
-        digest=evidence.repro_digest,
-    )
-    return evidence.body["harness"] != harness.PROTOCOL or not current.exists()
+    """Whether repro or protocol have changed since. No query with repros prefetched."""
+    repros = evidence.record.repros.all() if evidence.record else ()
+    current = {(repro.name, repro.digest) for repro in repros}
+    repro = (evidence.repro_name, evidence.repro_digest)
+    return evidence.body["harness"] != harness.PROTOCOL or repro not in current
 
 
 def key_of(finding: Finding) -> tuple[str, str, str, str]:
@@ -242,8 +251,8 @@ def load_evidence(root: Path) -> EvidenceReport:
         name = str(path.relative_to(root))
         try:
             body = read_file(path)
-            known = Evidence.objects.filter(digest=body.get("digest", "")).exists()
             check_folder(body, slug=path.parent.parent.name)
+            known = Evidence.objects.filter(digest=str(body.get("digest"))).exists()
             add(body, origin=SHIPPED)
         except EvidenceRefused as error:
             report.refused.append((name, str(error)))
@@ -257,7 +266,7 @@ def read_file(path: Path) -> dict[str, Any]:
         raise EvidenceRefused(f"It is larger than {MAX_BYTES} bytes.")
     try:
         body = json.loads(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EvidenceRefused(f"It is not JSON: {error}.") from error
     if not isinstance(body, dict):
         raise EvidenceRefused("It is not a JSON object.")

@@ -94,12 +94,13 @@ def submit(
 
     Raises RunRefused when nothing here could ever execute it.
     """
-    same = Run.objects.filter(
-        repro_digest=repro.digest,
-        build=build,
-        device=device,
-        protocol=harness.PROTOCOL,
-    )
+    question: dict[str, Any] = {
+        "repro_digest": repro.digest,
+        "build": build,
+        "device": device,
+        "protocol": harness.PROTOCOL,
+    }
+    same = Run.objects.filter(**question)
     cached = None if again else fresh_result(same, trials)
     if cached:
         return Submitted(cached, cached=True)
@@ -109,14 +110,7 @@ def submit(
     refuse_the_impossible(repro, build, device)
     refuse_a_flood(requester)
     run = Run(
-        repro=repro,
-        repro_digest=repro.digest,
-        build=build,
-        device=device,
-        trials=trials,
-        protocol=harness.PROTOCOL,
-        priority=priority,
-        requester=requester,
+        **question, repro=repro, trials=trials, priority=priority, requester=requester
     )
     if not insert(run):
         # Somebody submitted the same in between; theirs may even be over.
@@ -240,7 +234,7 @@ def finish(run: Run, result: dict[str, Any] | str) -> bool:
     """End the run with its evidence, or with the reason of an error that left none.
 
     Verdict, evidence and findings appear together. False when the lease was lost:
-    then nothing was written.
+    then nothing was written. Raises EvidenceRefused, the run being held still.
     """
     body = None if isinstance(result, str) else result
     verdict = body["verdict"] if body else Verdict.ERROR
@@ -257,7 +251,7 @@ def finish(run: Run, result: dict[str, Any] | str) -> bool:
             finished_at=Now(),
         )
         if ended and body:
-            evidence_store.add(body, origin="site")
+            evidence_store.add(body, origin=evidence_store.SITE)
     return bool(ended)
 
 
@@ -347,10 +341,6 @@ def running_on(worker: str) -> int:
 
 def online_workers() -> QuerySet[Worker]:
     return Worker.objects.filter(last_seen__gte=ago(WORKER_STALE))
-
-
-def is_online(worker: Worker) -> bool:
-    return online_workers().filter(pk=worker.pk).exists()
 
 
 def place_in_queue(run: Run) -> Place:

@@ -12,8 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from kb.choices import DeviceClass, Verdict
 from kb.models import Repro
+from kb.validation import BUILD_SLUG
 
-SLUG = RegexValidator(r"^[a-z0-9][a-z0-9._-]{0,60}$")
+SLUG = RegexValidator(rf"^{BUILD_SLUG}$")
 
 
 class BuildQuerySet(models.QuerySet["Build"]):

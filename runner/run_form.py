@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
+from rest_framework.throttling import BaseThrottle
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
@@ -47,7 +48,9 @@ def requester(request: HttpRequest) -> str:
     """Whom a run is counted for: the user, else the address."""
     if not isinstance(request.user, AnonymousUser):
         return f"user:{request.user.pk}"
-    return f"address:{request.META.get('REMOTE_ADDR', '')}"
+    # Behind NUM_PROXIES proxies it is what the outermost of them saw.
+    ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
+    return f"address:{ident}"[:120]
 
 
 class Refusal(Exception):

@@ -2,12 +2,15 @@
 
 from django.urls import path, re_path
 
+from kb.validation import BUILD_SLUG
 from runner import views
 
 urlpatterns = [
     path("matrix/", views.matrix, name="matrix"),
     path("builds/", views.build_list, name="build-list"),
-    path("builds/<str:slug>/", views.build_detail, name="build-detail"),
+    re_path(
+        rf"^builds/(?P<slug>{BUILD_SLUG})/$", views.build_detail, name="build-detail"
+    ),
     path("workers/", views.worker_list, name="worker-list"),
     re_path(r"^(?P<record_id>NAN-\d{4})/runs/$", views.run_create, name="run-create"),
     path("runs/<uuid:run_id>/", views.run_detail, name="run-detail"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import tempfile
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from django.test import TestCase, override_settings
+from django.utils import timezone
 
 from kb import loading
 from kb.models import Record
 from runner import evidence, harness, ledger, repros
-from runner.models import Run
+from runner.models import Run, Worker
 from tests import runs
 from tests.sample_record import write_sample
 
@@ -33,6 +35,10 @@ RUN_KEYS = [
     "urls",
 ]
 # fmt: on
+
+
+def cursor(position: str) -> str:
+    return base64.b64encode(f"p={position}".encode()).decode()
 
 
 class ApiTest(TestCase):
@@ -102,6 +108,10 @@ class RecordApiTest(ApiTest):
         self.assertEqual(
             harness.source_digest(response.content.decode()), self.repro.digest
         )
+        lower = self.client.get("/api/v1/records/nan-9001/repro")
+        self.assertEqual(
+            lower["Content-Disposition"], 'inline; filename="NAN-9001-repro.py"'
+        )
 
     def test_a_list_ends(self) -> None:
         for number in range(9002, 9006):
@@ -133,8 +143,20 @@ class RecordApiTest(ApiTest):
             ("runs/not-a-uuid", "unknown_run", 404),
             ("evidence/sha256:0", "unknown_evidence", 404),
             ("nothing/here", "not_found", 404),
+            ("runs?state=nonsense", "invalid", 400),
+            ("runs?verdict=nonsense", "invalid", 400),
+            (f"runs?cursor={cursor('yesterday')}", "not_found", 404),
+            (f"evidence?cursor={cursor('yesterday')}", "not_found", 404),
+            # PostgreSQL refuses such text, with an exception.
+            (f"records?cursor={cursor('%00')}", "not_found", 404),
+            ("runs?record=%00", "invalid", 400),
+            ("records/%00", "not_found", 404),
+            ("records/NAN-9001/%00", "not_found", 404),
+            ("evidence/%00", "not_found", 404),
         ]:
             with self.subTest(path):
+                # A page of the list, so that a cursor is looked at.
+                runs.make_run(self.repro, state="cancelled")
                 self.assert_problem(self.get(path, status), code, status)
 
     def test_a_problem_speaks_the_readers_language(self) -> None:
@@ -225,6 +247,9 @@ class RunApiTest(ApiTest):
         body = self.post(f"runs/{run['id']}/cancel", {}, 409)
         self.assert_problem(body, "run_over", 409)
         self.assertTrue(self.get(f"runs/{run['id']}/log")["end"])
+        for after in ("-1", "x", "²", "9" * 5000):
+            body = self.get(f"runs/{run['id']}/log?after={after}", 400)
+            self.assert_problem(body, "invalid", 400)
 
     def test_refusals(self) -> None:
         runs.make_build("1.0.0-cpu", "1.0.0")
@@ -254,6 +279,16 @@ class RunApiTest(ApiTest):
         self.assert_problem(response.json(), "busy", 503)
         self.assertGreater(int(response["Retry-After"]), 0)
 
+    def test_behind_a_proxy_a_run_counts_for_whom_the_proxy_saw(self) -> None:
+        forwarded = {"X-Forwarded-For": f"{'9' * 200}, 203.0.113.7"}
+        body = json.dumps({"record": "NAN-9001", "build": runs.SLUG})
+        for proxies, address in [(0, "127.0.0.1"), (1, "203.0.113.7")]:
+            Run.objects.all().delete()
+            with override_settings(REST_FRAMEWORK={"NUM_PROXIES": proxies}):
+                path, kind = "/api/v1/runs", "application/json"
+                self.client.post(path, body, kind, headers=forwarded)
+            self.assertEqual(Run.objects.get().requester, f"address:{address}")
+
     @override_settings(RUNS_ANONYMOUS=False)
     def test_a_site_may_ask_for_a_login(self) -> None:
         self.assert_problem(self.submit(401), "unauthenticated", 401)
@@ -262,6 +297,11 @@ class RunApiTest(ApiTest):
         builds = self.get("builds")["items"]
         self.assertEqual(builds[0]["installations"][0]["state"], "ready")
         self.assertEqual(self.get("workers")["items"], [])
+        ended = timezone.now() - 2 * ledger.WORKER_STALE
+        for name, seen in [("a@here", timezone.now()), ("b@here", ended)]:
+            Worker.objects.create(name=name, started_at=ended, last_seen=seen)
+        online = [row["online"] for row in self.get("workers")["items"]]
+        self.assertEqual(online, [True, False])
         evidence.add(runs.make_evidence(self.repro), origin="site")
         cells = self.get("records/NAN-9001/matrix")["cells"]
         self.assertEqual(cells[0]["verdict"], "bug_present")

@@ -86,6 +86,11 @@ class AddTest(TestCase):
         self.assertIn("not an evidence", self.refused(started_at="yesterday"))
         self.assertIn("NAN-9001 repro", self.refused(record="NAN-9002"))
 
+    def test_what_a_database_cannot_keep_is_refused(self) -> None:
+        for value in (float("nan"), float("inf"), "a\x00b", {"\x00": 1}, ["\x00"]):
+            with self.subTest(repr(value)):
+                self.refused(telemetry={"driver": value})
+
     def test_a_slug_keeps_meaning_one_build(self) -> None:
         runs.make_build(raw="9.9.0a0+git")
         with self.assertRaisesMessage(EvidenceRefused, "9.9.0a0+git"):
@@ -164,7 +169,7 @@ class LoadTest(TestCase):
     def test_files_are_added_once_and_refusals_stop_no_other(self) -> None:
         self.write("a.json", "{")
         self.write("b.json", json.dumps(self.body))
-        self.write("c.json", "[]")
+        self.write("c.json", "[" * 100_000)
         self.write("d.json", json.dumps(self.body), slug="unheard-of")
         report = evidence.load_evidence(self.root)
         self.assertEqual(report.added, ["sample-9001/evidence/b.json"])

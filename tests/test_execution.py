@@ -15,7 +15,7 @@ from django.test import SimpleTestCase, TransactionTestCase
 
 from kb.models import Finding
 from runner import builds, execution, harness, ledger, sandbox
-from runner.models import Evidence, Installation, Run
+from runner.models import Build, Evidence, Installation, Run
 from tests import runs
 from tests.builds import torch_python
 
@@ -110,6 +110,13 @@ class ExecutionTest(TransactionTestCase):
         self.assertEqual(installation.state, "broken")
         self.assertIn("9.9.1-cpu now", installation.error)
         self.assertEqual(Evidence.objects.count(), 0)
+
+    def test_evidence_that_is_not_taken_ends_the_run(self) -> None:
+        run = self.claimed()
+        Build.objects.update(raw="9.9.0+another")
+        execution.execute(run)
+        self.assertEqual(self.ended(run), ("finished", "error", "refused"))
+        self.assertEqual(Evidence.objects.count() + Finding.objects.count(), 0)
 
     def test_a_torch_that_cannot_be_imported_leaves_its_log(self) -> None:
         (self.folder / "lib" / "torch" / "__init__.py").write_text(

@@ -84,8 +84,9 @@ class Command(BaseCommand):
             shape, words = verdicts.workaround(status, "en")
             self.stdout.write(f"{shape} {words}: {name}")
         for name, outcome in evidence["refuted"].items():
-            found = verdicts.outcome(name, outcome, "en")
-            self.stdout.write(f"· With the refuted advice {name}: {found}")
+            self.stdout.write(
+                f"· refuted_{name}: {verdicts.outcome(name, outcome, 'en')}"
+            )
         self.stdout.write(evidence["digest"])
 
 
