@@ -16,7 +16,7 @@ FindingInput = Mapping[str, Any]
 
 CONCLUSIVE = (Outcome.BUG, Outcome.CLEAN)
 JUDGED = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
-# A workaround shows something only where the bug is there to be avoided.
+# Of what a claim's kind needs: advice shows something only where the bug is there.
 VERDICTS_THAT_COUNT = {
     ClaimKind.CAUSE: JUDGED,
     ClaimKind.RANGE: JUDGED,
@@ -45,15 +45,23 @@ def evidence_for(
 def speaks_of(claim: ClaimLike, finding: FindingInput) -> bool:
     is_model = finding["fidelity"] == Fidelity.MECHANISM_MODEL
     every_build = not claim.builds or "*" in claim.builds
+    counting = VERDICTS_THAT_COUNT[ClaimKind(claim.kind)]
+    if is_variation(claim.check_ref):
+        counting = (Verdict.BUG_PRESENT,)
     return (
         bool(claim.check_ref)
         and finding["check"] == claim.check_ref
         and not finding["stale"]
         and (every_build or finding["build"] in claim.builds)
-        and finding["verdict"] in VERDICTS_THAT_COUNT[ClaimKind(claim.kind)]
+        and finding["verdict"] in counting
         and finding["outcome"] in CONCLUSIVE
         and (not is_model or claim.kind == ClaimKind.CAUSE)
     )
+
+
+def is_variation(check_ref: str) -> bool:
+    """A check that changes the trigger: without the bug it is clean in any case."""
+    return check_ref.partition(":")[2].startswith(("workaround_", "refuted_"))
 
 
 def state(claim: ClaimLike, findings: Iterable[FindingInput]) -> ClaimState:

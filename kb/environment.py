@@ -79,9 +79,8 @@ class Environment:
     packages: dict[str, str] = field(default_factory=dict)
     gpu: str | None = None
     unparsed_lines: int = 0
-    kind: str | None = (
-        None  # freeze | collect_env | conda, None where nothing was found
-    )
+    # freeze | collect_env | conda; None where nothing was found
+    kind: str | None = None
 
     @property
     def is_given(self) -> bool:

@@ -178,15 +178,17 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
             all(item.verdict != Verdict.BUG_PRESENT for item in findings),
             -row.modified.timestamp(),
         )
-        found.append((order, match_document(match, row, findings, answer, reading)))
+        remedies = workarounds(row, findings, env)
+        document = match_document(match, row, answer, remedies, reading)
+        found.append((order, document))
     return [document for _order, document in sorted(found, key=lambda pair: pair[0])]
 
 
 def match_document(
     match: LogMatch,
     row: Record,
-    findings: list[Finding],
     answer: versions.Answer,
+    remedies: list[Json],
     reading: Reading,
 ) -> Json:
     return {
@@ -203,17 +205,27 @@ def match_document(
             for why in match.why
         ],
         "affected": answer.as_dict(),
-        "workarounds": workarounds(row, findings),
+        "workarounds": remedies,
         "fix_version": [documents.fix_version(entry) for entry in row.fixes],
         "urls": documents.record_urls(row),
     }
 
 
-def workarounds(row: Record, findings: Iterable[Finding]) -> list[Json]:
+def workarounds(
+    row: Record, findings: Iterable[Finding], env: Environment
+) -> list[Json]:
+    """Each with its status on the pasted build, where it was run there, or on all."""
     inputs = [finding.as_claim_input() for finding in findings]
+    here = [
+        finding.as_claim_input()
+        for finding in findings
+        if finding.build_raw == env.torch_raw
+    ]
     found = []
     for entry in row.workarounds:
-        status, evidence = claims.workaround_status(entry["name"], inputs)
+        status, evidence = claims.workaround_status(entry["name"], here)
+        if evidence is None:
+            status, evidence = claims.workaround_status(entry["name"], inputs)
         found.append(
             {
                 "name": entry["name"],

@@ -10,7 +10,6 @@ from typing import Any
 from django.db import models
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import override
 from simple_history.models import HistoricalRecords
 
 from kb.choices import (
@@ -26,9 +25,7 @@ from kb.choices import (
     Upstream,
     Verdict,
 )
-
-# Django's language code -> our two-letter one; and back.
-DJANGO_LANG = {"en": "en", "zh": "zh-hans"}
+from kb.languages import in_each_language
 
 
 class RecordQuerySet(models.QuerySet["Record"]):
@@ -127,11 +124,7 @@ class Record(models.Model):
 
     def urls(self) -> dict[str, str]:
         """The page's address in each language."""
-        found = {}
-        for lang, code in DJANGO_LANG.items():
-            with override(code):
-                found[lang] = self.get_absolute_url()
-        return found
+        return in_each_language(self.get_absolute_url)
 
 
 class Repro(models.Model):
@@ -238,6 +231,16 @@ class Finding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.record_id} {self.repro}:{self.check_name} on {self.build}"
+
+    @property
+    def is_model(self) -> bool:
+        """Of a model of the mechanism, not of the bug itself."""
+        return self.fidelity == Fidelity.MECHANISM_MODEL
+
+    @property
+    def is_fresh_verdict(self) -> bool:
+        """The trigger's row, which carries the verdict, and still current."""
+        return self.check_name == "trigger" and not self.stale
 
     def as_claim_input(self) -> dict[str, Any]:
         """What `kb.claims` needs, as plain data."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from kb.choices import DeviceClass, Fidelity, Verdict
+from kb.choices import DeviceClass, Verdict
 from kb.models import Finding
 
 KIND_OF_FLIP: dict[str, str] = {
@@ -73,9 +73,7 @@ def cells(findings: Iterable[Finding]) -> list[Cell]:
             row.observed_at,
         )
         for row in findings
-        if row.check_name == "trigger"
-        and not row.stale
-        and row.fidelity != Fidelity.MECHANISM_MODEL
+        if row.is_fresh_verdict and not row.is_model
     ]
     return sorted(found, key=lambda cell: build_order(cell.build_raw, cell.build))
 
@@ -122,4 +120,4 @@ def summary(findings: Iterable[Finding]) -> dict[str, Any]:
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the second."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

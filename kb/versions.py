@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from kb.choices import AffectedWhen, Fidelity, Verdict
+from kb.choices import AffectedWhen, Verdict
 from kb.environment import Environment, canonical
 from kb.models import Finding, Record
 from kb.reasons import Reason, reason
@@ -115,7 +115,7 @@ def event_order(event: tuple[str, str]) -> tuple[Version, int]:
     kind, text = event
     # At one version a bug is fixed before it is introduced again, and
     # last_affected still holds that version itself.
-    return Version(text), ("fixed", "limit", "introduced", "last_affected").index(kind)
+    return Version(text), ("fixed", "introduced", "last_affected").index(kind)
 
 
 def walk(timeline: list[tuple[str, str]], version: Version) -> str:
@@ -212,10 +212,7 @@ def tested_answer(
     verdicts = [
         row.verdict
         for row in findings
-        if row.build_raw == env.torch_raw
-        and row.check_name == "trigger"
-        and not row.stale
-        and row.fidelity != Fidelity.MECHANISM_MODEL
+        if row.build_raw == env.torch_raw and row.is_fresh_verdict and not row.is_model
     ]
     raw = env.torch_raw or ""
     if Verdict.BUG_PRESENT in verdicts:
@@ -291,7 +288,7 @@ def package_answer(
 
 def described(events: Iterable[Mapping[str, str]]) -> str:
     """A timeline as people write it: ">= 2.5.0, < 2.5.1"."""
-    signs = {"introduced": "≥", "fixed": "<", "limit": "<", "last_affected": "≤"}
+    signs = {"introduced": "≥", "fixed": "<", "last_affected": "≤"}
     parts = [
         f"{signs[kind]} {text}"
         for event in events

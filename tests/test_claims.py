@@ -41,6 +41,14 @@ class ClaimStateTest(SimpleTestCase):
         self.assert_state("documented", SomeClaim(), finding(check="repro:control"))
         self.assert_state("documented", SomeClaim(), finding(check="repro_b:trigger"))
 
+    def test_a_variation_of_the_trigger_needs_the_bug(self) -> None:
+        for check in ("repro:workaround_x", "repro:refuted_x"):
+            claim = SomeClaim(kind="cause", check_ref=check, expects="clean")
+            absent = finding("clean", check=check, verdict="bug_absent")
+            present = finding("clean", check=check)
+            self.assert_state("documented", claim, absent)
+            self.assert_state("verified", claim, present, absent)
+
     def test_outcomes_decide(self) -> None:
         claim = SomeClaim()
         bug, clean = finding("bug"), finding("clean")

@@ -227,6 +227,31 @@ class AnswerTests(ShippedCase):
         self.assertEqual(by_name["disable_checkpointing"]["evidence"], "sha256:ab")
         self.assertEqual(by_name["use_reentrant_false"]["status"], "untested")
 
+    def test_a_workaround_that_helps_on_the_pasted_build_helps(self) -> None:
+        log = (LOGS / "lora-lost-grad.log").read_text()
+        record = Record.objects.get(id="NAN-0002")
+        for minor, outcome in (("3", "bug"), ("4", "clean")):
+            Finding.objects.create(
+                record=record,
+                repro="repro",
+                fidelity="upstream_bug",
+                build=f"2.{minor}.0-cpu",
+                build_raw=f"2.{minor}.0+cpu",
+                device_class="cpu",
+                check_name="workaround_use_reentrant_false",
+                outcome=outcome,
+                verdict="bug_present",
+                evidence=f"sha256:{minor}",
+                observed_at=timezone.now(),
+            )
+        for env, status in (
+            ("torch==2.4.0+cpu", "verified"),
+            ("torch==2.3.0+cpu", "does_not_help"),
+            ("torch==2.2.0+cpu", "does_not_help"),
+        ):
+            (entry, *_) = look_up(log, env)["matches"][0]["workarounds"]
+            self.assertEqual(entry["status"], status, env)
+
     def test_a_message_that_says_little_is_no_match(self) -> None:
         record = Record.objects.get(id="NAN-0003")
         record.signatures = [
