@@ -17,7 +17,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import TestCase, addModuleCleanup
@@ -33,12 +32,15 @@ HEALTHY = ROOT / "tests/repros/healthy.py"
 FAULTY = ROOT / "tests/repros/faulty.py"
 
 
-@cache
-def stand_in() -> str:
-    """A Python whose torch only says who it is: for what happens around a check."""
+# A Python whose torch only says who it is: for what happens around a check.
+STAND_IN = ""
+
+
+def setUpModule() -> None:
+    global STAND_IN
     folder = tempfile.mkdtemp(prefix="doesitnan-test-")
     addModuleCleanup(shutil.rmtree, folder)
-    return str(stand_in_torch(Path(folder)))
+    STAND_IN = str(stand_in_torch(Path(folder)))
 
 
 class ValueTest(TestCase):
@@ -228,7 +230,7 @@ SPECS = {
 
 def run_all(names: Sequence[str]) -> dict[str, Report]:
     """Checks of the faulty repro, each in a real process."""
-    plain = harness.start_plain(stand_in(), str(FAULTY))
+    plain = harness.start_plain(STAND_IN, str(FAULTY))
     real = harness.start_plain(torch_python(), str(FAULTY))
 
     def start(name: str) -> Report:
@@ -498,10 +500,10 @@ class DriveTest(TestCase):
 
     def test_cancelled(self) -> None:
         with self.assertRaises(harness.Cancelled):
-            drive(HEALTHY.read_text(), stand_in(), cancelled=lambda: True)
+            drive(HEALTHY.read_text(), STAND_IN, cancelled=lambda: True)
 
     def test_a_source_other_than_the_one_driven_is_refused(self) -> None:
-        start = harness.start_plain(stand_in(), str(FAULTY))
+        start = harness.start_plain(STAND_IN, str(FAULTY))
         evidence = harness.drive(HEALTHY.read_text(), start)
         self.assertEqual(
             (evidence["verdict"], evidence["reason"]), ("error", "refused")
@@ -515,7 +517,7 @@ class MutationTest(TestCase):
         source, _, _ = HEALTHY.read_text().partition("def workaround_other_gradient")
         source = without_torch(source)
         self.assertEqual(source.count(old), 1)
-        return drive(source.replace(old, new), stand_in(), trials=1)
+        return drive(source.replace(old, new), STAND_IN, trials=1)
 
     def assert_verdict(self, evidence: Any, verdict: str, reason: str | None) -> None:
         found = (evidence["verdict"], evidence["reason"])
