@@ -1,5 +1,6 @@
 """Builds of this host: probing, registering, installing, removing."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -198,6 +199,9 @@ class InstallTest(Folder):
                 with self.assertRaisesMessage(BuildError, f"process {process.pid} is"):
                     build_install.install([], self.lines.append)
             process.kill()
+        # A child caught between fork and exec holds the lock until it is dead too.
+        with (self.folder / venvs.LOCK_NAME).open() as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
         (self.folder / "2.13.0-cpu" / "bin").mkdir(parents=True, exist_ok=True)
         with override_settings(BUILDS_DIR=self.folder):
             self.assertEqual(builds.being_installed(), [])
