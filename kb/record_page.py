@@ -117,6 +117,10 @@ class RecordPage:
         return sum(item.status != "untested" for item in self.workarounds)
 
     @property
+    def answers_an_article(self) -> bool:
+        return any(source["kind"] == "article" for source in self.record.sources)
+
+    @property
     def refuted(self) -> int:
         return sum(row.state == ClaimState.REFUTED for row in self.claims)
 
