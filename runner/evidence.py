@@ -16,6 +16,7 @@ from typing import Any
 from django.db import transaction
 
 from kb.choices import DeviceClass, Outcome, Verdict
+from kb.claims import JUDGED
 from kb.models import Finding, Record, Repro
 from runner import harness
 from runner.models import SLUG, Build, Evidence
@@ -213,9 +214,9 @@ def key_of(finding: Finding) -> tuple[str, str, str, str]:
     )
 
 
-def rank(finding: Finding) -> tuple[bool, datetime]:
-    """Fresh beats stale, then newer beats older."""
-    return not finding.stale, finding.observed_at
+def rank(finding: Finding) -> tuple[bool, bool, datetime]:
+    """Fresh beats stale, a verdict on the bug beats none, newer beats older."""
+    return not finding.stale, finding.verdict in JUDGED, finding.observed_at
 
 
 def store_findings(record: Record, offered: Iterable[Finding]) -> None:

@@ -177,13 +177,22 @@ def observed(name: str, observations: dict[str, Any], trial: int = 0) -> dict[st
 
 
 def make_evidence(
-    repro: Repro, *, bug: bool = True, started_at: str = "2026-01-02T03:04:05Z"
+    repro: Repro,
+    *,
+    bug: bool = True,
+    failure: str = "",
+    started_at: str = "2026-01-02T03:04:05Z",
 ) -> dict[str, Any]:
-    """Evidence of `repro` as the harness itself gives it, from made-up reports."""
+    """Evidence of `repro` as the harness itself gives it, from made-up reports.
+
+    `failure`: the reason why the control did not report.
+    """
     shown = {"nonfinite": int(bug), "grad": 1.0}
     said = {"detector": {"nonfinite": 1}, "trigger": shown, "refuted_hope": shown}
 
     def start(spec: harness.CheckSpec) -> harness.Report:
+        if failure and spec.name == "control":
+            return harness.Report(hello=hello(repro.digest), failure=failure)
         result = said.get(spec.name, {"nonfinite": 0, "grad": 1.0})
         observations = {} if spec.name == "requirements" else result
         return harness.Report(

@@ -127,6 +127,18 @@ class FindingsTest(TestCase):
         self.add(2027, bug=False)
         self.assertEqual(self.trigger().verdict, "bug_absent")
 
+    def test_a_failed_run_takes_no_verdict_away(self) -> None:
+        failed = runs.make_evidence(
+            self.repro, failure="timeout", started_at="2027-01-01T00:00:00Z"
+        )
+        evidence.add(failed, "test")
+        self.assertEqual(self.trigger().verdict_reason, "timeout")
+        self.add(2026, bug=True)
+        self.assertEqual(self.trigger().verdict, "bug_present")
+        later = {**failed, "started_at": "2028-01-01T00:00:00Z"}
+        evidence.add(runs.signed(later), "test")
+        self.assertEqual(self.trigger().verdict, "bug_present")
+
     def test_a_run_that_never_reached_the_trigger_has_its_row(self) -> None:
         self.repro = runs.make_repro(runs.source(device="cuda"))
         evidence.add(runs.make_evidence(self.repro), "test")
