@@ -19,6 +19,9 @@ from runner.venvs import InstallError, Progress
 IMPATIENT = ["--timeout", "15", "--retries", "1"]
 LIMIT_S = 3600
 NUMPY_1_UNTIL = (2, 3)
+# torch.compile of 2.6.0 imports setuptools, 2.1.2 its pkg_resources (both run here);
+# neither release names it as a dependency.
+SETUPTOOLS_UNTIL = (2, 7)
 RESERVE_MIB = 300
 
 
@@ -68,15 +71,16 @@ def attempt_for(
 
 
 def attempt_for_version(version: str, extra: list[str]) -> Attempt:
-    """A release somebody names; an old torch wants NumPy 1."""
+    """A release somebody names, with what it imports but does not ask for."""
     if not re.fullmatch(r"\d[0-9A-Za-z.+!_-]*", version):
         raise BuildError(f"{version!r} is not a torch version, such as 2.6.0.")
-    old = harness.release(version) < NUMPY_1_UNTIL
-    numpy = "numpy<2" if old else "numpy"
+    release = harness.release(version)
+    needs = ["numpy<2" if release < NUMPY_1_UNTIL else "numpy"]
+    needs += ["setuptools<81"] if release < SETUPTOOLS_UNTIL else []
     url = settings.TORCH_INDEX_URL
     return Attempt(
         name=name_of(version, extra),
-        requirements=[f"torch=={version}", numpy, *extra],
+        requirements=[f"torch=={version}", *needs, *extra],
         options=["--extra-index-url", url, *IMPATIENT] if url else [],
     )
 
