@@ -82,7 +82,28 @@ def workaround_status(
 
     Where builds differ it does not help: nobody is sent to a remedy that failed.
     """
-    decided = [
+    decided = conclusive(name, findings)
+    failed = [row for row in decided if row["outcome"] == Outcome.BUG]
+    if not decided:
+        return "untested", None
+    if failed:
+        return "does_not_help", str(failed[-1]["evidence"])
+    return "verified", str(decided[-1]["evidence"])
+
+
+def workaround_by_build(name: str, findings: Iterable[FindingInput]) -> dict[str, str]:
+    """The status on each build where the workaround was run against the bug."""
+    found: dict[str, str] = {}
+    for row in conclusive(name, findings):
+        if found.get(row["build"]) != "does_not_help":
+            helped = row["outcome"] == Outcome.CLEAN
+            found[row["build"]] = "verified" if helped else "does_not_help"
+    return found
+
+
+def conclusive(name: str, findings: Iterable[FindingInput]) -> list[FindingInput]:
+    """Fresh runs of a workaround on builds that show the bug itself."""
+    return [
         finding
         for finding in findings
         if finding["check"].endswith(f":workaround_{name}")
@@ -91,9 +112,3 @@ def workaround_status(
         and finding["verdict"] == Verdict.BUG_PRESENT
         and finding["outcome"] in CONCLUSIVE
     ]
-    failed = [row for row in decided if row["outcome"] == Outcome.BUG]
-    if not decided:
-        return "untested", None
-    if failed:
-        return "does_not_help", str(failed[-1]["evidence"])
-    return "verified", str(decided[-1]["evidence"])

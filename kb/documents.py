@@ -114,6 +114,7 @@ def workaround(record: Record, entry: Json, findings: list[Finding]) -> Json:
         "markdown": {lang: text[0] for lang, text in prose.items()},
         "html": {lang: text[1] for lang, text in prose.items()},
         "status": status,
+        "status_by_build": claims.workaround_by_build(entry["name"], inputs),
         "evidence": evidence,
     }
 

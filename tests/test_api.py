@@ -99,6 +99,8 @@ class RecordApiTest(ApiTest):
         self.assertEqual(body["results"]["first_bad"], runs.SLUG)
         self.assertEqual(body["workaround"][0]["status"], "verified")
         self.assertEqual(body["workaround"][0]["evidence"], seen["digest"])
+        by_build = body["workaround"][0]["status_by_build"]
+        self.assertEqual(by_build, {runs.SLUG: "verified"})
         self.assertEqual(body["claims"][0]["state"], "verified")
         self.assertEqual(body["claims"][0]["evidence"], [seen["digest"]])
 

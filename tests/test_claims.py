@@ -5,7 +5,12 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from kb.claims import evidence_for, state, workaround_status
+from kb.claims import (
+    evidence_for,
+    state,
+    workaround_by_build,
+    workaround_status,
+)
 
 
 @dataclass
@@ -119,6 +124,14 @@ class WorkaroundStatusTest(SimpleTestCase):
         bug = self.row("bug", evidence="sha256:2")
         self.assert_status(("does_not_help", "sha256:2"), bug)
         self.assert_status(("does_not_help", "sha256:2"), bug, self.row("clean"))
+
+    def test_each_build_says_its_own(self) -> None:
+        rows = [self.row("bug", build="2.11.0-cu130"), self.row("clean")]
+        self.assertEqual(
+            workaround_by_build("off", rows),
+            {"2.11.0-cu130": "does_not_help", "2.13.0-cpu": "verified"},
+        )
+        self.assertEqual(workaround_by_build("off", [self.row("error")]), {})
 
     def test_everything_else_is_untested(self) -> None:
         self.assert_status(("untested", None))
