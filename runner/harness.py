@@ -2209,7 +2209,8 @@ _REMEDIES = {
     "compiler": "torch.compile does not work under this build. On the CPU it needs a "
     "C++ compiler and the headers of Python: on Debian and Ubuntu the packages g++ and "
     "python3-dev. On CUDA it needs triton and a C compiler: the package gcc. Releases "
-    "up to 2.6 also import setuptools: pip install 'setuptools<81'.",
+    "up to 2.6 also import setuptools: pip install 'setuptools<81'. A build whose "
+    "path has a space does not compile either: Inductor does not quote it.",
     "loader": "A DataLoader with one worker process does not work under this build.",
     "loopback": "gloo cannot open a connection to 127.0.0.1 here.",
 }

@@ -63,7 +63,7 @@ class ShippedRepro:
         assert isinstance(self, SimpleTestCase)
         found = run(source_of(self.record, self.name), self.record, self.name)
         if (found["verdict"], found["reason"]) == ("not_applicable", "compiler"):
-            self.skipTest(found["checks"][0]["log"]["text"][-200:].strip())
+            self.skipTest(found["checks"][0]["log"]["text"].strip().splitlines()[-1])
         build = found["build"]["slug"]
         if build == DEFAULT:
             wanted = VERDICTS[self.record, self.name]
