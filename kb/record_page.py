@@ -165,7 +165,7 @@ def workaround(
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
     html = record.html.get(current_lang(), {}).get("workarounds", {}).get(name, "")
     html = without_repetition(html, entry["apply"])
-    pairs = [pair for row in rows if (pair := on_off([row], findings))]
+    by_build = claims.workaround_by_build(name, inputs).values()
     return Workaround(
         name,
         entry,
@@ -173,8 +173,8 @@ def workaround(
         status,
         evidence,
         on_off(rows, findings),
-        helped=sum(pair.applied.outcome == "clean" for pair in pairs),
-        tried=len(pairs),
+        helped=sum(found == "verified" for found in by_build),
+        tried=len(by_build),
     )
 
 

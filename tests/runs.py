@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import textwrap
 from pathlib import Path
 from typing import Any
 
 from django.utils import timezone
 
+from kb import loading
 from kb.models import Record, Repro
-from runner import builds, harness
+from runner import builds, harness, repros
 from runner.models import Build, Installation, Run
+from tests.sample_record import write_sample
 
 STAND_IN = "9.9.0+cpu"
 SLUG = "9.9.0-cpu"
@@ -93,6 +96,14 @@ def make_record(pk: str = "NAN-9001") -> Record:
         },
     )
     return record
+
+
+def load_sample() -> Record:
+    """The sample of `tests.sample_record`, loaded as files are."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_sample(Path(folder))
+        loading.load_records(Path(folder), inspect=repros.inspect)
+    return Record.objects.get(id="NAN-9001")
 
 
 def make_repro(text: str = "", name: str = "repro", record: str = "NAN-9001") -> Repro:

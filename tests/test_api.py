@@ -12,12 +12,10 @@ from typing import Any
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
-from kb import loading
 from kb.models import Record
-from runner import evidence, harness, ledger, repros
+from runner import evidence, harness, ledger
 from runner.models import Run, Worker
 from tests import runs
-from tests.sample_record import write_sample
 
 # fmt: off
 RECORD_KEYS = [
@@ -46,10 +44,7 @@ class ApiTest(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            write_sample(Path(folder))
-            loading.load_records(Path(folder), inspect=repros.inspect)
-        cls.record = Record.objects.get(id="NAN-9001")
+        cls.record = runs.load_sample()
         cls.repro = cls.record.repros.get()
         cls.build = runs.make_build()
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -22,7 +20,6 @@ from kb.models import Record
 from runner import evidence, ledger, repros
 from runner.models import LogChunk, Run, Worker
 from tests import runs
-from tests.sample_record import write_sample
 
 ATTRIBUTES_THAT_RUN = re.compile(r"^(style|on[a-z]+)$")
 # PASS and FAIL, in either language, mean nothing without what follows the dot.
@@ -78,10 +75,7 @@ class PageTest(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            write_sample(Path(folder))
-            loading.load_records(Path(folder), inspect=repros.inspect)
-        cls.record = Record.objects.get(id="NAN-9001")
+        cls.record = runs.load_sample()
         cls.repro = cls.record.repros.get()
         cls.build = runs.make_build()
         runs.install("/nowhere/python")
