@@ -1,0 +1,139 @@
+"""Filling the matrix: every repro on every installed build that has no result yet."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kb.models import Finding, Record, Repro
+from kb.results import build_order
+from runner import submission
+from runner.models import Build, Run
+from runner.refusals import RunRefused
+
+# At most so many are queued at once: an interrupted fill leaves no more behind.
+WINDOW = 50
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A repro on a build, as the matrix shows it."""
+
+    repro: Repro
+    build: Build
+
+    def __str__(self) -> str:
+        repro = self.repro
+        return f"{repro.record_id} {repro.name} on {self.build.slug}.{repro.device}"
+
+
+@dataclass
+class Progress:
+    """What became of the cells so far."""
+
+    total: int
+    done: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def note(self, word: str) -> None:
+        self.done += 1
+        self.counts[word] = self.counts.get(word, 0) + 1
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cell's end: its run, or why there was none."""
+
+    cell: Cell
+    run: Run | None = None
+    refused: RunRefused | None = None
+    known: bool = False
+
+
+def cells(
+    records: Collection[str] = (), builds: Collection[str] = (), *, again: bool = False
+) -> list[Cell]:
+    """Cells without a fresh result, newest build first; with `again` all of them.
+
+    `records` and `builds` narrow them to these ids and slugs.
+    """
+    known = Record.objects.visible()
+    known = known.filter(id__in=records) if records else known
+    rows = Build.objects.runnable()
+    rows = rows.filter(slug__in=builds) if builds else rows
+    ordered = sorted(rows, key=lambda row: build_order(row.raw, row.slug), reverse=True)
+    tested = set() if again else tested_cells()
+    return [
+        Cell(repro, build)
+        for build in ordered
+        for record in known.prefetch_related("repros")
+        for repro in record.repros.all()
+        if (record.id, repro.name, build.slug, repro.device) not in tested
+    ]
+
+
+def tested_cells() -> set[tuple[str, str, str, str]]:
+    """Record, repro, build and device of every current result."""
+    rows = Finding.objects.triggers().fresh()
+    return set(rows.values_list("record_id", "repro", "build", "device_class"))
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits for the block's end: a run that was queued is also counted."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Filler:
+    """Keeps a window of the cells queued and tells of each that has ended."""
+
+    def __init__(self, wanted: list[Cell], *, again: bool, window: int) -> None:
+        self.left = list(reversed(wanted))
+        self.again = again
+        self.window = window
+        self.active: dict[str, Cell] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return not self.left and not self.active
+
+    def step(self) -> Iterator[Result]:
+        """Submit what the window has room for; yields the cells that have ended."""
+        yield from self.collect()
+        while self.left and len(self.active) < self.window:
+            with uninterrupted():
+                ended = self.submit(self.left.pop())
+            if ended:
+                yield ended
+
+    def submit(self, cell: Cell) -> Result | None:
+        """Queue a cell, or follow the run that is there. A result if it ended so."""
+        repro = cell.repro
+        priority = Run.Priority.REVERIFY if self.again else Run.Priority.MATRIX
+        try:
+            found = submission.submit(
+                repro,
+                cell.build,
+                repro.device,
+                repro.header.get("trials", 1),
+                again=self.again,
+                priority=priority,
+            )
+        except RunRefused as refused:
+            return Result(cell, refused=refused)
+        if found.run.is_over:
+            return Result(cell, found.run, known=True)
+        self.active[str(found.run.pk)] = cell
+        return None
+
+    def collect(self) -> Iterator[Result]:
+        """The followed runs that have ended since."""
+        over = Run.objects.filter(pk__in=self.active).exclude(state__in=Run.ACTIVE)
+        for run in over.order_by("finished_at"):
+            yield Result(self.active.pop(str(run.pk)), run)

@@ -1,0 +1,112 @@
+"""`manage.py matrix`: run every repro on every installed build that lacks a result."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from runner import fill, fleet
+from runner.fill import Filler, Progress, Result
+
+LOOK_SECONDS = 0.5
+INTERRUPTED = 130
+
+
+def window(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
+class Command(BaseCommand):
+    requires_system_checks: list[str] = []  # no pages here
+    help = (
+        "Queue every missing cell of records x builds behind all clicks, and print "
+        "each result as it comes. Ctrl-C leaves what is queued to the workers; the "
+        "next call goes on from there."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--record", action="append", default=[], metavar="ID")
+        parser.add_argument("--build", action="append", default=[], metavar="SLUG")
+        parser.add_argument(
+            "--again", action="store_true", help="also cells that have a fresh result"
+        )
+        parser.add_argument(
+            "--no-wait", action="store_true", help="queue everything and return"
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="only list the missing cells"
+        )
+        parser.add_argument(
+            "--window",
+            type=window,
+            default=fill.WINDOW,
+            help=f"runs queued at a time (default: {fill.WINDOW})",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        wanted = fill.cells(options["record"], options["build"], again=options["again"])
+        self.say(f"{len(wanted)} cells are missing.")
+        if options["dry_run"]:
+            for cell in wanted:
+                self.say(str(cell))
+            return
+        size = len(wanted) if options["no_wait"] else options["window"]
+        filler = Filler(wanted, again=options["again"], window=max(1, size))
+        progress = Progress(len(wanted))
+        try:
+            self.fill(filler, progress, wait=not options["no_wait"])
+        except KeyboardInterrupt:
+            self.say(
+                f"Interrupted: {len(filler.active)} runs stay queued, "
+                f"{len(filler.left)} cells were not asked for. Call it again to go on."
+            )
+            sys.exit(INTERRUPTED)
+        counts = ", ".join(f"{n} {word}" for word, n in sorted(progress.counts.items()))
+        self.say(f"Done: {counts or 'nothing'}; {len(filler.active)} queued.")
+
+    def fill(self, filler: Filler, progress: Progress, *, wait: bool) -> None:
+        began = time.monotonic()
+        alone = False
+        while not filler.is_over:
+            for result in filler.step():
+                self.tell(result, progress, time.monotonic() - began)
+            if not wait:
+                return
+            if not alone and filler.active and not fleet.online_workers().exists():
+                alone = True
+                self.say("No worker is online: the runs wait for one.")
+            if filler.active:
+                time.sleep(LOOK_SECONDS)
+
+    def tell(self, result: Result, progress: Progress, spent_s: float) -> None:
+        word = word_of(result)
+        progress.note(word)
+        left = progress.total - progress.done
+        rest = spent_s / progress.done * left
+        tail = f", about {rest:.0f} s left" if left and not result.known else ""
+        why = reason_of(result)
+        place = f"[{progress.done}/{progress.total}]"
+        self.say(f"{place} {result.cell}: {word}{why}{tail}")
+
+    def say(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+
+def word_of(result: Result) -> str:
+    if result.run is None:
+        return "skipped"
+    return result.run.verdict or result.run.state
+
+
+def reason_of(result: Result) -> str:
+    if result.refused:
+        return f" ({result.refused.detail_en})"
+    reason = result.run.reason if result.run else ""
+    return f" ({reason})" if reason else ""
