@@ -1,0 +1,269 @@
+"""seccomp: the system calls that a check is refused, as a BPF program.
+
+A list of what is denied: torch, compilers and drivers use too much to name all that is
+allowed. What is refused fails with an error and does not kill. Numbers are those of
+the kernel's tables for x86_64 and aarch64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import struct
+
+import kernel
+
+TYPE_CHECKING = False  # as mypy knows it; typing alone takes 10 ms to import
+if TYPE_CHECKING:
+    from typing import Dict, List, Sequence, Tuple
+
+    Code = Tuple[int, int, int, int]
+    # A system call and what to do with it; falls through where there is no objection.
+    Rule = Tuple[int, List[Code]]
+
+PR_SET_SECCOMP = 22
+MODE_FILTER = 2
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+X32_BIT = 0x40000000
+
+LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN, AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
+ALLOW, ERRNO = 0x7FFF0000, 0x00050000
+# Offsets in struct seccomp_data; arguments are 64 bits, little endian.
+NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
+
+NAMESPACE_FLAGS = 0x7E020000  # every CLONE_NEW* that clone(2) takes
+TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+FILE_TYPE, CHARACTER, BLOCK = 0o170000, 0o020000, 0o060000
+AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
+SOCKET_TYPE, STREAM, PACKETS = 0xF, 1, 5
+
+LEVELS = ("jail", "confined")
+
+# name -> numbers on x86_64 and aarch64; 0: there is no such call.
+DENIED: Dict[str, Tuple[int, int]] = {
+    # other processes
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440),
+    "pidfd_getfd": (438, 438),
+    "kcmp": (312, 272),
+    "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
+    # namespaces and mounts, old and new
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    # corners of the kernel with a history
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+    "perf_event_open": (298, 241),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "lookup_dcookie": (212, 18),
+    "nfsservctl": (180, 42),
+    "modify_ldt": (154, 0),
+    "uselib": (134, 0),
+    "ustat": (136, 0),
+    "sysfs": (139, 0),
+    # the machine
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "acct": (163, 89),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+    "iopl": (172, 0),
+    "ioperm": (173, 0),
+    "settimeofday": (164, 170),
+    "adjtimex": (159, 171),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+}
+# Shared with foreign processes where there is no namespace for them.
+SHARED: Dict[str, Tuple[int, int]] = {
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "semget": (64, 190),
+    "msgget": (68, 186),
+    "mq_open": (240, 180),
+}
+# Looked at more closely below.
+EXAMINED: Dict[str, Tuple[int, int]] = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "ioctl": (16, 29),
+    "prlimit64": (302, 261),
+    "mknod": (133, 0),
+    "mknodat": (259, 33),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "connect": (42, 203),
+    "sendto": (44, 206),
+}
+
+
+def number_of(name: str, machine: str) -> int:
+    numbers = {**DENIED, **SHARED, **EXAMINED}[name]
+    return numbers[list(ARCHITECTURES).index(machine)]
+
+
+def argument(index: int, high: bool = False) -> Code:
+    """Load half of an argument. The kernel reads most as 32 bits: so do the rules."""
+    return (LOAD, 0, 0, ARGUMENTS + 8 * index + 4 * high)
+
+
+def refuse(error: int) -> Code:
+    return (RETURN, 0, 0, ERRNO | error)
+
+
+def refuse_values(index: int, values: Sequence[int], error: int) -> List[Code]:
+    code = [argument(index)]
+    for value in values:
+        code += [(EQUAL, 0, 1, value), refuse(error)]
+    return code
+
+
+def refuse_other_values(index: int, values: Sequence[int], error: int) -> List[Code]:
+    left = range(len(values), 0, -1)
+    jumps = [(EQUAL, n, 0, value) for n, value in zip(left, values)]  # noqa: B905  # Python 3.8
+    return [argument(index), *jumps, refuse(error)]
+
+
+def refuse_other_masked(index: int, mask: int, values: Sequence[int]) -> List[Code]:
+    load, *tests = refuse_other_values(index, values, errno.EPERM)
+    return [load, (AND, 0, 0, mask), *tests]
+
+
+def refuse_masked(index: int, mask: int, values: Sequence[int]) -> List[Code]:
+    code: List[Code] = [argument(index), (AND, 0, 0, mask)]
+    for value in values:
+        code += [(EQUAL, 0, 1, value), refuse(errno.EPERM)]
+    return code
+
+
+def rules(machine: str, level: str) -> List[Rule]:
+    """What is refused at a level: "jail" beside namespaces, "confined" without."""
+    found = {name: [refuse(errno.EPERM)] for name in DENIED}
+    # clone3's flags lie in memory; libc falls back to clone.
+    found["clone3"] = [refuse(errno.ENOSYS)]
+    found["clone"] = [
+        argument(0),
+        (ANY_BIT, 0, 1, NAMESPACE_FLAGS),
+        refuse(errno.EPERM),
+    ]
+    found["ioctl"] = refuse_values(1, (TIOCSTI, TIOCLINUX), errno.EPERM)
+    found["prlimit64"] = refuse_other_values(0, (0,), errno.EPERM)
+    found["mknod"] = refuse_masked(1, FILE_TYPE, (CHARACTER, BLOCK))
+    found["mknodat"] = refuse_masked(2, FILE_TYPE, (CHARACTER, BLOCK))
+    # Others, such as AF_VSOCK, are not bounded by the network namespace.
+    families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
+    found["socket"] = refuse_other_values(0, families, errno.EACCES)
+    if level == "confined":
+        found.update({name: [refuse(errno.EPERM)] for name in SHARED})
+        found.update(without_sockets())
+    return [
+        (number_of(name, machine), code)
+        for name, code in found.items()
+        if number_of(name, machine)
+    ]
+
+
+def without_sockets() -> Dict[str, List[Code]]:
+    """No network and no way to a socket of the machine, named or abstract.
+
+    A datagram can be addressed in memory, where no filter looks: so there are none, nor
+    what becomes one (SOCK_RAW does).
+    """
+    no_datagram = refuse_other_masked(1, SOCKET_TYPE, (STREAM, PACKETS))
+    return {
+        "socket": [*refuse_other_values(0, (AF_UNIX,), errno.EACCES), *no_datagram],
+        "socketpair": no_datagram,
+        "connect": [refuse(errno.EACCES)],
+        "sendto": [
+            argument(4),
+            (EQUAL, 0, 2, 0),
+            argument(4, high=True),
+            (EQUAL, 1, 0, 0),
+            refuse(errno.EACCES),
+        ],
+    }
+
+
+def assemble(found: Sequence[Rule], machine: str = kernel.MACHINE) -> bytes:
+    """The filter as the kernel takes it. Raises KeyError for another machine."""
+    code: List[Code] = [
+        (LOAD, 0, 0, ARCHITECTURE),
+        (EQUAL, 1, 0, ARCHITECTURES[machine]),
+        refuse(errno.ENOSYS),
+        (LOAD, 0, 0, NUMBER),
+    ]
+    if machine == "x86_64":
+        code += [(AT_LEAST, 0, 1, X32_BIT), refuse(errno.ENOSYS)]
+    for number, lines in found:
+        allow: Code = (RETURN, 0, 0, ALLOW)
+        body = [*lines, allow]
+        code += [(EQUAL, 0, len(body), number), *body]
+    code.append((RETURN, 0, 0, ALLOW))
+    return b"".join(struct.pack("=HBBI", *line) for line in code)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+
+def install(level: str) -> None:
+    """Filter the calls of this process and all it starts; needs no_new_privs.
+
+    Raises OSError, also on a machine without a table.
+    """
+    load(program(level))
+
+
+_programs: Dict[str, bytes] = {}
+
+
+def program(level: str) -> bytes:
+    """The filter of this machine, assembled once: forks of a parent find it there.
+
+    Raises OSError on a machine without a table.
+    """
+    if kernel.MACHINE not in ARCHITECTURES:
+        raise OSError(errno.ENOSYS, "no table of system calls for " + kernel.MACHINE)
+    if level not in _programs:
+        _programs[level] = assemble(rules(kernel.MACHINE, level))
+    return _programs[level]
+
+
+def load(data: bytes) -> None:
+    whole = _Program(len(data) // 8, data)
+    result = kernel.libc.prctl(
+        PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), ctypes.byref(whole), 0, 0
+    )
+    kernel.check(result, "seccomp")

@@ -1,0 +1,409 @@
+"""The warm parent of one torch build: imports torch once, forks a child for each check.
+
+    BUILD_PYTHON zygote.py --fd N --harness PATH [--compiler] [--bare]
+
+Runs no tensor operation and touches no GPU, so that its children can. `--fd` is a
+SOCK_SEQPACKET socket to the pool. It says {"ready": …} or {"failed": "why"} once; then
+each {"fork": …} that comes, with the descriptors [control, request], becomes a child
+that is ready for one request. `--bare`: torch alone, nothing preloaded beside it.
+
+Standard library and torch only, syntax of Python 3.8: it runs under the build's Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import gc
+import importlib
+import importlib.util
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import time
+from typing import Any, Dict, List, NoReturn, Optional
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
+
+import confine  # noqa: E402
+import init  # noqa: E402
+import kernel  # noqa: E402
+import namespaces  # noqa: E402
+import seccomp  # noqa: E402
+import wire  # noqa: E402
+
+PROBE_S = 30.0
+# How many threads the parent may start; no check sees these.
+PARENT_ENV = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "TORCHINDUCTOR_COMPILE_THREADS",
+)
+# What a backward pass and an optimizer's first step import, 0.3 to 1.2 s each time.
+PRELOAD = (
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._dynamo",
+    "torch._subclasses.schema_check_mode",
+    "torch.utils.checkpoint",
+    "torch.utils.data",
+    "numpy.random",
+)
+# What torch.compile imports at its first use.
+PRELOAD_COMPILER = (
+    "torch._inductor.compile_fx",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.codegen.cpp_wrapper_cpu_array_ref",
+    "torch._inductor.codegen.wrapper_fxir",
+    "torch._inductor.codegen.halide",
+    "torch._inductor.codegen.cuda_combined_scheduling",
+    "torch._inductor.cpu_vec_isa",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.fx_passes.post_grad",
+    "torch._inductor.fx_passes.pad_mm",
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._functorch._aot_autograd.subclass_codegen",
+    "torch.distributed.tensor.experimental._attention",
+    "torch.export._trace",
+    "torch.fx.experimental.validator",
+    "torch.utils.cpp_extension",
+)
+SAMPLE = """\
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "x > 0.5"
+# match = {y = 1e-6}
+# ///
+"""
+MADV_COLLAPSE = 25  # Linux 6.1
+HUGE = 2 * 1024 * 1024
+
+
+class Unfit(Exception):
+    """This build cannot be the parent of checks; the text says why."""
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fd", type=int, required=True)
+    parser.add_argument("--harness", required=True)
+    parser.add_argument("--compiler", action="store_true")
+    parser.add_argument("--bare", action="store_true")
+    options = parser.parse_args(argv)
+    if "TMPDIR" in os.environ:  # Some look where it is when they are imported.
+        os.makedirs(os.environ["TMPDIR"], exist_ok=True)
+    pool = socket.socket(fileno=options.fd)
+    pool.set_inheritable(False)
+    kernel.die_with_parent()
+    try:
+        harness = load_harness(options.harness)
+        torch = load_torch(options.compiler, options.bare)
+        with no_gpu(torch):  # Since 2.10, cuDNN's version asks for the GPUs.
+            harness.identity(torch, None)  # once for all children
+        known = stamp(torch)
+        check_fitness(torch, harness)
+        rehearse(harness)
+    except (Unfit, ImportError, OSError, SyntaxError) as error:
+        wire.send(pool, {"failed": "%s: %s" % (type(error).__name__, error)})
+        return 1
+    gc.collect()
+    gc.freeze()
+    with contextlib.suppress(OSError):
+        merge_pages()
+    # The kernel reaps: nobody asks how the forks below end.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    wire.send(pool, {"ready": known})
+    return serve(pool, harness, torch)
+
+
+def load_harness(path: str) -> Any:
+    spec = importlib.util.spec_from_file_location("harness", path)
+    if spec is None or spec.loader is None:
+        raise Unfit("no harness at %s" % path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["harness"] = module
+    spec.loader.exec_module(module)
+    # A worker that a check spawns starts from __main__, as it does in a cold child.
+    module.__spec__ = None
+    return module
+
+
+def load_torch(compiler: bool, bare: bool) -> Any:
+    """Import torch and what checks commonly import later on."""
+    # The siblings of this file are no library; their names must not hide one.
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
+    torch = importlib.import_module("torch")
+    names = () if bare else PRELOAD + PRELOAD_COMPILER * compiler
+    with no_gpu(torch):
+        for name in names:
+            if name.startswith("torch.") and not hasattr(torch, "compile"):
+                continue  # Before 2.0 nothing imports these by itself.
+            with contextlib.suppress(Exception):  # This release has no such module.
+                importlib.import_module(name)
+        if compiler and not bare:
+            ask_the_compiler()
+    return torch
+
+
+def ask_the_compiler() -> None:
+    """Let Inductor find out which vectors this processor and its compiler have.
+
+    It starts a compiler and a Python that imports torch, about a second each time.
+    """
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    kept = os.environ.get(name)
+    with tempfile.TemporaryDirectory() as folder:
+        # Not into the folder of the checks: that is another user's.
+        os.environ[name] = folder
+        with contextlib.suppress(Exception):  # No compiler, or an older release.
+            importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
+    os.environ.pop(name)
+    if kept is not None:
+        os.environ[name] = kept
+
+
+@contextlib.contextmanager
+def no_gpu(torch: Any) -> Any:
+    """Keep imports from asking the CUDA runtime, which would spoil every child.
+
+    Here the answer is known: CUDA_VISIBLE_DEVICES is empty. torch._dynamo of 2.1 asks.
+    """
+    cuda = getattr(torch, "cuda", None)
+    answers: Dict[str, Any] = {"is_available": False, "device_count": 0}
+    kept = {name: getattr(cuda, name) for name in answers if hasattr(cuda, name)}
+    if os.environ.get("CUDA_VISIBLE_DEVICES") != "":
+        kept = {}
+    for name in kept:
+        setattr(cuda, name, lambda answer=answers[name]: answer)
+    try:
+        yield
+    finally:
+        for name, function in kept.items():
+            setattr(cuda, name, function)
+
+
+def merge_pages() -> None:
+    """Put the memory of this process into huge pages, where the kernel can.
+
+    A child copies and frees one entry for each 2 MiB then, not 512: fork and exit take
+    a quarter of the time. What a child writes is still copied by small pages.
+    """
+    with open("/proc/self/maps") as file:
+        lines = [line.split() for line in file]
+    for fields in lines:
+        if "w" in fields[1] and (len(fields) < 6 or fields[5] == "[heap]"):
+            begin, end = (int(text, 16) for text in fields[0].split("-"))
+            begin, end = -(-begin // HUGE) * HUGE, end // HUGE * HUGE
+            if begin < end:
+                # Whatever it answers: it is a gain or nothing.
+                kernel.libc.madvise(
+                    ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_COLLAPSE
+                )
+
+
+def rehearse(harness: Any) -> None:
+    """What each child would do for itself: compile patterns, assemble the filter."""
+    harness.parse_header(SAMPLE)
+    with contextlib.suppress(OSError):  # The check will say so, where it needs one.
+        for level in seccomp.LEVELS:
+            seccomp.program(level)
+
+
+def stamp(torch: Any) -> Dict[str, Any]:
+    """What this parent is made of; it is stale once one of the files changes."""
+    place = os.path.dirname(os.path.abspath(torch.__file__))
+    names = (os.path.join(place, name) for name in ("version.py", "__init__.py"))
+    files = {name: os.stat(name).st_mtime_ns for name in names if os.path.exists(name)}
+    return {"torch": str(torch.__version__), "files": files}
+
+
+# --- fitness -------------------------------------------------------------------
+
+
+def check_fitness(torch: Any, harness: Any) -> None:
+    """Raise Unfit unless a fork of this process is as good as a fresh process."""
+    tasks = os.listdir("/proc/self/task")
+    if len(tasks) != 1:
+        raise Unfit("%d threads run after the imports" % len(tasks))
+    if kernel.children(os.getpid()):
+        raise Unfit("the imports started another process")
+    pid = os.fork()
+    if pid == 0:
+        probe(torch, harness)
+    answer = wait_for(pid, PROBE_S)
+    if answer is None:
+        raise Unfit("a forked child hangs at its first parallel operation")
+    if answer:
+        words = {3: "the imports initialised CUDA"}
+        raise Unfit(words.get(answer, "a forked child ended with status %d" % answer))
+
+
+def probe(torch: Any, harness: Any) -> NoReturn:
+    """In a fork: 0 if all is well, 3 if CUDA cannot be used any more."""
+    status = 1
+    try:
+        poisoned = getattr(getattr(torch, "cuda", None), "_is_in_bad_fork", None)
+        if poisoned is not None and poisoned():
+            status = 3
+        else:
+            if hasattr(torch, "ones"):
+                restore_environment()
+                harness.settle_torch(torch)
+                x = torch.ones(256, 256)
+                status = 0 if float((x @ x).exp().sum()) > 0 else 1
+            else:
+                status = 0
+    finally:
+        os._exit(status)
+
+
+def wait_for(pid: int, limit_s: float) -> Optional[int]:
+    """Exit status of a child, negative for a signal; None, and dead, at the limit."""
+    deadline = time.monotonic() + limit_s
+    pause_s = 0.001
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            killed = os.WIFSIGNALED(status)
+            return -os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
+        select.select([], [], [], pause_s)
+        pause_s = min(pause_s * 2, 0.05)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
+# --- children ------------------------------------------------------------------
+
+
+def serve(pool: socket.socket, harness: Any, torch: Any) -> int:
+    """Fork what the pool orders, until it closes."""
+    while True:
+        message = wire.receive(pool)
+        if message is None:
+            return 0
+        order, descriptors = message
+        own = os.getpid()
+        try:
+            fork(pool, order["fork"]["fresh"], descriptors, harness, torch)
+        except OSError as error:
+            init.say(descriptors[0], {"status": None, "error": str(error)})
+            if os.getpid() != own:
+                os._exit(1)
+        wire.close_all(descriptors)
+
+
+def fork(
+    pool: socket.socket,
+    fresh: Optional[Dict[str, int]],
+    descriptors: List[int],
+    harness: Any,
+    torch: Any,
+) -> None:
+    """A child, with namespaces of its own, that waits for one request.
+
+    Raises OSError, in the parent or in the child; else only the parent returns.
+    """
+    pid = os.fork() if fresh is None else namespaces.fork_fresh()
+    if pid:
+        return
+    pool.close()
+    control, request = descriptors
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if fresh is not None:
+        namespaces.furnish(**fresh)
+    check = Check(request, harness, torch)
+    init.run(check.prepare, check.run, control, alone=fresh is not None)
+
+
+class Check:
+    """The process of one check, from its fork to its end."""
+
+    def __init__(self, request: int, harness: Any, torch: Any) -> None:
+        self.request = request
+        self.harness = harness
+        self.torch = torch
+        self.order: Dict[str, Any] = {}
+        self.channel = -1
+        self.path = ""
+
+    def prepare(self) -> None:
+        """What needs no request, then the request, then confinement."""
+        restore_environment()
+        reseed(self.torch)
+        sys.modules["__main__"] = self.harness
+        with socket.socket(fileno=self.request) as stream:
+            message = wire.receive_stream(stream)
+        if message is None:
+            os._exit(0)  # Nobody wants this spare any more.
+        self.order, descriptors = message
+        for number in range(3):
+            os.dup2(descriptors[number], number)
+            os.close(descriptors[number])
+        self.channel, cgroups = descriptors[3], descriptors[4:]
+        policy = self.order["policy"]
+        os.environ.update(self.order["env"])
+        self.path = write_source(policy, self.order["name"], self.order["source"])
+        os.chdir(policy["scratch"])
+        confine.apply(policy, cgroups)
+
+    def run(self) -> None:
+        order = self.order
+        self.harness.become_check(
+            self.channel,
+            self.path,
+            order["source"],
+            order["check"],
+            order["trial"],
+            order["cpu_s"],
+        )
+
+
+def write_source(policy: Dict[str, Any], repro: str, source: str) -> str:
+    """The folders of the check, its own, and its source, which it only reads."""
+    uid = -1 if policy["uid"] is None else policy["uid"]
+    gid = -1 if policy["gid"] is None else policy["gid"]
+    for folder in policy["folders"]:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+            os.chown(folder, uid, gid)
+    for name, to in policy["links"].items():
+        os.symlink(to, name)
+    path = os.path.join(policy["scratch"], repro + ".py")
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    with open(number, "wb") as file:
+        file.write(source.encode("utf-8"))
+    return path
+
+
+def restore_environment() -> None:
+    for name in PARENT_ENV:
+        os.environ.pop(name, None)
+
+
+def reseed(torch: Any) -> None:
+    """Fresh entropy, as a fresh process has; Python's `random` sees to itself.
+
+    Of torch its generator for the CPU alone: those of devices begin with a constant.
+    """
+    tempfile.tempdir = None
+    if hasattr(torch, "default_generator"):
+        torch.default_generator.seed()
+    numpy_random: Any = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

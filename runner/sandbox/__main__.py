@@ -1,0 +1,117 @@
+"""`python -m runner.sandbox`: run one repro here, or say what holds runs here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from runner import exits, harness, measured, sandbox
+from runner.pool_start import WarmStart
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m runner.sandbox",
+        description="Run a repro in the strongest sandbox there is here; judge it.",
+    )
+    parser.add_argument("repro", metavar="REPRO.py", nargs="?")
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--trials", type=int)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--probe", action="store_true", help="say what holds runs here, and run nothing"
+    )
+    parser.add_argument(
+        "--without",
+        default="",
+        metavar="LAYERS",
+        help=f"do not use these, separated by commas: {', '.join(sandbox.LAYERS)}",
+    )
+    parser.add_argument(
+        "--pool", metavar="SOCKET", help="start checks warm where this pool can"
+    )
+    parser.add_argument(
+        "--locks",
+        default=str(Path(os.environ.get("DATA_DIR") or "var", "locks")),
+        metavar="DIR",
+        help="where runs on one GPU wait for each other; default: $DATA_DIR/locks",
+    )
+    options = parser.parse_args(argv)
+    if not options.probe and not options.repro:
+        parser.error("name a repro, or ask with --probe")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one repro here; the exit codes are those of the harness."""
+    options = arguments(argv)
+    try:
+        sandbox.configure(filter(None, options.without.split(",")))
+        if options.probe:
+            return probe(options.json)
+        evidence = drive(options)
+    except (OSError, ValueError) as error:
+        for problem in getattr(error, "errors", [str(error)]):
+            print_progress(f"runner.sandbox: {problem}")
+        return 2
+    lines = harness.sentences(evidence)
+    sys.stdout.write(harness.dumps(evidence, 2) if options.json else "\n".join(lines))
+    sys.stdout.write("\n")
+    return harness.EXIT_CODES[evidence["verdict"]]
+
+
+def drive(options: argparse.Namespace) -> dict[str, Any]:
+    path = Path(options.repro)
+    source = path.read_bytes().decode()
+    header, _ = harness.read_repro(source)
+
+    def start_with(visible: str | None, held: Sequence[int]) -> harness.Start:
+        cold = sandbox.start_in(options.python, str(path), gpus=visible, hold_fds=held)
+        if not options.pool:
+            return cold
+        return WarmStart(options.pool, cold, keeps_cache=False)
+
+    return measured.drive(
+        source,
+        start_with,
+        measured.Rig(Path(options.locks), say=print_progress),
+        name=path.stem,
+        record=header.record,
+        trials=options.trials,
+        tier=sandbox.tier().tier,
+        limits=sandbox.limits(options.python),
+        on_event=lambda phase, text: print_progress(f"{phase} · {text}"),
+    )
+
+
+def probe(as_json: bool) -> int:
+    """Print tier, layers, reasons and remedies of this machine."""
+    found = sandbox.tier()
+    whole = {**found._asdict(), "reasons": dict(sandbox.capabilities().reasons)}
+    if as_json:
+        sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+        return 0
+    for line in (
+        f"Tier {found.tier}: {found.reason_en}",
+        f"{found.remedy_en}",
+        f"{found.reason_zh}",
+        f"{found.remedy_zh}",
+        *(f"{name}: {value}" for name, value in found.layers.items()),
+        *(f"no {name}: {why}" for name, why in whole["reasons"].items()),
+    ):
+        sys.stdout.write(line + "\n")
+    return 0
+
+
+def print_progress(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    exits.crash_with_two()
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""A check in its jail, as the trusted side holds it: a Process for `harness.watch`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from runner import harness
+from runner.jail import kernel
+from runner.sandbox.cgroups import Group
+from runner.sandbox.policy import PROCESSES
+
+KILL_GRACE_S = 2.0
+PACKET_BYTES = 65536
+
+
+def ended_within(pid: int, limit_s: float) -> bool:
+    """Wait for a child to end, which stays to be reaped."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        return bool(poll.poll(limit_s * 1000))
+    finally:
+        os.close(handle)
+
+
+class BoxProcess:
+    """One check behind an init that reports on `control` (see runner/jail/init.py).
+
+    `outer`: the process that was started here, if it was. `release`: gives the check
+    its nonce. `token`: mark in the environment of its processes, where no namespace
+    keeps track of them.
+    """
+
+    def __init__(
+        self,
+        control: socket.socket,
+        stdout_fd: int,
+        stderr_fd: int,
+        channel_fd: int,
+        release: Callable[[str], None],
+        *,
+        outer: subprocess.Popen[bytes] | None = None,
+        group: Group | None = None,
+        token: str = "",
+    ) -> None:
+        self.control = control
+        self.control.setblocking(False)
+        self.stdout_fd = stdout_fd
+        self.stderr_fd = stderr_fd
+        self.channel_fd = channel_fd
+        self.end_fd = control.fileno()
+        self.release = release
+        self.outer = outer
+        self.group = group
+        self.token = token
+        self.trouble = ""  # why nothing was run
+        self.ended: harness.Ended | None = None
+        self.killed_at: float | None = None
+        self.too_many = False
+
+    def write_nonce(self, nonce: str) -> None:
+        self.release(nonce)
+
+    def poll(self) -> harness.Ended | None:
+        while self.ended is None:
+            try:
+                packet = self.control.recv(PACKET_BYTES)
+            except BlockingIOError:
+                self._wake()
+                self._insist()
+                return None
+            except OSError:
+                packet = b""
+            self._take(packet)
+        return self.ended
+
+    def _take(self, packet: bytes) -> None:
+        message: dict[str, Any] = json.loads(packet) if packet else {"status": None}
+        if "status" not in message:
+            return  # It is ready; nobody here waits for that.
+        self.trouble = message.get("error") or ""
+        if message["status"] is None or self.trouble:
+            self.ended = harness.Ended(None, refused=self.trouble)
+            return
+        self.ended = harness.Ended(
+            harness.exit_status(message["status"]),
+            message["utime"] + message["stime"],
+            message["maxrss_kib"] // 1024,
+        )
+
+    def kill(self) -> None:
+        """Order init to end everything; it still reports what the check used."""
+        if self.killed_at is None:
+            self.killed_at = time.monotonic()
+            with contextlib.suppress(OSError):
+                self.control.send(b"kill")
+
+    def _wake(self) -> None:
+        """An init without a namespace of its own can be stopped by its check."""
+        if self.token and self.outer and self.outer.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.outer.pid, signal.SIGCONT)
+
+    def _insist(self) -> None:
+        """Without an init that answers, end the outer process, and all dies with it."""
+        late = self.killed_at and time.monotonic() - self.killed_at > KILL_GRACE_S
+        if late and self.outer:
+            self._kill_tree()
+
+    def _kill_tree(self) -> None:
+        assert self.outer  # noqa: S101  # asked for by the callers
+        if self.outer.returncode is None:
+            for pid in kernel.descendants(self.outer.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.outer.kill()
+
+    def members(self) -> list[int]:
+        """Processes of the check and of its jail, as this side numbers them."""
+        return sorted(kernel.descendants(self.outer.pid)) if self.outer else []
+
+    def memory_mib(self) -> float:
+        if self.group:
+            return self.group.memory_mib()
+        found = self.members()
+        if len(found) > PROCESSES + len(("launcher", "waiter", "init")):
+            self.too_many = True
+            self.kill()
+        return harness.private_mib(found)
+
+    def limit_hit(self) -> str | None:
+        if self.too_many:
+            return "limit:processes"
+        return self.group.limit_hit() if self.group else None
+
+    def close(self) -> None:
+        """Nothing of it is left when this returns."""
+        self.kill()
+        deadline = time.monotonic() + KILL_GRACE_S
+        while self.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        if self.outer:
+            self._reap()
+        if self.token:
+            harness.kill_marked(self.token)
+        self.control.close()
+        for number in (self.stdout_fd, self.stderr_fd, self.channel_fd):
+            os.close(number)
+        if self.group:
+            self.group.remove()
+
+    def _reap(self) -> None:
+        assert self.outer  # noqa: S101  # asked for by the caller
+        if not ended_within(self.outer.pid, KILL_GRACE_S):
+            self._kill_tree()
+        self.outer.wait()
+        if self.outer.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                self.outer.stdin.close()

@@ -1,0 +1,212 @@
+"""How well a machine holds its runs: a letter, and why it is no better, in words.
+
+A: namespaces, filtered system calls and a cgroup. B: the same without the cgroup.
+C: no namespaces, but Landlock and filtered system calls. D: limits only. E: nothing
+can be held here, so nothing is started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+ORDER = "ABCDE"  # strongest first; E is the harness alone
+Pair = tuple[str, str]  # English, Chinese
+
+
+class Layers(NamedTuple):
+    """What holds a run. None and False: this layer does not."""
+
+    namespaces: str | None = None  # "bubblewrap" or "unshare"
+    landlock: int | None = None  # the ABI
+    seccomp: bool = False
+    cgroup: str | None = None  # "v1" or "v2"
+    uid: str = "shared"  # "own": a user of its own, not that of the worker
+
+
+class Tier(NamedTuple):
+    """How well runs are held here, why not better, and what would help."""
+
+    tier: str
+    reason_en: str
+    reason_zh: str
+    remedy_en: str
+    remedy_zh: str
+    layers: dict[str, Any] = {}
+
+
+GENERAL: Mapping[str, Pair] = {
+    "A": (
+        "Isolated: own files, processes and network, filtered system calls, and memory "
+        "and processes bounded by the kernel.",
+        "完全隔离：独立的文件系统、进程和网络，系统调用受过滤，内存与进程数由内核限制。",
+    ),
+    "B": (
+        "Isolated: own files, processes and network, and filtered system calls. Memory "
+        "is watched, not bounded by the kernel.",
+        "已隔离：独立的文件系统、进程和网络，系统调用受过滤；内存由监视进程检查，"
+        "而非由内核限制。",
+    ),
+    "C": (
+        "Confined: no access to foreign files, to the network or to sockets of the "
+        "machine, no shared memory. Other processes and the free space of the disk are "
+        "shared.",
+        "受限：不能访问其他文件、网络和本机套接字，没有共享内存；但与其他进程共用系统，"
+        "也共用磁盘空间。",
+    ),
+    "D": (
+        "Limits only: time, memory, output and file size are bounded and every process "
+        "of the run is killed at its end, but not everything is closed off.",
+        "仅有限额：时间、内存、输出和单个文件的大小受限，运行结束时其全部进程都会被终止；"
+        "但并未完全隔离。",
+    ),
+    "E": (
+        "No sandbox: the harness alone started the checks.",
+        "没有沙箱：由 harness 直接启动各项检查。",
+    ),
+}
+# What the tier allows is said with what would help.
+ALLOWED: Mapping[str, Pair] = {
+    "A": ("Any repro may run here.", "任何复现脚本都可以在此运行。"),
+    "B": ("Any repro may run here.", "任何复现脚本都可以在此运行。"),
+    "C": (
+        "Only reviewed repros run here, and none that needs DataLoader workers or a "
+        "connection to itself.",
+        "此处只运行经过审核的复现脚本，且不运行需要 DataLoader 工作进程或回环网络的"
+        "脚本。",
+    ),
+    "D": (
+        "Only reviewed repros run here. Keep secrets out of reach of the user who runs "
+        "the worker.",
+        "此处只运行经过审核的复现脚本。请勿让运行执行节点的用户能够读到机密文件。",
+    ),
+    "E": (
+        "Run it through the site or manage.py run_repro on Linux for a stronger tier.",
+        "在 Linux 上通过本站或 manage.py run_repro 运行可获得更强的隔离。",
+    ),
+}
+MISSING: Mapping[str, Pair] = {
+    "namespaces": ("No namespaces", "没有命名空间"),
+    "landlock": ("No Landlock", "没有 Landlock"),
+    "seccomp": ("System calls are not filtered", "系统调用未过滤"),
+    "cgroup": ("No cgroup", "没有 cgroup"),
+    "uid": (
+        "A run is the same user as the worker and could change rights of its files",
+        "运行与执行节点是同一用户，可能更改其文件的权限",
+    ),
+}
+REMEDIES: Mapping[str, Pair] = {
+    "namespaces": (
+        "Install bubblewrap, or allow user namespaces: in a container by a seccomp "
+        "profile that permits unshare and mount, on Ubuntu by an AppArmor profile with "
+        "userns, elsewhere by sysctl user.max_user_namespaces.",
+        "请安装 bubblewrap，或允许用户命名空间：容器中使用允许 unshare 与 mount 的 "
+        "seccomp 配置，Ubuntu 上使用带 userns 的 AppArmor 配置，其他系统调整 "
+        "sysctl user.max_user_namespaces。",
+    ),
+    "landlock": (
+        "Landlock needs Linux 5.13 with landlock among the security modules.",
+        "Landlock 需要 Linux 5.13 以上，并在安全模块列表中启用 landlock。",
+    ),
+    "seccomp": (
+        "Filters need x86_64 or aarch64 and a kernel with CONFIG_SECCOMP_FILTER.",
+        "过滤系统调用需要 x86_64 或 aarch64，以及启用 CONFIG_SECCOMP_FILTER 的内核。",
+    ),
+    "cgroup": (
+        "Start the worker in a delegated cgroup, such as systemd-run --user --scope "
+        "-p Delegate=yes, for memory and processes bounded by the kernel.",
+        "请在委派的 cgroup 中启动执行节点（例如 systemd-run --user --scope "
+        "-p Delegate=yes），由内核限制内存与进程数。",
+    ),
+    "uid": (
+        "A worker started by root, with builds that others can read, gives each run a "
+        "user of its own.",
+        "由 root 启动执行节点，并使其他用户可读取构建，则每次运行使用独立用户。",
+    ),
+}
+
+
+def letter(layers: Layers) -> str:
+    """The tier that these layers make."""
+    if not layers.seccomp:
+        return "D"
+    if layers.namespaces:
+        return "A" if layers.cgroup else "B"
+    return "C" if layers.landlock else "D"
+
+
+def reaches(tier: str, wanted: str) -> bool:
+    """Whether `tier` holds a run at least as well as `wanted`."""
+    return ORDER.index(tier) <= ORDER.index(wanted)
+
+
+def describe(layers: Layers, reasons: Mapping[str, str] | None = None) -> Tier:
+    """The tier with what is missing and why; `reasons`: layer -> the probe's words."""
+    found = letter(layers)
+    missing = lacking(layers._asdict())
+    return in_words(found, missing, reasons or {}, layers._asdict())
+
+
+def lacking(layers: Mapping[str, Any]) -> list[str]:
+    """The layers that a run has to do without, as far as that matters."""
+    missing = [name for name in MISSING if name != "uid" and not layers.get(name)]
+    if "namespaces" in missing and layers.get("uid") != "own":
+        missing.append("uid")
+    return missing
+
+
+def in_words(
+    found: str,
+    missing: Iterable[str],
+    reasons: Mapping[str, str],
+    layers: dict[str, Any],
+) -> Tier:
+    reason_en, reason_zh = GENERAL[found]
+    remedy_en, remedy_zh = ALLOWED[found]
+    for name in missing:
+        why = f" ({reasons[name]})" if reasons.get(name) else ""
+        reason_en += f" {MISSING[name][0]}{why}."
+        reason_zh += f"{MISSING[name][1]}{why.replace(' (', '（').replace(')', '）')}。"
+        remedy_en += f" {REMEDIES[name][0]}"
+        remedy_zh += REMEDIES[name][1]
+    return Tier(found, reason_en, reason_zh, remedy_en, remedy_zh, layers)
+
+
+def of_run(found: str, layers: Mapping[str, Any] | None) -> Tier | None:
+    """The tier as evidence names it; None for an unknown letter.
+
+    Older evidence has no layers: what its tier means in general is all there is.
+    """
+    if found not in GENERAL:
+        return None
+    known = layers if isinstance(layers, Mapping) else None
+    missing = lacking(known) if known is not None else []
+    return in_words(found, missing, {}, dict(known or {}))
+
+
+def told(saved: Mapping[str, Any]) -> Tier | None:
+    """A tier that was stored as `Tier._asdict()`; None where something is missing."""
+    if not isinstance(saved.get("layers"), Mapping) or saved.get("tier") not in GENERAL:
+        return None
+    a, b, c, d = (str(saved.get(name, "")) for name in Tier._fields[1:-1])
+    return Tier(saved["tier"], a, b, c, d, dict(saved["layers"]))
+
+
+def layer_words(layers: Mapping[str, Any]) -> Pair:
+    """The layers that hold, in a line."""
+    found = [str(layers["namespaces"])] if layers.get("namespaces") else []
+    if layers.get("landlock"):
+        found.append(f"Landlock {layers['landlock']}")
+    if layers.get("seccomp"):
+        found.append("seccomp")
+    if layers.get("cgroup"):
+        found.append(f"cgroup {layers['cgroup']}")
+    own = layers.get("uid") == "own"
+    en = [*found, "own user"] if own else found
+    zh = [*found, "独立用户"] if own else found
+    return " · ".join(en), " · ".join(zh)
+
+
+TIERS: Mapping[str, Tier] = {
+    name: Tier(name, *GENERAL[name], *ALLOWED[name]) for name in ORDER
+}

@@ -1,0 +1,38 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# ///
+"""Looks for a terminal to type into."""
+
+import fcntl
+import os
+import termios
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+def trigger():
+    found = ["descriptor %d" % fd for fd in range(64) if os.isatty(fd)]
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR))
+        found.append("/dev/tty")
+    except OSError:
+        pass
+    for fd in range(3):
+        try:
+            fcntl.ioctl(fd, termios.TIOCSTI, b"\n")
+            found.append("TIOCSTI %d" % fd)
+        except OSError:
+            continue
+    return {"reached": len(found), "ran": ", ".join(found)}

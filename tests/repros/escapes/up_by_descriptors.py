@@ -1,0 +1,42 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# ///
+"""Walks out of its root by every descriptor that is a folder."""
+
+import os
+
+TARGETS = {}  # filled in by tests/hostile.py
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+def trigger():
+    found = []
+    wanted = TARGETS.get("readable", "/nonexistent").lstrip("/")
+    for fd in range(256):
+        try:
+            at = os.open("../" * 64 + wanted, os.O_RDONLY, dir_fd=fd)
+        except OSError:
+            continue
+        os.close(at)
+        found.append(str(fd))
+    for link in ("root", "cwd"):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                os.close(os.open("/proc/%s/%s/%s" % (pid, link, wanted), os.O_RDONLY))
+            except OSError:
+                continue
+            found.append("/proc/%s/%s" % (pid, link))
+    return {"reached": len(found), "ran": " ".join(found)[:4000]}

@@ -1,0 +1,30 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# match = {loss = 1e-6}
+# ///
+"""A workaround that avoids the bug by doing nothing."""
+
+def control():
+    return {"reached": 0, "loss": 1.0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+def trigger():
+    return {"reached": 1, "loss": 1.0}
+
+
+def workaround_nothing():
+    return {}
+
+
+def workaround_other_result():
+    return {"reached": 0, "loss": 2.0}

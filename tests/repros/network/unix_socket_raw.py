@@ -1,0 +1,40 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# ///
+"""Calls a server by the kind of socket that only looks like another."""
+
+import socket
+
+TARGETS = {}  # filled in by tests/hostile.py
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+def trigger():
+    found = []
+    for path in TARGETS.get("datagram_sockets", []):
+        address = path.replace("@", "\0", 1) if path[0] == "@" else path
+        for make in (
+            lambda: socket.socket(socket.AF_UNIX, socket.SOCK_RAW),
+            lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0],
+            lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0],
+        ):
+            try:
+                with make() as client:
+                    client.sendmsg([b"hello"], [], 0, address)
+            except OSError:
+                continue
+            found.append(path)
+    return {"reached": len(found), "ran": ", ".join(found)}

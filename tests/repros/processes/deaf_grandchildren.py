@@ -1,0 +1,37 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 6
+# memory_mib = 1024
+# ///
+"""Hangs, and so do grandchildren that hear no signal."""
+
+import subprocess
+import sys
+import time
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+CODE = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+time.sleep(120)
+"""
+
+
+def trigger():
+    for session in (False, True):
+        subprocess.Popen([sys.executable, "-c", CODE], start_new_session=session)
+    time.sleep(120)
+    return {"reached": 1}

@@ -1,0 +1,34 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# ///
+"""Its child waits for its end and becomes busy in its place."""
+
+import os
+import time
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+def trigger():
+    parent = os.getpid()
+    if not os.fork():
+        until = time.monotonic() + 60
+        while os.getppid() == parent and time.monotonic() < until:
+            time.sleep(0.001)
+        while time.monotonic() < until:
+            os.write(1, b"reborn\n")
+            time.sleep(0.01)
+        os._exit(0)
+    return {"reached": 0}

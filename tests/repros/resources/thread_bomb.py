@@ -1,0 +1,34 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# ///
+"""Starts threads until it may not, at most 400."""
+
+import threading
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+def trigger():
+    threading.stack_size(64 * 1024)
+    wait = threading.Event()
+    started = 0
+    try:
+        for _ in range(400):
+            threading.Thread(target=wait.wait, args=(60,), daemon=True).start()
+            started += 1
+    except RuntimeError as error:
+        print("after", started, error)
+    wait.set()
+    return {"reached": int(started == 400), "started": started}

@@ -1,0 +1,39 @@
+# /// script
+# dependencies = ["torch>=1.13"]
+# [tool.doesitnan]
+# fidelity = "upstream_bug"
+# device = "cpu"
+# bug = "reached > 0"
+# timeout_s = 20
+# memory_mib = 1024
+# trials = 2
+# ///
+"""Removes or replaces its own file; the second trial must be of the same source."""
+
+import os
+
+TARGETS = {}  # filled in by tests/hostile.py
+
+
+def control():
+    return {"reached": 0}
+
+
+def detector():
+    return {"reached": 1}
+
+
+LIE = b"def trigger():\n    return {'reached': 2}\n"
+
+
+def trigger():
+    if not TARGETS:
+        return {"reached": 0}  # __file__ may be the original.
+    for path in {__file__, os.path.abspath(__file__)}:
+        try:
+            os.unlink(path)
+            with open(path, "wb") as file:
+                file.write(LIE)
+        except OSError as error:
+            print(error)
+    return {"reached": 0}
