@@ -5,18 +5,34 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import connection
 
 from kb.choices import DeviceClass
-from runner import builds, evidence, harness, ledger, sandbox
+from runner import (
+    builds,
+    compile_cache,
+    evidence,
+    gpus,
+    harness,
+    ledger,
+    measured,
+    pool_start,
+    sandbox,
+)
 from runner.live_log import Line, LiveLog
+from runner.measured import Rig
 from runner.models import Installation, Run, Worker
+from runner.sandbox.coldstart import needs_of
+from runner.telemetry import Problem
 
 log = logging.getLogger(__name__)
 
@@ -45,36 +61,67 @@ class Listeners:
 
 
 def run_now(
-    job: Job, interpreter: str, listeners: Listeners, *, hide_gpus: bool = False
+    job: Job,
+    interpreter: str,
+    listeners: Listeners,
+    *,
+    hide_gpus: bool = False,
+    rig: Rig | None = None,
 ) -> dict[str, Any]:
     """Drive a repro under an interpreter, here and now; returns its evidence.
 
-    Raises ContractError for a source that keeps no contract and Cancelled once
-    `listeners.cancelled()` is true.
+    `rig`: the GPUs it may have. Raises ContractError for a source that keeps no
+    contract and Cancelled once `listeners.cancelled()` is true.
     """
-    with sandbox.scratch_folder() as folder:
+    with sandbox.scratch_folder() as folder, ExitStack() as stack:
         path = Path(folder) / f"{job.name}.py"
         path.write_bytes(job.source.encode())
-        start = sandbox.start_in(
-            interpreter,
-            str(path),
-            hide_gpus=hide_gpus,
-            compile_cache=str(Path(folder) / "inductor"),
-            on_line=listeners.line,
-            cancelled=listeners.cancelled,
-        )
-        return harness.drive(
+        cache = stack.enter_context(cache_of(job, interpreter, Path(folder)))
+
+        def start_with(visible: str | None, held: Sequence[int]) -> harness.Start:
+            cold = sandbox.start_in(
+                interpreter,
+                str(path),
+                gpus=visible,
+                hold_fds=held,
+                compile_cache=cache,
+                on_line=listeners.line,
+                cancelled=listeners.cancelled,
+            )
+            return pool_start.WarmStart(
+                pool_socket(), cold, keeps_cache=job.record is not None
+            )
+
+        return measured.drive(
             job.source,
-            start,
+            start_with,
+            rig or gpus.rig(say=lambda text: listeners.phase("requirements", text)),
+            on_cpu=hide_gpus,
+            cancelled=listeners.cancelled,
             name=job.name,
             record=job.record,
             trials=job.trials,
             tier=sandbox.tier().tier,
-            limits=sandbox.LIMITS,
+            limits=sandbox.limits(interpreter),
             origin=evidence.SITE,
             on_event=listeners.phase,
-            cancelled=listeners.cancelled,
         )
+
+
+@contextmanager
+def cache_of(job: Job, interpreter: str, folder: Path) -> Iterator[str]:
+    """Where Inductor keeps what it builds: for a reviewed repro beyond the run."""
+    if job.record is None or "compiler" not in needs_of(job.source.encode()):
+        yield str(folder / "inductor")
+        return
+    root = settings.DATA_DIR / "inductor"
+    with compile_cache.kept(root, interpreter, job.source) as cache:
+        yield cache
+
+
+def pool_socket() -> str:
+    """Where the warm pool of this site listens, if it runs."""
+    return str(settings.DATA_DIR / "pool.sock")
 
 
 # --- a run of the queue ----------------------------------------
@@ -102,13 +149,13 @@ def execute(run: Run) -> bool:
     if run.repro.digest != run.repro_digest:
         # The reviewed source changed while the run waited.
         return ledger.finish(run, "refused")
-    interpreter = interpreter_for(run)
-    if interpreter is None:
+    installation = installation_for(run)
+    if installation is None:
         return ledger.finish(run, "build_missing")
     keeper = Keeper(run)
     keeper.start()
     try:
-        result = result_of(run, interpreter, keeper)
+        result = result_of(run, installation, keeper)
     finally:
         keeper.stop()
     if keeper.lost:
@@ -135,49 +182,67 @@ def end(run: Run, result: dict[str, Any] | str) -> bool:
 
 
 def result_of(
-    run: Run, interpreter: str, keeper: Keeper
+    run: Run, installation: Installation, keeper: Keeper
 ) -> dict[str, Any] | str | None:
     """Evidence, the reason of an error that leaves none, or None if stopped."""
-    repro = run.repro
+    repro, interpreter = run.repro, installation.interpreter
     job = Job(repro.source, repro.name, repro.record_id, run.trials)
     listeners = Listeners(keeper.set_phase, keeper.add_line, keeper.should_stop)
+
+    def note(problem: Problem) -> None:
+        # What ran on a GPU that is not well is no evidence.
+        keeper.add_line(
+            "requirements", "harness", f"GPU {problem.uuid}: {problem.text}"
+        )
+        gpus.quarantine(problem, run)
+
+    rig = gpus.rig(run.gpu, partial(keeper.set_phase, "requirements"), note)
     try:
         on_cpu = run.device == DeviceClass.CPU
-        body = run_now(job, interpreter, listeners, hide_gpus=on_cpu)
+        body = run_now(job, interpreter, listeners, hide_gpus=on_cpu, rig=rig)
     except harness.Cancelled:
         return None
     except harness.ContractError as error:
-        for problem in error.errors:
-            keeper.add_line("requirements", "harness", problem)
+        for text in error.errors:
+            keeper.add_line("requirements", "harness", text)
         return "contract"
+    if body["reason"] in measured.VOID:
+        return str(body["reason"])
+    return evidence_of(run, installation, body, keeper)
+
+
+def evidence_of(
+    run: Run, installation: Installation, body: dict[str, Any], keeper: Keeper
+) -> dict[str, Any] | str:
+    """The evidence if it is of the build that was asked for, else a reason."""
     slug = body["build"]["slug"]
     if slug == run.build_id:
         return body
     if slug is None:
         # torch was not imported: there is no build this could be evidence of.
         return str(body["reason"])
-    note = f"{interpreter} is torch {slug} now, not {run.build_id}"
+    note = f"{installation.interpreter} is torch {slug} now, not {run.build_id}"
     keeper.add_line("requirements", "harness", note)
-    mark_installation(run, Installation.State.BROKEN, note)
+    mark(installation, Installation.State.BROKEN, note)
     return "build_missing"
 
 
-def interpreter_for(run: Run) -> str | None:
-    """This host's interpreter of the run's build; None, noted, when it is gone."""
-    installation = builds.installation_for(run.build_id)
+def installation_for(run: Run) -> Installation | None:
+    """This host's installation for the run; None, noted, when it is gone."""
+    stack = run.repro.header.get("stack") or {}
+    installation = builds.installation_for(run.build_id, stack)
     if installation:
-        return installation.interpreter
+        return installation
     log.warning("Run %s: no interpreter for %s", run.pk, run.build_id)
-    mark_installation(run, Installation.State.MISSING, "The interpreter is gone.")
+    for row in builds.vanished(run.build_id):
+        mark(row, Installation.State.MISSING, "The interpreter is gone.")
     return None
 
 
-def mark_installation(run: Run, state: Installation.State, error: str) -> None:
+def mark(installation: Installation, state: Installation.State, error: str) -> None:
     """No further run is sent to an installation that does not hold its build."""
     Installation.objects.filter(
-        build=run.build_id,
-        host=builds.host_name(),
-        state=Installation.State.READY,
+        pk=installation.pk, state=Installation.State.READY
     ).update(state=state, error=error)
 
 
@@ -205,6 +270,7 @@ class Keeper(threading.Thread):
         self._live_log: LiveLog | None = None
         self._ending = threading.Event()
         self._began = self._renewed = time.monotonic()
+        self._deadline_s = ledger.deadline_s(run)
 
     # Called from the thread that drives the checks.
     def set_phase(self, phase: str, text: str) -> None:
@@ -237,7 +303,9 @@ class Keeper(threading.Thread):
     def _tick(self) -> None:
         try:
             self._flush()
-            if time.monotonic() - self._renewed >= ledger.BEAT_SECONDS:
+            if time.monotonic() - self._began > self._deadline_s:
+                self.lost = True  # the lease is not renewed: another may try
+            elif time.monotonic() - self._renewed >= ledger.BEAT_SECONDS:
                 self._beat()
         except DatabaseFault as error:
             log.warning("Run %s: database: %s", self.run_row.pk, error)

@@ -26,6 +26,7 @@ import dataclasses
 import datetime
 import decimal
 import faulthandler
+import functools
 import hashlib
 import importlib
 import json
@@ -42,6 +43,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import types
@@ -57,7 +59,9 @@ from typing import (
     List,
     Mapping,
     NamedTuple,
+    NoReturn,
     Optional,
+    Protocol,
     Sequence,
     Tuple,
 )
@@ -88,6 +92,7 @@ CHANNEL_BYTES = 256 * 1024
 OUTPUT_BYTES = 16 * MIB
 LOG_KEEP_BYTES = 64 * 1024
 LOG_LINE_CHARS = 4096
+LINE_COST_BYTES = 15
 PROBE_TIMEOUT_S = 120.0
 
 Observations = Dict[str, Any]
@@ -134,6 +139,8 @@ class TomlError(ValueError):
     """A header that is not TOML, or not of the subset read here."""
 
 
+MOST_DIGITS = 100  # Python refuses to read more than 4,300, with another error
+
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _DIGITS = r"[+-]?(?:0|[1-9](?:_?[0-9])*)"
 _MORE = r"[0-9](?:_?[0-9])*"
@@ -156,6 +163,8 @@ class _Toml:
     (over several lines too) and inline tables. Dates, dotted keys, arrays of tables and
     multi-line strings are refused.
     """
+
+    DEEPEST = 8
 
     def __init__(self, text: str, first_line: int = 1) -> None:
         self.text = text
@@ -199,6 +208,12 @@ class _Toml:
         found = re.compile(pattern).match(self.text, self.at)
         self.at = found.end() if found else self.at
 
+    def nest(self, depth: int) -> int:
+        """One level deeper; headers need two or three."""
+        if depth >= self.DEEPEST:
+            raise self.error("nested deeper than %d levels" % self.DEEPEST)
+        return depth + 1
+
     def table_header(self, root: Dict[str, Any]) -> Dict[str, Any]:
         self.expect("[")
         if self.peek("["):
@@ -219,7 +234,7 @@ class _Toml:
             raise self.error("this table stands twice")
         return table
 
-    def pair(self, table: Dict[str, Any]) -> None:
+    def pair(self, table: Dict[str, Any], depth: int = 0) -> None:
         key = self.key()
         self.skip()
         if self.peek("."):
@@ -228,7 +243,7 @@ class _Toml:
         self.skip()
         if key in table:
             raise self.error("%s stands twice" % key)
-        table[key] = self.value()
+        table[key] = self.value(depth)
 
     def key(self) -> str:
         if self.peek('"') or self.peek("'"):
@@ -239,11 +254,11 @@ class _Toml:
         self.at = found.end()
         return found.group()
 
-    def value(self) -> Any:
+    def value(self, depth: int = 0) -> Any:
         if self.peek("["):
-            return self.array()
+            return self.array(self.nest(depth))
         if self.peek("{"):
-            return self.inline_table()
+            return self.inline_table(self.nest(depth))
         found = _VALUE.match(self.text, self.at)
         if not found:
             raise self.error("expected a value: text, number, boolean, list or table")
@@ -256,6 +271,8 @@ class _Toml:
         elif found.lastgroup == "float":
             value = float(text.replace("_", ""))
         elif found.lastgroup == "integer":
+            if len(text) > MOST_DIGITS:
+                raise self.error("a number of more than %d digits" % MOST_DIGITS)
             value = int(text.replace("_", ""))
         self.at = found.end()
         return value
@@ -269,19 +286,19 @@ class _Toml:
             raise self.error("unknown escape \\%s in a text" % code)
         return chr(number)
 
-    def array(self) -> List[Any]:
+    def array(self, depth: int) -> List[Any]:
         self.expect("[")
         items: List[Any] = []
         self.skip(lines=True)
         while not self.accept("]"):
-            items.append(self.value())
+            items.append(self.value(depth))
             self.skip(lines=True)
             if not self.peek("]"):
                 self.expect(",")
                 self.skip(lines=True)
         return items
 
-    def inline_table(self) -> Dict[str, Any]:
+    def inline_table(self, depth: int) -> Dict[str, Any]:
         self.expect("{")
         table: Dict[str, Any] = {}
         self.skip()
@@ -289,7 +306,7 @@ class _Toml:
             return table
         while True:
             self.skip()
-            self.pair(table)
+            self.pair(table, depth)
             self.skip()
             if self.accept("}"):
                 return table
@@ -543,9 +560,15 @@ _SINGLE_CHECKS = ("reference", "control", "detector", "trigger")
 _CHECK_FAMILIES = ("workaround_", "refuted_")
 
 
+# CPython up to 3.11.7 counts the depth of a tree for all threads together: two that
+# parse at once get a SystemError now and then (python/cpython#106905).
+_PARSING = threading.Lock()
+
+
 def _functions(source: str) -> List[Any]:
     try:
-        body = ast.parse(source).body
+        with _PARSING:
+            body = ast.parse(source).body
     except SyntaxError as error:
         raise ContractError(["line %s: %s" % (error.lineno, error.msg)]) from None
     except (ValueError, RecursionError, MemoryError) as error:
@@ -801,13 +824,23 @@ def _same_kind(value: Any, literal: Any) -> bool:
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """One check to start: what it may use and for how long."""
+    """One check to start: what it may use and for how long.
+
+    `env`: what the record asks for; it must be there before torch is imported, so such
+    a check always starts cold. `preset`: what the harness itself sets.
+    """
 
     name: str
     trial: int = 0
     env: Dict[str, str] = field(default_factory=dict)
     timeout_s: float = 60
     memory_mib: int = 2048
+    preset: Dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> Dict[str, str]:
+        """Both together; the record has the last word."""
+        return dict(self.preset, **self.env)
 
 
 @dataclass
@@ -823,6 +856,7 @@ class Report:
     peak_mib: int = 0
     log_text: str = ""
     cut_bytes: int = 0
+    served: str = "cold"
 
 
 Start = Callable[[CheckSpec], Report]
@@ -1153,6 +1187,18 @@ def judge(
     )
 
 
+def misrecorded(
+    header: Header, checks: Sequence[Mapping[str, Any]]
+) -> List[Tuple[str, str]]:
+    """(check, outcome) that the observations give where another one was recorded."""
+    again = enumerate(_outcomes(header, checks))
+    return [
+        (name, outcome)
+        for at, (name, outcome, reason) in again
+        if (checks[at]["outcome"], checks[at]["reason"]) != (outcome, reason)
+    ]
+
+
 def _complete(results: Sequence[Any], planned: Optional[Sequence[str]]) -> bool:
     seen = {name for name, _, _ in results}
     wanted = set(REQUIRED_CHECKS) | ({"reference"} & set(planned or ()))
@@ -1202,15 +1248,16 @@ def check_spec(header: Header, name: str, trial: int = 0) -> CheckSpec:
     """How one check of this repro is to be started."""
     env = dict(header.env.get("all", {}))
     env.update(header.env.get(name, {}))
+    preset = {}
     if header.device == "cpu":
-        env.setdefault("CUDA_VISIBLE_DEVICES", "")
+        preset["CUDA_VISIBLE_DEVICES"] = ""
     if "loopback" in header.needs:
-        env.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        preset["GLOO_SOCKET_IFNAME"] = "lo"
     timeout_s = header.timeout_s
     if name == "requirements":
         # It imports torch first of all, and compiles for real where that is needed.
         timeout_s = max(timeout_s, PROBE_TIMEOUT_S)
-    return CheckSpec(name, trial, env, timeout_s, header.memory_mib)
+    return CheckSpec(name, trial, env, timeout_s, header.memory_mib, preset)
 
 
 BUILD_KEYS = (
@@ -1266,6 +1313,7 @@ class _Run:
             "cpu_s": round(report.cpu_s, 3),
             "peak_mib": report.peak_mib,
             "exit": report.exit,
+            "served": report.served,
             "log": {"text": log, "cut_bytes": report.cut_bytes},
         }
         self.checks.append(recorded)
@@ -1306,13 +1354,15 @@ class _Run:
             "name": None,
             "capability": None,
             "driver": None,
+            "uuid": None,
             "count": len(self.devices),
         }
         if self.header.device == "cpu":
             device["name"] = self.identity.get("machine")
         elif self.devices:
             first = self.devices[0]
-            device.update({k: first.get(k) for k in ("name", "capability", "driver")})
+            named = ("name", "capability", "driver", "uuid")
+            device.update({key: first.get(key) for key in named})
         return device
 
     def evidence(self, name: str) -> Dict[str, Any]:
@@ -1347,7 +1397,6 @@ def drive(
     name: str = "repro",
     record: Optional[str] = None,
     trials: Optional[int] = None,
-    served: str = "cold",
     tier: str = "E",
     limits: Optional[Mapping[str, Any]] = None,
     telemetry: Optional[Mapping[str, Any]] = None,
@@ -1366,9 +1415,8 @@ def drive(
     count = trials or run.header.trials
     started_at, clock = _utc_now(), time.monotonic()
     for check_name, trial in check_order(run.names, count):
-        phase = check_name
-        if check_name == "trigger":
-            phase = "trigger %d/%d" % (trial + 1, count)
+        of_many = " %d/%d" % (trial + 1, count) if check_name == "trigger" else ""
+        phase = check_name + of_many
         if on_event:
             on_event(phase, "started")
         check = run.check(check_name, trial)
@@ -1385,15 +1433,25 @@ def drive(
     evidence.update(
         record=record,
         tier=tier,
-        served=served,
+        served=served_how(evidence["checks"]),
         telemetry=dict(telemetry or {}),
         started_at=started_at,
         duration_s=round(time.monotonic() - clock, 3),
         origin=origin,
     )
-    evidence = dict(encode(evidence))
-    evidence["digest"] = evidence_digest(evidence)
-    return evidence
+    return sealed(evidence)
+
+
+def sealed(evidence: Mapping[str, Any]) -> Dict[str, Any]:
+    """The object as JSON takes it, with its digest."""
+    found = dict(encode(evidence))
+    found["digest"] = evidence_digest(found)
+    return found
+
+
+def served_how(checks: Sequence[Mapping[str, Any]]) -> str:
+    """`served` of a whole run: warm only where every check was."""
+    return "warm" if all(c["served"] == "warm" for c in checks) else "cold"
 
 
 def _utc_now() -> str:
@@ -1418,6 +1476,23 @@ def summary(check: Mapping[str, Any]) -> str:
 # ---------------------------------------------------------------------------
 # Starting a check: a subprocess, watched by the parent
 # ---------------------------------------------------------------------------
+
+
+DEEPEST_FRAME = 20
+# Texts, also one without an end, which must not be read again from each quote in it.
+_NO_BRACKETS = re.compile(rb'"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[^\[\]{}"]+')
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+
+
+def too_deep(line: bytes) -> bool:
+    """Whether JSON is nested more than DEEPEST_FRAME levels, or a bracket has no end.
+
+    In linear time, whatever the bytes are: each turn takes the innermost level away.
+    """
+    brackets = _NO_BRACKETS.sub(b"", line).translate(_ONE_KIND)
+    for _ in range(DEEPEST_FRAME):
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
 
 
 class ChannelReader:
@@ -1448,6 +1523,8 @@ class ChannelReader:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             self._take(line)
+        if self._buffer and not self._buffer.startswith(b"{"):
+            self.failure = "channel"  # No frame begins like this: wait for no end.
 
     def close(self) -> None:
         """No more bytes will come: half a line is a broken frame."""
@@ -1468,6 +1545,10 @@ class ChannelReader:
             self._state = "said"
 
     def _parse(self, line: bytes) -> Optional[Dict[str, Any]]:
+        # What is nested more deeply than any report is not even looked at: later on,
+        # every step down costs a level of our own stack.
+        if line.count(b"[") + line.count(b"{") > DEEPEST_FRAME and too_deep(line):
+            return None
         try:
             message = json.loads(line.decode(), parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
@@ -1494,7 +1575,7 @@ class LogTail:
 
     def __init__(self, on_line: Optional[Callable[[str, str], None]] = None) -> None:
         self.on_line = on_line
-        self.fed_bytes = 0
+        self.cost_bytes = 0
         self.cut_bytes = 0
         self._decoders: Dict[str, Any] = {}
         self._partial: Dict[str, str] = {}
@@ -1504,7 +1585,8 @@ class LogTail:
         self._tail_size = 0
 
     def feed(self, stream: str, data: bytes, final: bool = False) -> None:
-        self.fed_bytes += len(data)
+        # A line costs us more than its bytes: a flood of empty ones ends sooner.
+        self.cost_bytes += len(data) + LINE_COST_BYTES * data.count(b"\n")
         if stream not in self._decoders:
             self._decoders[stream] = codecs.getincrementaldecoder("utf-8")("replace")
         text = self._partial.get(stream, "")
@@ -1558,8 +1640,13 @@ class LogTail:
 _SIGNAL_REASONS = {"SIGXCPU": "timeout", "SIGXFSZ": "limit:disk"}
 
 
-def process_failure(channel: ChannelReader, status: int) -> Optional[str]:
-    """Why a process that ended by itself gave no report; `status` as Popen's."""
+def process_failure(channel: ChannelReader, status: Optional[int]) -> Optional[str]:
+    """Why a process that ended by itself gave no report; `status` as Popen's.
+
+    None as status: whoever watched it died before it could tell.
+    """
+    if status is None:
+        return channel.failure or "lost"
     if status < 0:
         try:
             name = signal.Signals(-status).name
@@ -1576,9 +1663,56 @@ def child_command(python: str, harness: str, repro: str, spec: CheckSpec) -> Lis
 
     `repro` is "-" for a bare probe of the interpreter.
     """
-    cpu_s = int(spec.timeout_s * (os.cpu_count() or 1)) + 10
     child = ["--child", repro, spec.name, "--trial", str(spec.trial)]
-    return [python, harness, *child, "--cpu", str(cpu_s)]
+    return [python, harness, *child, "--cpu", str(processor_limit_s(spec))]
+
+
+def processor_limit_s(spec: CheckSpec) -> int:
+    """Processor time that no check within its time-out reaches; the last resort."""
+    return int(spec.timeout_s * (os.cpu_count() or 1)) + 10
+
+
+class Ended(NamedTuple):
+    """How the process of a check ended. `status` as Popen's; None: nobody saw it.
+
+    `refused`: why nothing of the check was started at all; "" = it was.
+    """
+
+    status: Optional[int]
+    cpu_s: float = 0.0
+    peak_mib: int = 0
+    refused: str = ""
+
+
+class Process(Protocol):
+    """One started check, as `watch` needs it, wherever it runs.
+
+    The descriptors are the reading ends of its pipes. `end_fd` turns readable once
+    `poll` may answer; -1: it has to be asked in turns.
+    """
+
+    stdout_fd: int
+    stderr_fd: int
+    channel_fd: int
+    end_fd: int
+
+    def write_nonce(self, nonce: str) -> None:
+        """Give the check its nonce, which also sets it going."""
+
+    def poll(self) -> Optional[Ended]:
+        """How it ended; None while it runs."""
+
+    def kill(self) -> None:
+        """End everything the check began; may be called twice."""
+
+    def memory_mib(self) -> float:
+        """What it uses now, without what it shares with others."""
+
+    def limit_hit(self) -> Optional[str]:
+        """The limit that the kernel enforced on it: limit:memory, limit:processes."""
+
+    def close(self) -> None:
+        """Nothing of it is left when this returns: no process, no descriptor."""
 
 
 def supervise(
@@ -1595,105 +1729,214 @@ def supervise(
     The child has a session of its own; whatever is left of it is killed. Never raises
     for what the child does; `build_missing` where the interpreter cannot be started.
     """
-    nonce, token = secrets.token_hex(16), secrets.token_hex(16)
-    receiver, sender = os.pipe()
     try:
-        process = subprocess.Popen(
-            [*command, "--fd", str(sender)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-            env=dict(env, DOESITNAN_CHILD=token),
-            pass_fds=(sender,),
-            start_new_session=True,
-        )
+        process = PlainProcess(command, cwd, env)
     except OSError as error:
-        os.close(receiver)
         return Report(failure="build_missing", log_text="[harness] %s\n" % error)
-    finally:
-        os.close(sender)
-    watch = _Watch(process, receiver, spec, nonce, token)
-    watch.log.on_line = on_line
-    watch.cancelled = cancelled
-    return watch.run()
+    return watch(process, spec, on_line=on_line, cancelled=cancelled)
+
+
+def watch(
+    process: Process,
+    spec: CheckSpec,
+    *,
+    served: str = "cold",
+    on_line: Optional[Callable[[str, str], None]] = None,
+    cancelled: Optional[Callable[[], bool]] = None,
+) -> Report:
+    """Release a started check, watch it to its end or its limit, report what was seen.
+
+    Closes `process`. Never raises for what the check does. `on_line(stream, text)` gets
+    its output as it comes; `cancelled()` is asked about ten times a second.
+    """
+    return _Watch(process, spec, on_line, cancelled).run(served)
+
+
+class PlainProcess:
+    """A Process that is a child of this one, with a session of its own."""
+
+    def __init__(
+        self, command: Sequence[str], cwd: str, env: Mapping[str, str]
+    ) -> None:
+        """Start `command`, with `--fd N` for its channel. Raises OSError."""
+        self.token = secrets.token_hex(16)
+        self.channel_fd, sender = os.pipe()
+        try:
+            self.process = subprocess.Popen(
+                [*command, "--fd", str(sender)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=cwd,
+                env=dict(env, DOESITNAN_CHILD=self.token),
+                pass_fds=(sender,),
+                start_new_session=True,
+            )
+        except OSError:
+            os.close(self.channel_fd)
+            raise
+        finally:
+            os.close(sender)
+        assert self.process.stdout is not None and self.process.stderr is not None
+        self.stdout_fd = self.process.stdout.fileno()
+        self.stderr_fd = self.process.stderr.fileno()
+        self.end_fd = _pidfd(self.process.pid)
+        self.ended: Optional[Ended] = None
+
+    def write_nonce(self, nonce: str) -> None:
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(nonce.encode() + b"\n")
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+
+    def poll(self) -> Optional[Ended]:
+        return self._wait(os.WNOHANG)
+
+    def _wait(self, options: int) -> Optional[Ended]:
+        if self.ended is None:
+            pid, status, usage = os.wait4(self.process.pid, options)
+            if pid:
+                code = exit_status(status)
+                self.process.returncode = code
+                cpu_s = usage.ru_utime + usage.ru_stime
+                self.ended = Ended(code, cpu_s, usage.ru_maxrss // 1024)
+        return self.ended
+
+    def kill(self) -> None:
+        """End every process of the session that the child began."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def memory_mib(self) -> float:
+        return private_mib(session_members(self.process.pid))
+
+    def limit_hit(self) -> Optional[str]:
+        return None  # No layer here counts what it refuses.
+
+    def close(self) -> None:
+        self.kill()
+        self._wait(0)
+        kill_marked(self.token)
+        if self.end_fd >= 0:
+            os.close(self.end_fd)
+        os.close(self.channel_fd)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+def exit_status(status: int) -> int:
+    """A wait status in the form of Popen.returncode."""
+    return -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def _pidfd(pid: int) -> int:
+    """A descriptor that turns readable when `pid` ends; -1 where there is none."""
+    try:
+        return os.pidfd_open(pid)  # Linux 5.3, Python 3.9
+    except (AttributeError, OSError):
+        return -1
 
 
 class _Watch:
-    """One child process, from its start to its Report."""
+    """One started check, from its release to its Report."""
 
-    POLL_S = 0.25  # memory and cancellation
+    POLL_S = 0.1  # memory and cancellation
+    TURN_S = 0.05  # where nothing tells of the end
+    LAST_TURN_S = 0.002  # once it said that it is at its end
 
     def __init__(
         self,
-        process: "subprocess.Popen[bytes]",
-        receiver: int,
+        process: Process,
         spec: CheckSpec,
-        nonce: str,
-        token: str,
+        on_line: Optional[Callable[[str, str], None]],
+        cancelled: Optional[Callable[[], bool]],
     ) -> None:
         self.process = process
-        self.receiver = receiver
         self.spec = spec
-        self.nonce = nonce
-        self.token = token
-        self.channel = ChannelReader(nonce)
-        self.log = LogTail()
-        self.cancelled: Optional[Callable[[], bool]] = None
+        self.nonce = secrets.token_hex(16)
+        self.channel = ChannelReader(self.nonce)
+        self.log = LogTail(on_line)
+        self.cancelled = cancelled
         self.failure: Optional[str] = None
-        self.usage: Optional[resource.struct_rusage] = None
         self.started = time.monotonic()
         self.next_poll = self.started + self.POLL_S
         self.selector = selectors.DefaultSelector()
 
-    def run(self) -> Report:
+    def run(self, served: str) -> Report:
         try:
             self._open()
-            while not self._reap():
-                self._pump(0.002 if self.channel.ended else 0.05)
-                self._enforce()
+            ended = self.process.poll()
+            while ended is None:
+                self._pump(self._patience())
+                ended = self.process.poll()
+                if ended is None:
+                    self._enforce()
             duration_s = time.monotonic() - self.started
+            hit = self.process.limit_hit()
+            if ended.refused:
+                self.log.note(ended.refused)
         finally:
-            self._kill()
-            if self.process.returncode is None:
-                self.process.wait()
-            kill_marked(self.token)
+            self.process.kill()
             self._drain()
-        assert self.usage is not None
-        status = self.process.returncode
+            self.process.close()
         return Report(
             messages=self.channel.messages,
             hello=self.channel.hello,
-            failure=self.failure or process_failure(self.channel, status),
-            exit=status,
+            failure=self._failure(ended, hit),
+            exit=ended.status,
             duration_s=duration_s,
-            cpu_s=self.usage.ru_utime + self.usage.ru_stime,
-            peak_mib=self.usage.ru_maxrss // 1024,
+            cpu_s=ended.cpu_s,
+            peak_mib=ended.peak_mib,
             log_text=self.log.text,
             cut_bytes=self.log.cut_bytes,
+            served=served,
         )
+
+    def _failure(self, ended: Ended, hit: Optional[str]) -> Optional[str]:
+        if ended.refused:
+            return "refused"
+        if hit == "limit:memory":
+            return hit  # Also where only a part of the check was killed.
+        found = self.failure or process_failure(self.channel, ended.status)
+        if found is None and self.channel.messages[0]["t"] == "result":
+            told = self.channel.messages[0].get("trial", self.spec.trial)
+            return None if told == self.spec.trial else "channel"
+        if self.failure in ("lost", "limit:output"):
+            return found
+        # What the kernel enforced is why it failed, whatever came after.
+        return hit or found
 
     def _open(self) -> None:
         pipes = [
-            (self.receiver, "channel"),
-            (self.process.stdout, "stdout"),
-            (self.process.stderr, "stderr"),
+            (self.process.channel_fd, "channel"),
+            (self.process.stdout_fd, "stdout"),
+            (self.process.stderr_fd, "stderr"),
         ]
         for pipe, name in pipes:
-            assert pipe is not None
-            os.set_blocking(pipe if isinstance(pipe, int) else pipe.fileno(), False)
+            os.set_blocking(pipe, False)
             self.selector.register(pipe, selectors.EVENT_READ, name)
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(self.nonce.encode() + b"\n")
-            self.process.stdin.close()
-        except BrokenPipeError:
-            pass  # It is dead already; the report will say so.
+        if self.process.end_fd >= 0:
+            self.selector.register(self.process.end_fd, selectors.EVENT_READ, "end")
+        self.process.write_nonce(self.nonce)
+
+    def _patience(self) -> float:
+        """Seconds until something has to be looked at."""
+        now = time.monotonic()
+        wait_s = min(self.next_poll, self.started + self.spec.timeout_s) - now
+        if self.process.end_fd < 0:
+            turn_s = self.LAST_TURN_S if self.channel.ended else self.TURN_S
+            wait_s = min(wait_s, turn_s)
+        return max(wait_s, 0.0) + 0.0005
 
     def _pump(self, timeout_s: float) -> bool:
         """Read what is there; whether there was anything."""
         got = False
         for key, _ in self.selector.select(timeout_s):
+            if key.data == "end":
+                continue
             try:
                 data = os.read(key.fd, 65536)
             except BlockingIOError:
@@ -1713,34 +1956,20 @@ class _Watch:
             self._stop("timeout")
         elif self.channel.failure:
             self._stop(self.channel.failure)
-        elif self.log.fed_bytes > OUTPUT_BYTES:
+        elif self.log.cost_bytes > OUTPUT_BYTES:
             self._stop("limit:output")
         elif now >= self.next_poll:
-            self.next_poll = now + self.POLL_S
-            if private_mib(self.process.pid) > self.spec.memory_mib:
+            if self.process.memory_mib() > self.spec.memory_mib:
                 self._stop("limit:memory")
             elif self.cancelled and self.cancelled():
                 self._stop("lost")
+            # Where looking is dear, look less often.
+            cost_s = time.monotonic() - now
+            self.next_poll = now + max(self.POLL_S, 10 * cost_s)
 
     def _stop(self, reason: str) -> None:
         self.failure = self.failure or reason
-        self._kill()
-
-    def _reap(self) -> bool:
-        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
-        if not pid:
-            return False
-        signalled = os.WIFSIGNALED(status)
-        self.process.returncode = (
-            -os.WTERMSIG(status) if signalled else os.WEXITSTATUS(status)
-        )
-        self.usage = usage
-        return True
-
-    def _kill(self) -> None:
-        """End every process of the session that the child began."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
 
     def _drain(self) -> None:
         """Take what still lies in the pipes; never wait for a writer that is left."""
@@ -1750,10 +1979,6 @@ class _Watch:
         self.channel.close()
         self.log.close()
         self.selector.close()
-        os.close(self.receiver)
-        for pipe in (self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            pipe.close()
 
 
 def _processes() -> Iterator[int]:
@@ -1774,12 +1999,15 @@ def _read(path: str) -> bytes:
         return b""
 
 
-def private_mib(session: int) -> float:
-    """Memory of a session in MiB without files: what its processes do not share.
+def session_members(session: int) -> List[int]:
+    return [pid for pid in _processes() if _session(pid) == session]
+
+
+def private_mib(members: Sequence[int]) -> float:
+    """Memory of these processes in MiB without files and without what they share.
 
     0 where there is no /proc.
     """
-    members = [p for p in _processes() if _session(p) == session]
     resident = sum(
         _kib("/proc/%d/status" % p, b"RssAnon", b"RssShmem") for p in members
     )
@@ -1840,27 +2068,43 @@ INHERITED_ENV = (
 def plain_environment(
     scratch: str, extra: Mapping[str, str], compile_cache: str = ""
 ) -> Dict[str, str]:
-    """The environment of a child: an allow-list, and folders below `scratch`.
+    """The environment of a child; the folders that it names are made.
 
     `compile_cache`: where Inductor keeps what it built, if not below `scratch`. The
     checks of one run share it: most of a compilation is the same header each time.
     """
+    env = child_environment(scratch, compile_cache)
+    # Never a folder that a record names.
+    for name in ("TMPDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
+        os.makedirs(env[name], exist_ok=True)
+    env.update(extra)
+    return env
+
+
+# What every child has, cold or warm.
+CHILD_ENV = {
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+    # Threads that wait do not spin: on a busy machine a check with two of them took
+    # ten to a hundred times as long.
+    "OMP_WAIT_POLICY": "PASSIVE",
+}
+
+
+def child_environment(scratch: str, compile_cache: str = "") -> Dict[str, str]:
+    """An allow-list of this process's environment, and folders below `scratch`."""
     env = {name: os.environ[name] for name in INHERITED_ENV if name in os.environ}
     # HOME moves into the scratch folder; a torch of `pip install --user` must not.
     home = os.path.expanduser("~")
     user_base = os.environ.get("PYTHONUSERBASE") or os.path.join(home, ".local")
     env.update(
+        CHILD_ENV,
         PYTHONUSERBASE=user_base,
-        PYTHONDONTWRITEBYTECODE="1",
-        PYTHONUNBUFFERED="1",
         HOME=scratch,
         TMPDIR=os.path.join(scratch, "tmp"),
         XDG_CACHE_HOME=os.path.join(scratch, "cache"),
         TORCHINDUCTOR_CACHE_DIR=compile_cache or os.path.join(scratch, "inductor"),
     )
-    for name in ("TMPDIR", "XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
-        os.makedirs(env[name], exist_ok=True)
-    env.update(extra)
     return env
 
 
@@ -1893,7 +2137,7 @@ def start_plain(
                 child_command(python, harness, repro, spec),
                 spec,
                 cwd=scratch,
-                env=plain_environment(scratch, spec.env, shared.name),
+                env=plain_environment(scratch, spec.environment, shared.name),
                 on_line=tell,
                 cancelled=cancelled,
             )
@@ -1917,7 +2161,7 @@ def probe(python: str, timeout_s: float = PROBE_TIMEOUT_S) -> Report:
 # ---------------------------------------------------------------------------
 
 
-def run_child(argv: Sequence[str]) -> None:
+def run_child(argv: Sequence[str]) -> NoReturn:
     """`--child REPRO CHECK --fd N`: one check in this process; does not return."""
     parser = argparse.ArgumentParser()
     parser.add_argument("repro")
@@ -1926,34 +2170,86 @@ def run_child(argv: Sequence[str]) -> None:
     parser.add_argument("--trial", type=int, default=0)
     parser.add_argument("--cpu", type=int, default=0)
     options = parser.parse_args(argv)
-    send = _sender(options.fd)
-    _confine(options.cpu)
     source = "" if options.repro == "-" else _source_text(options.repro)
-    sys.argv = [options.repro]
-    report_check(send, options.repro, source, options.check, options.trial)
+    become_check(
+        options.fd, options.repro, source, options.check, options.trial, options.cpu
+    )
+
+
+def become_check(
+    fd: int, path: str, source: str, check: str, trial: int, cpu_s: int
+) -> NoReturn:
+    """Turn this process into one check; cold and warm children both end here.
+
+    The nonce comes on standard input, the report goes to `fd`; the source lies at
+    `path`.
+    """
+    send = _sender(fd)
+    _confine(cpu_s)
+    sys.argv = [path]
+    report_check(send, path, source, check, trial)
     os._exit(0)
 
 
 def _sender(fd: int) -> Callable[[Dict[str, Any]], None]:
-    nonce = sys.stdin.readline().strip()
+    """Read the nonce from standard input, close that, and write frames to `fd`."""
+    nonce = b""
+    while not nonce.endswith(b"\n"):
+        piece = os.read(0, 64)
+        if not piece:
+            break
+        nonce += piece
+    text = nonce.decode("ascii", "replace").strip()
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.set_inheritable(fd, False)
 
     def send(message: Dict[str, Any]) -> None:
-        data = json.dumps(dict(message, n=nonce), allow_nan=False).encode() + b"\n"
+        data = json.dumps(dict(message, n=text), allow_nan=False).encode() + b"\n"
         while data:
             data = data[os.write(fd, data) :]
 
     return send
 
 
+# More are no use to a repro, and on a big machine they exceed the limit of processes.
+MOST_THREADS = 16
+
+
+def settle_torch(torch: Any) -> None:
+    """The same number of threads in every child, however it was started.
+
+    Only where it is another one: setting it starts threads, in 8 ms with torch 1.13.
+    """
+    # A record that asks for a number of its own starts cold and keeps it.
+    if not hasattr(torch, "set_num_threads") or "OMP_NUM_THREADS" in os.environ:
+        return
+    wanted = wanted_threads()
+    if torch.get_num_threads() != wanted:
+        torch.set_num_threads(wanted)
+
+
+def wanted_threads() -> int:
+    """What `settle_torch` settles."""
+    return min(usable_cpus(), MOST_THREADS)
+
+
+def usable_cpus() -> int:
+    """The processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _confine(cpu_s: int) -> None:
     """Die with the parent, leave no core file, stop at last by processor time."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # One byte: where cores go to a program, only that means that there is none.
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    core = 1 if hard == resource.RLIM_INFINITY else min(hard, 1)
+    resource.setrlimit(resource.RLIMIT_CORE, (core, core))
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     if cpu_s and hard == resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 10))
@@ -1980,6 +2276,7 @@ def report_check(
     hello: Dict[str, Any] = {"t": "hello", "repro": source_digest(source)}
     try:
         torch = importlib.import_module("torch")
+        settle_torch(torch)
         hello["identity"] = identity(torch, header)
         hello["devices"], hello["facts"] = [], {}
         if check == "requirements":
@@ -2055,6 +2352,8 @@ def _load(path: str, source: str) -> types.ModuleType:
     return module
 
 
+# Kept: a warm parent asks once for all its children.
+@functools.lru_cache(maxsize=None)
 def _dist_version(name: str) -> Optional[str]:
     try:
         return importlib.metadata.version(name)
@@ -2064,8 +2363,15 @@ def _dist_version(name: str) -> Optional[str]:
 
 def _debian_name(torch: Any) -> str:
     """Debian's package names itself 1.13.0a0 whatever it is; ask dpkg."""
-    if not torch.__file__.startswith("/usr/lib/python3/dist-packages/"):
-        return ""
+    place = str(getattr(torch, "__file__", ""))
+    return _debian_release() if place.startswith(DEBIAN_PACKAGES) else ""
+
+
+DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages/"
+
+
+@functools.lru_cache(maxsize=None)
+def _debian_release() -> str:
     query = ["dpkg-query", "-W", "-f", "${Version}", "python3-torch"]
     try:
         text = subprocess.run(query, stdout=subprocess.PIPE, check=True).stdout.decode()
@@ -2116,6 +2422,8 @@ def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
                 "capability": "%d.%d" % (device.major, device.minor),
                 "memory_mib": device.total_memory // MIB,
                 "driver": driver.group().decode() if driver else None,
+                # Since torch 2.5.
+                "uuid": "GPU-%s" % device.uuid if hasattr(device, "uuid") else None,
             }
         )
     return devices
@@ -2209,7 +2517,7 @@ _REMEDIES = {
     "compiler": "torch.compile does not work under this build. On the CPU it needs a "
     "C++ compiler and the headers of Python: on Debian and Ubuntu the packages g++ and "
     "python3-dev. On CUDA it needs triton and a C compiler: the package gcc. Releases "
-    "up to 2.6 also import setuptools: pip install 'setuptools<81'. A build whose "
+    "up to 2.10 also import setuptools: pip install 'setuptools<81'. A build whose "
     "path has a space does not compile either: Inductor does not quote it.",
     "loader": "A DataLoader with one worker process does not work under this build.",
     "loopback": "gloo cannot open a connection to 127.0.0.1 here.",
@@ -2234,9 +2542,9 @@ _MODEL_WORDS = {
 }
 _MISBEHAVED = {
     "control": ("control misbehaved", "对照异常"),
-    "detector_silent": ("detector stayed silent", "检测器未触发"),
-    "reference": ("reference misbehaved", "参考值异常"),
-    "metric": ("metric misbehaved", "指标异常"),
+    "detector_silent": ("detector silent", "检测器未触发"),
+    "reference": ("reference misbehaved", "参照异常"),
+    "metric": ("metric unusable", "指标不可用"),
 }
 
 

@@ -42,9 +42,17 @@ def adopt_orphans() -> None:
 class Child:
     """A command that is kept running, or run once."""
 
-    def __init__(self, name: str, command: list[str], *, once: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        *,
+        once: bool = False,
+        cwd: Path | None = None,
+    ) -> None:
         self.name = name
         self.command = command
+        self.cwd = cwd
         self.once = once
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
@@ -55,6 +63,7 @@ class Child:
         self.started, self.restart_at = time.monotonic(), None
         self.process = subprocess.Popen(  # noqa: S603
             self.command,
+            cwd=self.cwd,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=die_with_parent,

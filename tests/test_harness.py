@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from unittest import TestCase, addModuleCleanup
 from runner import harness
 from runner.harness import ChannelReader, CheckSpec, LogTail, Report
 from tests.builds import torch_python
-from tests.runs import stand_in_torch
+from tests.runs import source, stand_in_torch
 
 ROOT = Path(__file__).parent.parent
 HARNESS = ROOT / "runner/harness.py"
@@ -168,6 +168,15 @@ class ChannelTest(TestCase):
                 reader = self.read(*pieces)
                 self.assertEqual(harness.process_failure(reader, 0), "channel")
 
+    def test_what_begins_no_frame_is_known_before_its_line_ends(self) -> None:
+        # A flood of it would else be read to the limit, or to the end of time.
+        reader = ChannelReader(NONCE)
+        for piece, failure in ((HELLO, None), (RESULT[:9], None), (RESULT[9:], None)):
+            reader.feed(piece)
+            self.assertEqual(reader.failure, failure)
+        reader.feed(b"\0")
+        self.assertEqual(reader.failure, "channel")
+
     def test_a_report_counts_only_with_end_and_status_zero(self) -> None:
         for pieces, status, failure in (
             ([], 0, "no_report"),
@@ -211,6 +220,12 @@ class LogTest(TestCase):
         kept = len(log.text) - len(notice)
         self.assertEqual(kept + log.cut_bytes, 1_000_000)
         self.assertLessEqual(kept, 2 * harness.LOG_KEEP_BYTES)
+
+    def test_many_short_lines_reach_the_limit_sooner(self) -> None:
+        short, long = LogTail(), LogTail()
+        short.feed("stdout", b"\n" * 1000)
+        long.feed("stdout", b"x" * 999 + b"\n")
+        self.assertGreater(short.cost_bytes, 10 * long.cost_bytes)
 
     def test_a_line_without_end_is_cut_in_pieces(self) -> None:
         log = LogTail()
@@ -366,6 +381,143 @@ class FaultyTest(TestCase):
         self.assertIn("No module named 'torch'", report.log_text)
 
 
+STEAL = """\
+import os, signal, sys, time
+CLEAN = {"nonfinite": 0, "grad": 1.0}
+frame = sys._getframe()
+while "send" not in frame.f_locals:
+    frame = frame.f_back
+send = frame.f_locals["send"]
+def tell(**words):
+    send(dict({"t": "result", "check": "control", "trial": 0, "observations": CLEAN},
+              **words))
+def channel():
+    for fd in range(3, 64):
+        try:
+            if os.readlink("/proc/self/fd/%d" % fd).startswith("pipe:"):
+                os.write(fd, b"")
+                yield fd
+        except OSError:
+            continue
+"""
+# What a repro that knows this file could try, and as what it ends. Each would be a
+# clean control if any of it were believed.
+FORGED = {
+    "for fd in channel():\n    os.write(fd, b'x\\n')\nreturn CLEAN": "channel",
+    "for fd in channel():\n    os.write(fd, b'half a line')\nreturn CLEAN": "channel",
+    'for fd in channel():\n    os.write(fd, b\'{"n": "00", "t": "result"}\\n\')\n'
+    "return CLEAN": "channel",
+    "tell()\nreturn CLEAN": "channel",
+    "tell(t='hello', identity={})\nreturn CLEAN": "channel",
+    "send({'t': 'end'})\nreturn CLEAN": "channel",
+    "tell(trial=7)\nsend({'t': 'end'})\nos._exit(0)": "channel",
+    "tell(check='trigger')\nsend({'t': 'end'})\nos._exit(0)": "channel",
+    "deep = []\nfor _ in range(700):\n    deep = [deep]\n"
+    "tell(observations={'x': deep})\nsend({'t': 'end'})\nos._exit(0)": "channel",
+    "os._exit(0)": "no_report",
+    "tell()\nos._exit(0)": "no_report",
+    "tell()\nsend({'t': 'end'})\nos._exit(3)": "no_report",
+    "tell()\nsend({'t': 'end'})\nos.abort()": "crash:SIGABRT",
+    "class Out:\n    def flush(self):\n        os.kill(os.getpid(), signal.SIGSEGV)\n"
+    "sys.stdout = Out()\nreturn CLEAN": "crash:SIGSEGV",
+    "tell()\nsend({'t': 'end'})\nsignal.pause()": "timeout",
+}
+
+
+def forged_ends(start_of: Callable[[str], harness.Start]) -> dict[str, str | None]:
+    """As what each forged control ends. `start_of`: the Start of a source."""
+
+    def end(body: str) -> str | None:
+        text = source(control=STEAL + body)
+        start, header = start_of(text), harness.read_repro(text)[0]
+        spec = CheckSpec("control", timeout_s=5 if "pause" in body else 60)
+        return harness.classify(header, start(spec), "control")[1]
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(FORGED, pool.map(end, FORGED), strict=True))
+
+
+class ForgedTest(TestCase):
+    maxDiff = None
+
+    def test_nothing_but_one_whole_report_of_a_normal_end_counts(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+
+            def start_of(text: str) -> harness.Start:
+                path = Path(tempfile.mkdtemp(dir=folder), "repro.py")
+                path.write_text(text)
+                return harness.start_plain(STAND_IN, str(path))
+
+            self.assertEqual(forged_ends(start_of), FORGED)
+
+
+class HeaderTest(TestCase):
+    def test_headers_that_only_wear_the_reader_out(self) -> None:
+        for value in ("[" * 3000 + "]" * 3000, "{a = " * 3000, "9" * 5000):
+            text = source().replace("trials = 1", f"trials = {value}")
+            with self.assertRaises(harness.ContractError):
+                harness.read_repro(text)
+
+
+class KernelProcess:
+    """A check that ended by itself in a group of the kernel's that counted `hit`."""
+
+    def __init__(self, hit: str | None, status: int | None, *frames: bytes) -> None:
+        self.hit, self.status, self.frames = hit, status, frames
+        self.end_fd = -1
+        pipes = [os.pipe() for _ in range(3)]
+        self.stdout_fd, self.stderr_fd, self.channel_fd = (r for r, _ in pipes)
+        self.writers = [w for _, w in pipes]
+        self.closed = False
+
+    def write_nonce(self, nonce: str) -> None:
+        for frame in self.frames:
+            os.write(self.writers[2], line(json.loads(frame), nonce))
+
+    def poll(self) -> harness.Ended:
+        return harness.Ended(self.status)
+
+    def kill(self) -> None: ...
+
+    def memory_mib(self) -> float:
+        return 0.0
+
+    def limit_hit(self) -> str | None:
+        return self.hit
+
+    def close(self) -> None:
+        self.closed = True
+        for fd in (self.stdout_fd, self.stderr_fd, self.channel_fd, *self.writers):
+            os.close(fd)
+
+
+class WatchTest(TestCase):
+    def test_what_the_kernel_enforced_comes_first(self) -> None:
+        memory, processes = "limit:memory", "limit:processes"
+        whole = (HELLO, RESULT, END)
+        for hit, status, frames, failure in (
+            (None, 0, whole, None),
+            (memory, 0, whole, memory),  # a part of it was killed
+            (processes, 0, whole, None),  # it did without
+            (memory, -9, (HELLO,), memory),
+            (processes, 0, (HELLO, RAISED, END), processes),
+            (None, None, whole, "lost"),
+            (memory, None, (), memory),
+        ):
+            with self.subTest(hit=hit, status=status, frames=len(frames)):
+                process = KernelProcess(hit, status, *frames)
+                report = harness.watch(process, CheckSpec("trigger"))
+                self.assertEqual(report.failure, failure)
+                self.assertTrue(process.closed)
+
+    def test_what_was_refused_says_why(self) -> None:
+        process = KernelProcess(None, None)
+        process.poll = lambda: harness.Ended(None, refused="no such user")  # type: ignore[method-assign]
+        report = harness.watch(process, CheckSpec("trigger"))
+        self.assertEqual(report.failure, "refused")
+        self.assertIn("no such user", report.log_text)
+
+
 @contextlib.contextmanager
 def edited(source: str) -> Iterator[str]:
     """A repro with this source, as a file."""
@@ -458,7 +610,7 @@ class DriveTest(TestCase):
             set(self.evidence["checks"][0]),
             {
                 *("name", "trial", "outcome", "reason", "observations", "duration_s"),
-                *("cpu_s", "peak_mib", "exit", "log"),
+                *("cpu_s", "peak_mib", "exit", "served", "log"),
             },
         )
         self.assertEqual(self.evidence["record"], "NAN-9999")

@@ -1,0 +1,396 @@
+"""The warm parents of a pool: one process for each build, and children of it that wait.
+
+Standard library only; used by `runner.pool`, whose loop calls back into it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import socket
+import struct
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from runner import harness
+from runner.jail import kernel, wire
+from runner.sandbox import box, layout, policy, view
+from runner.sandbox.tiers import Layers
+
+START_S = 60.0
+# After so many children a parent is replaced: they share its layout of memory.
+MOST_CHILDREN = 500
+SPARES = 1
+AT_ONCE = 32  # children in the making
+SPARE_FAILURES = 3
+KEEP_STDERR = 4096
+# One task: these would start threads when they are imported, which a fork loses.
+SINGLE_THREADED = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+CREDENTIALS = struct.Struct("3i")
+
+
+class Key(NamedTuple):
+    """What a parent is for, and what holds it.
+
+    `compiler`: whether its checks compile; `cache`: the folder that these share, if
+    any. `namespaces`: bubblewrap, unshare or None. `hidden`: what no check sees.
+    """
+
+    python: str
+    compiler: bool = False
+    cache: str = ""
+    namespaces: str | None = None
+    hidden: tuple[str, ...] = ()
+
+
+class Held(NamedTuple):
+    """A started parent: its process, and what ends all of it when closed."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+
+    def end(self) -> None:
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def start_held(key: Key, descriptor: int, stderr: int, *, bare: bool) -> Held:
+    """Start the process of a parent in its outer box. Raises NotStarted."""
+    inside = key.namespaces is not None
+    layers = Layers(namespaces=key.namespaces)
+    try:
+        entries = view.build_view(
+            layout.layout_of(key.python),
+            hidden=key.hidden,
+            compile_cache=key.cache,
+            users=policy.users(),
+        )
+    except OSError as error:
+        # Part of this build is out of our reach.
+        raise box.NotStarted(str(error)) from error
+    folder = view.INSIDE_JAIL if inside else str(view.JAIL)
+    harness_path = view.INSIDE_HARNESS if inside else str(view.HARNESS)
+    command = [key.python, f"{folder}/zygote.py", "--harness", harness_path]
+    command += ["--fd", str(descriptor)]
+    command += ["--compiler"] * key.compiler + ["--bare"] * bare
+    cache = view.INSIDE_CACHE if key.cache and inside else key.cache
+    # These start theirs later, but read how many when torch is imported.
+    threads = dict.fromkeys(
+        ("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(harness.wanted_threads())
+    )
+    env = policy.environment(
+        view.SCRATCH, SINGLE_THREADED | threads, compile_cache=cache, gpus=""
+    )
+    if not inside:
+        del env["TMPDIR"]  # each child has one elsewhere
+    started = box.start(
+        policy.parent_policy(layers, entries),
+        command,
+        entries,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        passed=[descriptor],
+    )
+    return Held(started.process, started.control)
+
+
+@dataclass
+class Spare:
+    """A child that was ordered; ready for a request once `pidfd` is there."""
+
+    control: socket.socket
+    request: socket.socket
+    pidfd: int = -1
+
+    @property
+    def ready(self) -> bool:
+        return self.pidfd >= 0
+
+    def close(self) -> None:
+        """Its init sees the end of `control` and ends what it holds."""
+        self.control.close()
+        self.request.close()
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+        self.pidfd = -1
+
+
+class Parent:
+    """One warm parent, from its start to its end.
+
+    `deliver(client, spare)` hands a child over and says whether the client took it;
+    `refuse(client, reason)` sends it to its cold start.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        selector: selectors.BaseSelector,
+        deliver: Callable[[Any, Spare], bool],
+        refuse: Callable[[Any, str], None],
+    ) -> None:
+        self.key = key
+        self.selector = selector
+        self.deliver = deliver
+        self.refuse = refuse
+        self.waiting: deque[Any] = deque()
+        self.spares: list[Spare] = []
+        self.state = "starting"
+        self.reason = ""
+        self.torch = ""
+        self.files: dict[str, int] = {}
+        self.served = self.running = self.broken = 0
+        self.pss_mib = 0.0
+        self.used_at = time.monotonic()
+        self.retired = False
+        self.start(bare=False)
+
+    # --- its process ---------------------------------------------------------
+    def start(self, *, bare: bool) -> None:
+        """Raises NotStarted where there is no box for it."""
+        self.bare = bare
+        self.began = time.monotonic()
+        self.said = b""
+        self.interpreter_time = modified(self.key.python)
+        self.sock, theirs = wire.pair()
+        self.stderr, their_stderr = os.pipe()
+        os.set_blocking(self.stderr, False)
+        try:
+            self.held = start_held(self.key, theirs.fileno(), their_stderr, bare=bare)
+        except box.NotStarted:
+            self.sock.close()
+            os.close(self.stderr)
+            raise
+        finally:
+            theirs.close()
+            os.close(their_stderr)
+        self.watch(self.sock, self.hear)
+        self.watch(self.stderr, self.overhear)
+
+    def watch(self, what: Any, callback: Callable[[], None]) -> None:
+        self.selector.register(what, selectors.EVENT_READ, callback)
+
+    def end_process(self) -> None:
+        """Kill it and everything that nobody waits for; nothing of it is left."""
+        for spare in self.spares:
+            self.selector.unregister(spare.control)
+            spare.close()
+        self.spares.clear()
+        with contextlib.suppress(KeyError):
+            self.selector.unregister(self.stderr)
+        self.selector.unregister(self.sock)
+        self.sock.close()
+        os.close(self.stderr)
+        self.held.end()
+
+    def end(self, reason: str) -> None:
+        """No more of this parent; whoever waits goes cold."""
+        self.state, self.reason = "ended", reason
+        self.end_process()
+        for client in self.waiting:
+            self.refuse(client, reason)
+        self.waiting.clear()
+
+    # --- what it says --------------------------------------------------------
+    def hear(self) -> None:
+        """Its one message, or its end."""
+        try:
+            message = wire.receive(self.sock)
+        except (OSError, ValueError):
+            message = None
+        if message and "ready" in message[0]:
+            ready = message[0]["ready"]
+            self.state, self.torch = "ready", str(ready["torch"])
+            self.files = dict(ready["files"])
+            self.supply()
+        elif message and not self.bare:
+            # What is preloaded beside torch may be what does not fit.
+            self.end_process()
+            self.restart_bare(str(message[0].get("failed")))
+        elif message:
+            self.end(str(message[0].get("failed")))
+        else:
+            self.end(self.last_words())
+
+    def restart_bare(self, reason: str) -> None:
+        try:
+            self.start(bare=True)
+        except box.NotStarted as error:
+            self.state, self.reason = "ended", f"{reason}; {error}"
+            for client in self.waiting:
+                self.refuse(client, self.reason)
+            self.waiting.clear()
+
+    def last_words(self) -> str:
+        self.overhear()
+        lines = self.said.decode(errors="replace").strip().splitlines()
+        return "the warm parent died" + (f": {lines[-1][:300]}" if lines else "")
+
+    def overhear(self) -> None:
+        """Its standard error; the last of it says why it died."""
+        try:
+            data = os.read(self.stderr, 65536)
+        except BlockingIOError:
+            return
+        self.said = (self.said + data)[-KEEP_STDERR:]
+        if not data:
+            with contextlib.suppress(KeyError):
+                self.selector.unregister(self.stderr)
+
+    # --- its children --------------------------------------------------------
+    def supply(self) -> None:
+        """Order as many children as somebody waits for, and one to spare."""
+        wanted = max(0 if self.retired else SPARES, len(self.waiting))
+        while self.state == "ready" and len(self.spares) < min(wanted, AT_ONCE):
+            self.order()
+
+    def order(self) -> None:
+        control, their_control = wire.pair()
+        request, their_request = socket.socketpair()
+        control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        spare = Spare(control, request)
+        self.spares.append(spare)
+        self.watch(control, lambda: self.hear_spare(spare))
+        ends = [their_control.fileno(), their_request.fileno()]
+        layers = Layers(namespaces=self.key.namespaces)
+        fresh = policy.parent_policy(layers, [])["fresh"] if layers.namespaces else None
+        # Its death shows at `self.sock` and at `control`.
+        with contextlib.suppress(OSError):
+            wire.send(self.sock, {"fork": {"fresh": fresh}}, ends)
+        their_control.close()
+        their_request.close()
+
+    def hear_spare(self, spare: Spare) -> None:
+        """It is ready, or it ended before anybody wanted it."""
+        message, pid = receive_with_pid(spare.control)
+        if message.get("ready") and not spare.ready and pid > 0:
+            try:
+                spare.pidfd = os.pidfd_open(pid)
+            except OSError as error:
+                message = {"error": f"pidfd_open: {error.strerror}"}
+        if spare.ready and message.get("ready"):
+            self.broken = 0
+            self.hand_over()
+            return
+        was_ready = spare.ready
+        self.drop(spare)
+        self.broken += not was_ready
+        if self.broken >= SPARE_FAILURES:
+            self.end(str(message.get("error") or "its children die at once"))
+        else:
+            self.supply()
+
+    def drop(self, spare: Spare) -> None:
+        self.selector.unregister(spare.control)
+        self.spares.remove(spare)
+        spare.close()
+
+    def hand_over(self) -> None:
+        """Give ready children to those who wait, then order new ones."""
+        ready = [spare for spare in self.spares if spare.ready]
+        while ready and self.waiting:
+            client, spare = self.waiting.popleft(), ready[-1]
+            if self.deliver(client, spare):
+                ready.pop()
+                self.drop(spare)
+                self.served += 1
+                self.running += 1
+                self.used_at = time.monotonic()
+        self.supply()
+
+    def wait(self, client: Any) -> None:
+        """A client that wants a child, now or as soon as there is one."""
+        self.waiting.append(client)
+        self.used_at = time.monotonic()
+        if self.state == "ready":
+            self.hand_over()
+
+    # --- its upkeep ----------------------------------------------------------
+    @property
+    def idle(self) -> bool:
+        return not self.waiting and not self.running
+
+    def stale_because(self) -> str:
+        """Why it must be replaced; "" = it need not."""
+        if self.served >= MOST_CHILDREN:
+            return f"{self.served} children"
+        if self.interpreter_time != modified(self.key.python):
+            return "the interpreter changed"
+        if any(modified(path) != stamp for path, stamp in self.files.items()):
+            return "its torch changed"
+        return ""
+
+    def overdue(self) -> bool:
+        return self.state == "starting" and time.monotonic() - self.began > START_S
+
+    def measure(self) -> float:
+        """Its memory in MiB, each page counted once among those who share it."""
+        if self.state == "ready" and not self.running:
+            pids = {self.held.process.pid, *kernel.descendants(self.held.process.pid)}
+            self.pss_mib = sum(map(pss_kib, pids)) / 1024
+        return self.pss_mib
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "interpreter": self.key.python,
+            "compiler": self.key.compiler,
+            "namespaces": self.key.namespaces,
+            "torch": self.torch,
+            "state": "retired" if self.retired else self.state,
+            "preloaded": not self.bare,
+            "reason": self.reason,
+            "pid": self.held.process.pid,
+            "memory_mib": round(self.measure(), 1),
+            "served": self.served,
+            "running": self.running,
+            "spares": sum(spare.ready for spare in self.spares),
+            "age_s": round(time.monotonic() - self.began, 1),
+        }
+
+
+def modified(path: str) -> int | None:
+    """Time of the last change, ns; None where there is no such file."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116  # follows links, takes text
+    except OSError:
+        return None
+
+
+def pss_kib(pid: int) -> int:
+    """The share of a process in what is resident; all of it where that is not told."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(re.findall(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[0])
+    except (OSError, IndexError):
+        pass
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def receive_with_pid(control: socket.socket) -> tuple[dict[str, Any], int]:
+    """A message of an init and its process id as it is known here; {} at the end."""
+    try:
+        data, ancillary, _, _ = control.recvmsg(4096, 256, socket.MSG_DONTWAIT)
+        message = wire.parse(data)
+    except (OSError, ValueError):
+        return {}, 0
+    pid = 0
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            pid = CREDENTIALS.unpack(content[: CREDENTIALS.size])[0]
+    return message, pid

@@ -1,0 +1,362 @@
+"""The pool: keeps a warm parent for each torch build and hands out their children.
+
+    python -m runner.pool --socket PATH [--memory-mib N]    serve until told to stop
+    python -m runner.pool --socket PATH --status            what it holds, as JSON
+
+One for each socket and user: a second one ends at once, with status 0, or with --wait
+takes over once the first has ended. It sees neither the source of a check nor what it
+reports: a client gets a child that waits, and speaks to it alone.
+
+Standard library only. One thread: nothing in here waits for anything but the selector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import contextlib
+import fcntl
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from runner import pool_client
+from runner.jail import kernel, wire
+from runner.parents import Key, Parent, Spare
+from runner.sandbox.box import NotStarted
+
+DEFAULT_MEMORY_MIB = 2048
+TICK_S = 1.0
+MEASURE_S = 10.0
+# A build that was found unfit is tried again after so long.
+UNFIT_S = 600.0
+MOST_CLIENTS = 512
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class AlreadyRuns(Exception):
+    """Another pool serves this socket."""
+
+
+@dataclass(eq=False)
+class Client:
+    """One connection: asks for one child, and stays open while it uses it."""
+
+    sock: socket.socket
+    parent: Parent | None = None
+    waits: bool = False
+
+
+class Pool:
+    """The server. `serve` returns when asked to stop, with nothing left behind."""
+
+    def __init__(self, path: str, memory_mib: int, *, waits: bool = False) -> None:
+        self.path = os.path.abspath(path)  # noqa: PTH100  # keeps symbolic links
+        self.memory_mib = memory_mib
+        self.waits = waits
+        self.selector = selectors.DefaultSelector()
+        self.parents: dict[Key, Parent] = {}
+        self.retired: list[Parent] = []
+        self.unfit: dict[Key, tuple[str, float]] = {}
+        self.clients: set[Client] = set()
+        self.cold: collections.Counter[str] = collections.Counter()
+        self.served = 0
+        self.began = self.measured_at = time.monotonic()
+        self.stopping = self.outdated = False
+
+    # --- the server ----------------------------------------------------------
+    def serve(self) -> None:
+        """Raises AlreadyRuns, OSError where the socket cannot be made."""
+        with self.listening() as listener, self.stoppable():
+            self.selector.register(listener, selectors.EVENT_READ, self.accept)
+            self.listener = listener
+            try:
+                while not self.stopping:
+                    self.turn()
+            finally:
+                self.stop()
+
+    @contextlib.contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """A signal ends the loop, also while it waits."""
+        wake, waker = os.pipe()
+        os.set_blocking(waker, False)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        self.selector.register(wake, selectors.EVENT_READ, lambda: os.read(wake, 64))
+
+        def stop(number: int, frame: FrameType | None) -> None:
+            self.stopping = True
+
+        for number in STOPS:
+            signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            wire.close_all([wake, waker])
+
+    def turn(self) -> None:
+        for key, _ in self.selector.select(TICK_S):
+            # An earlier one of this round may have closed it.
+            if self.selector.get_map().get(key.fd) is key:
+                key.data()
+        self.tick()
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[socket.socket]:
+        """The socket, for this user only. Raises AlreadyRuns."""
+        with self.locked(), self.bound() as listener:
+            listener.listen(MOST_CLIENTS)
+            listener.setblocking(False)
+            yield listener
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """The lock that says whose the socket is; it ends with this process."""
+        flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+        lock = os.open(self.path + ".lock", flags, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (0 if self.waits else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            os.close(lock)
+            raise AlreadyRuns(self.path) from error
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+    @contextlib.contextmanager
+    def bound(self) -> Iterator[socket.socket]:
+        path = Path(self.path)
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            before = os.umask(0o177)
+            try:
+                with pool_client.address(self.path) as name:
+                    listener.bind(name)
+            finally:
+                os.umask(before)
+            try:
+                yield listener
+            finally:
+                path.unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        for client in list(self.clients):
+            self.hang_up(client)
+        for parent in [*self.parents.values(), *self.retired]:
+            self.end(parent, "the pool stops")
+        self.selector.close()
+
+    def accept(self) -> None:
+        try:
+            sock, _ = self.listener.accept()
+        except OSError:
+            return
+        sock.setblocking(False)
+        client = Client(sock)
+        self.clients.add(client)
+        self.selector.register(sock, selectors.EVENT_READ, lambda: self.hear(client))
+
+    def hang_up(self, client: Client) -> None:
+        """Its connection ended, or ends here; a child that it has is done with."""
+        self.clients.discard(client)
+        self.selector.unregister(client.sock)
+        client.sock.close()
+        if client.parent is None:
+            return
+        if client.waits:
+            client.parent.waiting.remove(client)
+        else:
+            client.parent.running -= 1
+            client.parent.used_at = time.monotonic()
+
+    # --- what clients want ---------------------------------------------------
+    def hear(self, client: Client) -> None:
+        try:
+            message = wire.receive(client.sock)
+        except BlockingIOError:
+            return
+        except (OSError, ValueError):
+            message = None
+        if message is None:
+            self.hang_up(client)
+            return
+        want, descriptors = message
+        wire.close_all(descriptors)
+        if want.get("op") == "status":
+            self.tell(client, self.describe())
+        elif client.parent is not None:
+            self.hang_up(client)  # One connection, one child.
+        elif want.get("digest") != pool_client.digest():
+            # Started anew, it would be of the version that is there now.
+            self.outdated = pool_client.digest_of_files() != pool_client.digest()
+            self.refuse(client, "the pool runs another version of this code")
+        else:
+            try:
+                key = key_of(want)
+            except ValueError as error:
+                self.refuse(client, str(error))
+                return
+            self.give(client, key)
+
+    def give(self, client: Client, key: Key) -> None:
+        """A child of the parent for `key`, which is started where there is none."""
+        parent = self.parents.get(key)
+        if parent and parent.stale_because():
+            self.retire(key)
+            parent = None
+        reason, until = self.unfit.get(key, ("", 0.0))
+        if parent is None and time.monotonic() < until:
+            self.refuse(client, reason)
+            return
+        if parent is None:
+            try:
+                parent = Parent(key, self.selector, self.deliver, self.refuse)
+            except NotStarted as error:
+                self.refuse(client, str(error))
+                return
+            self.parents[key] = parent
+        client.parent, client.waits = parent, True
+        parent.wait(client)
+
+    def deliver(self, client: Client, spare: Spare) -> bool:
+        ends = [spare.control.fileno(), spare.request.fileno(), spare.pidfd]
+        client.waits = False
+        try:
+            wire.send(client.sock, {"child": True}, ends)
+        except OSError:
+            client.parent = None
+            self.hang_up(client)
+            return False
+        self.served += 1
+        return True
+
+    def refuse(self, client: Client, reason: str) -> None:
+        client.parent, client.waits = None, False
+        self.cold[reason] += 1
+        self.tell(client, {"cold": reason})
+
+    def tell(self, client: Client, message: dict[str, Any]) -> None:
+        try:
+            wire.send(client.sock, message)
+        except OSError:
+            self.hang_up(client)
+
+    # --- upkeep --------------------------------------------------------------
+    def tick(self) -> None:
+        if self.outdated and not any(client.parent for client in self.clients):
+            self.stopping = True
+        for key, parent in list(self.parents.items()):
+            if parent.overdue():
+                parent.end("the imports took too long")
+            if parent.state == "ended":
+                del self.parents[key]
+                self.note_unfit(key, parent)
+        for parent in list(self.retired):
+            if parent.idle or parent.state == "ended":
+                self.retired.remove(parent)
+                self.end(parent, "it was replaced")
+        if time.monotonic() - self.measured_at > MEASURE_S:
+            self.keep_within_budget()
+
+    def note_unfit(self, key: Key, parent: Parent) -> None:
+        """One that never served is not started again for a while."""
+        if not parent.served:
+            self.unfit[key] = parent.reason, time.monotonic() + UNFIT_S
+
+    def retire(self, key: Key) -> None:
+        """No more children of this parent; it ends after those it has."""
+        parent = self.parents.pop(key)
+        parent.retired = True
+        self.retired.append(parent)
+
+    def end(self, parent: Parent, reason: str) -> None:
+        if parent.state != "ended":
+            parent.end(reason)
+
+    def keep_within_budget(self) -> None:
+        """End the parents that were not used for longest, never the last one."""
+        self.measured_at = time.monotonic()
+        used = sum(parent.measure() for parent in self.parents.values())
+        by_use = sorted(self.parents.items(), key=lambda item: item[1].used_at)
+        for key, parent in by_use[:-1]:
+            if used > self.memory_mib and parent.idle and parent.state == "ready":
+                used -= parent.pss_mib
+                del self.parents[key]
+                self.end(parent, "the memory of the pool was needed")
+
+    def describe(self) -> dict[str, Any]:
+        parents = [parent.describe() for parent in self.parents.values()]
+        now = time.monotonic()
+        return {
+            "pid": os.getpid(),
+            "protocol": pool_client.PROTOCOL,
+            "digest": pool_client.digest(),
+            "memory_mib": round(sum(row["memory_mib"] for row in parents), 1),
+            "budget_mib": self.memory_mib,
+            "served": self.served,
+            "cold": dict(self.cold),
+            "clients": len(self.clients),
+            "parents": parents,
+            "unfit": [
+                {"interpreter": key.python, "compiler": key.compiler, "reason": reason}
+                for key, (reason, until) in self.unfit.items()
+                if now < until
+            ],
+            "age_s": round(now - self.began, 1),
+        }
+
+
+def key_of(want: dict[str, Any]) -> Key:
+    """Which parent a request is for. Raises ValueError for what names none."""
+    namespaces, hidden = want.get("namespaces"), want.get("hidden", [])
+    texts = [want.get("python"), want.get("cache", ""), namespaces or ""]
+    if not isinstance(hidden, list) or not all(
+        isinstance(text, str) for text in [*texts, *hidden]
+    ):
+        raise ValueError("a request names its interpreter and what holds it")
+    return Key(
+        str(want["python"]),
+        bool(want.get("compiler")),
+        str(want.get("cache", "")),
+        namespaces,
+        tuple(hidden),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m runner.pool")
+    parser.add_argument("--socket", required=True)
+    parser.add_argument("--memory-mib", type=int, default=DEFAULT_MEMORY_MIB)
+    parser.add_argument("--status", action="store_true")
+    parser.add_argument("--wait", action="store_true")
+    parser.add_argument("--with-parent", type=int, metavar="PID")
+    options = parser.parse_args(argv)
+    if options.status:
+        said = pool_client.status(options.socket)
+        sys.stdout.write(json.dumps(said, indent=1) + "\n")
+        return 0 if said else 1
+    if options.with_parent:
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != options.with_parent:
+            return 0
+    pool = Pool(options.socket, options.memory_mib, waits=options.wait)
+    try:
+        pool.serve()
+    except AlreadyRuns:
+        sys.stderr.write(f"A pool serves {options.socket} already.\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+"""Sees to it that a worker has a pool: starts one where none answers, ends its own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from runner import pool_client
+
+log = logging.getLogger(__name__)
+
+ROOT = Path(__file__).resolve().parent.parent
+# A pool that does not stay is not started again at once.
+PAUSE_S = 30.0
+GRACE_S = 5.0
+
+
+def command(path: str, memory_mib: int, *options: str) -> list[str]:
+    """The pool's command line, to be run in ROOT."""
+    pool = [sys.executable, "-m", "runner.pool", "--socket", path]
+    return [*pool, "--memory-mib", str(memory_mib), *options]
+
+
+class PoolKeeper:
+    """Keeps a pool at this socket while the caller lives; none for 0 MiB."""
+
+    def __init__(self, path: str, memory_mib: int) -> None:
+        self.path = path
+        self.memory_mib = memory_mib
+        self.process: subprocess.Popen[bytes] | None = None
+        self.due = 0.0
+
+    def ensure(self) -> None:
+        """Start a pool unless one answers. Returns at once."""
+        if not self.memory_mib or time.monotonic() < self.due:
+            return
+        if self.process and self.process.poll() is None:
+            return
+        if pool_client.is_there(self.path):
+            return
+        self.due = time.monotonic() + PAUSE_S
+        parent = ("--with-parent", str(os.getpid()))
+        try:
+            self.process = subprocess.Popen(  # noqa: S603
+                command(self.path, self.memory_mib, *parent),
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            log.warning("No pool, checks start cold: %s", error)
+
+    def stop(self) -> None:
+        """End the pool if it is ours; it ends what it started."""
+        if self.process is None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None

@@ -1,0 +1,664 @@
+"""The pool at work: real parents, real forks, and what is left of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from runner import harness, parents, pool_client, pool_keeper, pool_start, sandbox
+from runner.harness import CheckSpec, Report
+from runner.jail import kernel, wire
+from runner.pool import Pool
+from tests.builds import torch_python
+from tests.runs import source, stand_in_torch
+from tests.test_harness import FORGED, forged_ends
+
+ROOT = Path(__file__).parent.parent
+FAULTY = ROOT / "tests/repros/faulty.py"
+LIMIT_S = 60.0  # guards a hang, measures nothing
+THREAD = """
+import threading
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+"""
+
+
+def until(true: Callable[[], Any], what: str) -> Any:
+    """Wait for something that another process does."""
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        found = true()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"{what}: not after {LIMIT_S} s")
+
+
+class PoolCase(unittest.TestCase):
+    """A pool of its own for each class, and a Python whose torch is a stand-in."""
+
+    memory_mib = 2048
+
+    def setUp(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="doesitnan-pool-"))
+        self.folder.chmod(0o755)  # a run may be another user
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.socket = str(self.folder / "pool.sock")
+        self.python = str(stand_in_torch(self.folder))
+        self.pool = self.started()
+
+    def started(self, *options: str) -> subprocess.Popen[bytes]:
+        pool = subprocess.Popen(
+            pool_keeper.command(self.socket, self.memory_mib, *options), cwd=ROOT
+        )
+        self.addCleanup(self.stop, pool)
+        until(lambda: pool_client.is_there(self.socket), "the pool listens")
+        return pool
+
+    def stop(self, pool: subprocess.Popen[bytes]) -> None:
+        if pool.returncode is None:
+            pool.terminate()
+            pool.wait(LIMIT_S)
+
+    def status(self) -> dict[str, Any]:
+        found = pool_client.status(self.socket)
+        assert found
+        return found
+
+    def start(
+        self, text: str, python: str = "", **options: Any
+    ) -> pool_start.WarmStart:
+        path = Path(tempfile.mkdtemp(dir=self.folder)) / "repro.py"
+        path.write_text(text)
+        options.setdefault("hide_gpus", True)
+        cold = sandbox.start_in(python or self.python, str(path), **options)
+        return pool_start.WarmStart(self.socket, cold)
+
+    def check(self, lines: str, **spec: Any) -> Report:
+        """A control with these lines as its body, started through the pool."""
+        return self.start(source(control=lines))(CheckSpec("control", **spec))
+
+    def pids(self) -> set[int]:
+        return kernel.descendants(self.pool.pid)
+
+    def zygotes(self) -> list[int]:
+        """Parents and everything that was forked by them and executed nothing."""
+        return [p for p in self.pids() if is_zygote(p)]
+
+    def assert_nothing_left(self) -> None:
+        """Only the parent, what holds it, and its spare live."""
+
+        def settled() -> bool:
+            found = self.status()["parents"]
+            idle = all(p["spares"] == 1 and not p["running"] for p in found)
+            # The parent; of the spare its check, its init and who waits for that.
+            return idle and len(self.zygotes()) <= 4 * len(found)
+
+        until(settled, "all checks have ended")
+
+
+class WarmTest(PoolCase):
+    def test_a_whole_run_is_warm_and_says_so(self) -> None:
+        text = source(trials=2)
+        evidence = harness.drive(text, self.start(text))
+        self.assertEqual(
+            (evidence["verdict"], evidence["served"]), ("bug_present", "warm")
+        )
+        self.assertEqual({c["served"] for c in evidence["checks"]}, {"warm"})
+        self.assertEqual(evidence["workarounds"], {"off": "verified"})
+        parent = self.status()["parents"][0]
+        self.assertEqual((parent["served"], parent["state"]), (7, "ready"))
+
+    def test_what_sets_variables_starts_cold(self) -> None:
+        text = source().replace(
+            "# trials = 1", '# trials = 1\n# env = {workaround_off = {X = "1"}}'
+        )
+        evidence = harness.drive(text, self.start(text))
+        served = {c["name"]: c["served"] for c in evidence["checks"]}
+        self.assertEqual(served.pop("workaround_off"), "cold")
+        self.assertEqual(set(served.values()), {"warm"})
+        self.assertEqual(evidence["served"], "cold")
+
+    def test_what_may_use_a_gpu_starts_cold(self) -> None:
+        start = self.start(source(), hide_gpus=False)
+        self.assertEqual(start(CheckSpec("control")).served, "cold")
+        self.assertEqual(start.reasons, [pool_start.GPUS])
+
+    def test_a_warm_child_is_like_a_cold_one(self) -> None:
+        lines = (
+            "import os, random, sys, threading\n"
+            "names = ' '.join(sorted(n for n in os.environ if n != 'PWD'))\n"
+            "fds = [f'/proc/self/fd/{n}' for n in os.listdir('/proc/self/fd')]\n"
+            "fds = [os.readlink(p) for p in fds if os.path.exists(p)]\n"
+            "fds = ' '.join(sorted(f.split(':')[0] for f in fds))\n"
+            "main = sys.modules['__main__']\n"
+            "return {'names': names, 'fds': fds, 'cwd': os.getcwd(),\n"
+            "  'argv': ' '.join(sys.argv), 'file': __file__,\n"
+            "  'seen': open(__file__).read().count('def control'),\n"
+            "  'main': os.path.basename(main.__file__), 'home': os.environ['HOME'],\n"
+            "  'user': os.getuid(), 'tasks': len(os.listdir('/proc/self/task')),\n"
+            "  'ppid': os.getppid(), 'path': ' '.join(sys.path)}"
+        )
+        start = self.start(source(control=lines))
+        spec = CheckSpec("control", preset={"GIVEN": "1"})
+        warm, cold = start(spec), start.cold(spec)
+        self.assertEqual((warm.served, cold.served), ("warm", "cold"), start.reasons)
+        ours, theirs = (r.messages[0]["observations"] for r in (warm, cold))
+        if start.cold.layers.namespaces is None:
+            for name in ("cwd", "argv", "file", "home", "ppid"):  # a folder for each
+                ours.pop(name), theirs.pop(name)
+        self.assertLessEqual(abs(ours.pop("user") - theirs.pop("user")), 256)
+        self.assertEqual(ours, theirs)
+        self.assertIn("GIVEN", ours["names"])
+        self.assertNotIn("OMP_NUM_THREADS", ours["names"])
+
+    def test_random_numbers_are_fresh_in_every_child(self) -> None:
+        lines = "import random\nreturn {'x': random.random()}"
+        seen = [self.check(lines).messages[0]["observations"]["x"] for _ in range(3)]
+        self.assertEqual(len(set(seen)), 3)
+
+    def test_nothing_of_a_check_reaches_the_next(self) -> None:
+        lines = (
+            "import os, sys, tempfile\n"
+            "seen = os.path.exists(tempfile.gettempdir() + '/left')\n"
+            "open(tempfile.gettempdir() + '/left', 'w').close()\n"
+            "seen = seen or hasattr(sys, 'left')\n"
+            "sys.left = os.environ['LEFT'] = '1'\n"
+            "return {'seen': seen}"
+        )
+        for _ in range(3):
+            report = self.check(lines)
+            self.assertEqual(report.served, "warm")
+            self.assertFalse(report.messages[0]["observations"]["seen"])
+
+    def test_nothing_forged_is_believed(self) -> None:
+        self.assertEqual(forged_ends(self.start), FORGED)
+        self.assertGreaterEqual(self.status()["served"], len(FORGED))
+
+    def test_sixteen_at_once(self) -> None:
+        text = source(control="import os\nreturn {'pid': os.getpid(), 'n': 16}")
+        start = self.start(text)
+        with ThreadPoolExecutor(16) as threads:
+            reports = list(
+                threads.map(lambda _: start(CheckSpec("control")), range(16))
+            )
+        self.assertEqual([r.failure for r in reports], [None] * 16)
+        self.assertEqual({r.served for r in reports}, {"warm"})
+        self.assertEqual(len(self.status()["parents"]), 1)
+
+    def test_a_cancelled_check_ends(self) -> None:
+        start = self.start(
+            source(control="import signal\nsignal.pause()"), cancelled=lambda: True
+        )
+        self.assertEqual(start(CheckSpec("control")).failure, "lost")
+
+
+class FaultyTest(PoolCase):
+    """The faulty checks end warm as they end cold; nothing of them is left."""
+
+    # What a check did not do itself is seen differently, or takes real torch.
+    ELSEWHERE = {"refuted_returns_tensor", "refuted_environment"}
+    SPECS = {
+        "refuted_eats_memory": CheckSpec("refuted_eats_memory", memory_mib=300),
+        "refuted_hangs_with_grandchild": CheckSpec(
+            "refuted_hangs_with_grandchild", timeout_s=3
+        ),
+    }
+    REASONS = {
+        "refuted_raises": "raised",
+        "refuted_exits": "raised",
+        "refuted_evil_exception": "raised",
+        "refuted_import": "import",
+        "refuted_leaves_early": "no_report",
+        "refuted_segfault": "crash:SIGSEGV",
+        "refuted_aborts": "crash:SIGABRT",
+        "refuted_hangs_with_grandchild": "timeout",
+        "refuted_reports_and_leaves_daemon": None,
+        "refuted_floods": "limit:output",
+        "refuted_talks_a_lot": None,
+        "refuted_strange_output": None,
+        "refuted_eats_memory": "limit:memory",
+        "refuted_forges_on_descriptors": "channel",
+        "refuted_forges_on_stdout": "no_report",
+        "refuted_closes_descriptors": "no_report",
+        "refuted_returns_nothing": "contract",
+        "refuted_nan_metric": "metric",
+        "refuted_surrogate": None,
+    }
+
+    def test_each_ends_with_the_reason_it_deserves(self) -> None:
+        text = FAULTY.read_text()
+        names = set(re.findall(r"^def (refuted_\w+)", text, re.MULTILINE))
+        self.assertEqual(names - self.ELSEWHERE, set(self.REASONS))
+        header, _ = harness.read_repro(text)
+        start = self.start(text)
+        for name, reason in self.REASONS.items():
+            report = start(self.SPECS.get(name, CheckSpec(name)))
+            found = harness.classify(header, report, name)[1]
+            with self.subTest(name):
+                self.assertEqual((report.served, found), ("warm", reason), report)
+        self.assert_nothing_left()
+
+    def test_two_hundred_runs_leave_nothing(self) -> None:
+        bodies = {
+            "control": "return {'nonfinite': 0, 'grad': 1.0}",
+            "detector": "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)",
+            "trigger": "import os\nos._exit(0)",
+            "refuted_hope": (
+                "import subprocess, sys\n"
+                "code = 'import time; time.sleep(600)'\n"
+                "subprocess.Popen([sys.executable, '-S', '-c', code],"
+                " start_new_session=True)\n"
+                "return {'nonfinite': 1, 'grad': 1.0}"
+            ),
+            "workaround_off": "import signal\nwhile True: signal.pause()",
+        }
+        start = self.start(source(**bodies))
+        specs = [CheckSpec(name, timeout_s=60) for name in bodies]
+        specs[-1] = dataclasses.replace(specs[-1], timeout_s=0.3)
+        start(specs[0])
+        self.assert_nothing_left()
+        before = self.census()
+        with ThreadPoolExecutor(4) as threads:
+            reports = list(threads.map(start, specs * 40))
+        self.assertEqual([r.served for r in reports], ["warm"] * 200, start.reasons[:3])
+        wanted = [None, "crash:SIGSEGV", "no_report", None, "timeout"]
+        self.assertEqual([r.failure for r in reports], wanted * 40)
+        self.assert_nothing_left()
+        until(
+            lambda: self.has_no_more_than(before), f"{self.census()} is {before} again"
+        )
+
+    def has_no_more_than(self, before: dict[str, int]) -> bool:
+        """Fewer it may be: a spare was perhaps still being made."""
+        return all(count <= before[name] for name, count in self.census().items())
+
+    def census(self) -> dict[str, int]:
+        """Processes of the pool, and descriptors of the pool, parent and client."""
+        return {
+            "processes": len(self.pids()),
+            "pool": descriptors(self.pool.pid),
+            "parent": max(map(descriptors, self.zygotes())),
+            "client": descriptors(os.getpid()),
+        }
+
+
+def is_zygote(pid: int) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return len(words) > 1 and words[1].endswith(b"/zygote.py")
+
+
+def descriptors(pid: int) -> int:
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return 0
+
+
+class UpkeepTest(PoolCase):
+    def served_by(self, python: str = "") -> str:
+        report = self.start(source(), python)(CheckSpec("control"))
+        return report.served
+
+    def test_a_parent_is_replaced_when_its_torch_changes(self) -> None:
+        self.assertEqual(self.served_by(), "warm")
+        first = self.status()["parents"][0]["pid"]
+        init = self.folder / "lib" / "torch" / "__init__.py"
+        init.write_text(init.read_text().replace("9.9.0", "9.9.1"))
+        start = self.start(source())
+        report = start(CheckSpec("control"))
+        assert report.hello
+        self.assertEqual(report.hello["identity"]["raw"], "9.9.1+cpu")
+        self.assertEqual(report.served, "warm")
+        until(lambda: not alive(first), "the old parent ends")
+        self.assertEqual(len(self.status()["parents"]), 1)
+
+    def test_above_the_budget_the_least_used_goes(self) -> None:
+        pool = Pool("/nonexistent/pool.sock", self.memory_mib)
+        known: Any = {
+            parents.Key(name): FakeParent(used_at=age, pss_mib=700)
+            for name, age in (("b", 2.0), ("a", 1.0), ("c", 3.0), ("d", 4.0))
+        }
+        known[parents.Key("a")].waiting = [1]  # is wanted: stays
+        pool.parents = known
+        pool.keep_within_budget()
+        self.assertEqual({key.python for key in pool.parents}, {"a", "d"})
+
+    def test_an_evicted_build_is_served_again(self) -> None:
+        self.assertEqual(self.served_by(), "warm")
+        second = self.folder / "second"
+        second.mkdir()
+        other = str(stand_in_torch(second, "9.9.2+cpu"))
+        self.assertEqual(self.served_by(other), "warm")
+        self.assertEqual(len(self.status()["parents"]), 2)
+        self.assertEqual(self.served_by(), "warm")
+
+    def test_a_build_that_cannot_be_forked_is_served_cold(self) -> None:
+        for lines, reason in (
+            (THREAD, "2 threads run"),
+            (
+                "import subprocess\nleft = subprocess.Popen(['sleep', '600'])\n",
+                "started another process",
+            ),
+            ("cuda._is_in_bad_fork = lambda: True\n", "initialised CUDA"),
+            ("import os\nos._exit(3)\n", "the warm parent died"),
+            ("raise ImportError('no such library')\n", "no such library"),
+        ):
+            with self.subTest(reason):
+                folder = Path(tempfile.mkdtemp(dir=self.folder))
+                folder.chmod(0o755)
+                python = stand_in_torch(folder)
+                torch = folder / "lib" / "torch" / "__init__.py"
+                torch.write_text(torch.read_text() + "\n" + lines)
+                start = self.start(source(), str(python))
+                report = start(CheckSpec("control", timeout_s=30))
+                self.assertEqual(report.served, "cold")
+                self.assertIn(reason, start.reasons[0])
+                self.assertIn(reason, json.dumps(self.status()["unfit"]))
+
+    def test_a_thread_of_a_preloaded_module_costs_the_preload(self) -> None:
+        package = self.folder / "lib" / "torch"
+        package.joinpath("utils").mkdir()
+        (package / "utils" / "__init__.py").write_text("")
+        (package / "utils" / "data.py").write_text(THREAD)
+        with (package / "__init__.py").open("a") as file:
+            file.write("compile = None\n")
+        self.assertEqual(self.served_by(), "warm")
+        self.assertIs(self.status()["parents"][0]["preloaded"], False)
+
+    def test_another_version_of_the_code_is_refused(self) -> None:
+        with pool_client.connect(self.socket, 10) as pool:
+            wire.send(pool, {"op": "child", "digest": "x", "python": self.python})
+            answer = wire.receive(pool)
+        assert answer
+        self.assertIn("another version", answer[0]["cold"])
+
+    def test_garbage_does_not_hurt_it(self) -> None:
+        digest = pool_client.digest()
+        wants: list[Any] = [
+            {"op": "child", "digest": digest, **want}
+            for want in (
+                {},
+                {"python": ["x"]},
+                {"python": "/nonexistent/python"},
+                {"python": self.python, "hidden": {"a": 1}},
+                {
+                    "python": self.python,
+                    "cache": "/nonexistent",
+                    "namespaces": "unshare",
+                },
+            )
+        ]
+        for data in (b"\xff", b"[1]", b"{}", b'{"op": "child"}', b"[" * 5000, *wants):
+            with pool_client.connect(self.socket, LIMIT_S) as pool:
+                pool.send(
+                    data if isinstance(data, bytes) else json.dumps(data).encode()
+                )
+                self.assertNotIn(b"child", pool.recv(4096))
+        self.assertEqual(self.served_by(), "warm")
+
+    def test_only_one_pool_for_a_socket(self) -> None:
+        command = pool_keeper.command(self.socket, 100)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"already", done.stderr)
+        self.assertEqual(Path(self.socket).stat().st_mode & 0o777, 0o600)
+
+    def test_one_that_waits_takes_over(self) -> None:
+        command = pool_keeper.command(self.socket, 100, "--wait")
+        second = subprocess.Popen(command, cwd=ROOT)
+        self.addCleanup(self.stop, second)
+        self.pool.terminate()
+        self.pool.wait(LIMIT_S)
+        until(lambda: pool_client.is_there(self.socket), "the second listens")
+        self.assertEqual(self.status()["pid"], second.pid)
+
+    def test_a_long_path_is_no_obstacle(self) -> None:
+        deep = self.folder / ("x" * 120)
+        deep.mkdir()
+        self.socket = str(deep / "pool.sock")
+        self.started()
+        self.assertEqual(self.served_by(), "warm")
+
+    def test_the_keeper_starts_one_and_ends_it(self) -> None:
+        self.stop(self.pool)
+        keeper = pool_keeper.PoolKeeper(self.socket, 512)
+        self.addCleanup(keeper.stop)
+        keeper.ensure()
+        until(lambda: pool_client.is_there(self.socket), "the keeper's pool listens")
+        self.assertEqual(self.served_by(), "warm")
+        assert keeper.process
+        pids = kernel.descendants(keeper.process.pid)
+        keeper.stop()
+        until(lambda: not any(map(alive, pids)), "nothing of the pool is left")
+        self.assertFalse(Path(self.socket).exists())
+
+    def test_no_memory_no_pool(self) -> None:
+        self.stop(self.pool)
+        keeper = pool_keeper.PoolKeeper(self.socket, 0)
+        keeper.ensure()
+        self.assertIsNone(keeper.process)
+
+
+def alive(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(") ")[2][0] not in "ZX"
+
+
+class FakeParent:
+    """A parent of so many MiB that was used at that time."""
+
+    state = "ready"
+    running = 0
+
+    def __init__(self, used_at: float, pss_mib: float) -> None:
+        self.used_at, self.pss_mib = used_at, pss_mib
+        self.waiting: list[int] = []
+
+    @property
+    def idle(self) -> bool:
+        return not self.waiting and not self.running
+
+    def measure(self) -> float:
+        return self.pss_mib
+
+    def end(self, reason: str) -> None:
+        self.state = "ended"
+
+
+class DeathTest(PoolCase):
+    """Whoever is killed, nothing runs on, and nobody is told what was not seen."""
+
+    WAITS = "import time\nprint('begins', flush=True)\ntime.sleep(600)"
+
+    def begun(
+        self, text: str, **options: Any
+    ) -> tuple[pool_start.WarmStart, list[str]]:
+        lines: list[str] = []
+        start = self.start(
+            text, on_line=lambda check, stream, line: lines.append(line), **options
+        )
+        return start, lines
+
+    def test_the_pool_dies_and_the_check_starts_again_cold(self) -> None:
+        # Cold it ends by itself: what tells is whether torch is there already.
+        text = source(
+            control="import sys, time\n"
+            "print('begins', flush=True)\n"
+            "time.sleep(600 * ('zygote' in open('/proc/self/cmdline').read()))\n"
+            "return {'nonfinite': 0, 'grad': 1.0}"
+        )
+        start, lines = self.begun(text)
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(start, CheckSpec("control", timeout_s=LIMIT_S))
+            until(lambda: "begins" in lines, "the check begins")
+            pids = self.pids()
+            self.pool.kill()
+            self.pool.wait()
+            report = running.result(LIMIT_S)
+        self.assertEqual((report.failure, report.served), (None, "cold"), report)
+        self.assertIn(pool_start.AGAIN, lines)
+        until(lambda: not any(map(alive, pids)), "nothing of the pool is left")
+
+    def test_the_parent_dies_and_the_check_is_lost(self) -> None:
+        start, lines = self.begun(source(control=self.WAITS))
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(start, CheckSpec("control", timeout_s=LIMIT_S))
+            until(lambda: "begins" in lines, "the check begins")
+            pids = self.pids()
+            os.kill(self.status()["parents"][0]["pid"], signal.SIGKILL)
+            report = running.result(LIMIT_S)
+        self.assertIn(report.failure, ("lost", "crash:SIGKILL"))
+        until(lambda: not any(map(alive, pids)), "nothing of the parent is left")
+        self.assertEqual(self.start(source())(CheckSpec("control")).served, "warm")
+
+    def test_the_client_dies_and_so_does_its_check(self) -> None:
+        path = self.folder / "repro.py"
+        path.write_text(source(control=self.WAITS))
+        code = (
+            "from runner import harness, pool_start, sandbox\n"
+            f"cold = sandbox.start_in({self.python!r}, {str(path)!r}, hide_gpus=True,"
+            " on_line=lambda *line: print(*line, flush=True))\n"
+            f"start = pool_start.WarmStart({self.socket!r}, cold)\n"
+            "start(harness.CheckSpec('control'))\n"
+        )
+        client = subprocess.Popen(
+            [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert client.stdout
+        self.assertIn("begins", client.stdout.readline())
+        self.assertEqual(self.status()["parents"][0]["running"], 1)
+        client.kill()
+        client.wait()
+        client.stdout.close()
+
+        def gone() -> bool:
+            (parent,) = self.status()["parents"]
+            return parent["running"] == 0
+
+        until(gone, "the check has ended")
+        # The parent, what holds it, and one spare: as many as before any check.
+        self.assertEqual(self.start(source())(CheckSpec("control")).served, "warm")
+        self.assert_nothing_left()
+
+    def test_no_pool_at_all(self) -> None:
+        self.stop(self.pool)
+        start = self.start(source())
+        self.assertEqual(start(CheckSpec("control")).served, "cold")
+        self.assertIn("no pool", start.reasons[0])
+
+
+class TierTest(PoolCase):
+    """Warm checks are held by whatever layers there are, as cold ones are."""
+
+    def test_without_layers(self) -> None:
+        for without in (
+            {"bubblewrap"},
+            {"cgroup"},
+            {"bubblewrap", "namespaces"},
+            {"bubblewrap", "namespaces", "landlock", "seccomp", "cgroup"},
+        ):
+            with self.subTest(without=sorted(without)):
+                start = self.start(source(), without=frozenset(without))
+                report = start(CheckSpec("control"))
+                self.assertEqual(report.failure, None, report.log_text)
+                self.assertEqual(report.served, "warm", start.reasons)
+        kinds = {parent["namespaces"] for parent in self.status()["parents"]}
+        self.assertIn(None, kinds)
+
+
+class CompilerTest(PoolCase):
+    def test_precompiled_headers_are_kept_with_the_rest(self) -> None:
+        # Inductor asks where to when it is imported, which the parent does.
+        package = self.folder / "lib" / "torch" / "_inductor"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "compile_fx.py").write_text(
+            "import getpass, tempfile\n"
+            "place = f'{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}'\n"
+        )
+        torch = package.parent / "__init__.py"
+        torch.write_text(torch.read_text() + "compile = None\n")
+        text = source(
+            control="import os\nfrom torch._inductor import compile_fx\n"
+            "cache = os.environ['TORCHINDUCTOR_CACHE_DIR']\n"
+            "same = os.path.realpath(compile_fx.place) == os.path.realpath(cache)\n"
+            "return {'same': same}"
+        ).replace("# trials", '# needs = ["compiler"]\n# trials')
+        cache = self.folder / "cache"
+        start = self.start(text, compile_cache=str(cache))
+        report = start(CheckSpec("control"))
+        self.assertEqual(report.served, "warm", start.reasons)
+        self.assertEqual(report.messages[0]["observations"], {"same": True})
+
+
+class RealTorchTest(PoolCase):
+    """What the stand-in cannot show."""
+
+    CHECK = (
+        "import torch\n"
+        "x = torch.ones(300, 300, requires_grad=True)\n"
+        "(x @ x).exp().mul(0).backward(torch.ones(300, 300))\n"
+        "o = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.1)\n"
+        "o.step()\n"
+        "torch.manual_seed(0)\n"
+        "return {'threads': torch.get_num_threads(), 'draw': float(torch.rand(1)),\n"
+        "  'nan': int(x.grad.isnan().sum())}"
+    )
+
+    def test_threads_and_numbers_are_those_of_a_cold_start(self) -> None:
+        start = self.start(source(control=self.CHECK), torch_python())
+        warm, cold = start(CheckSpec("control")), start.cold(CheckSpec("control"))
+        self.assertEqual((warm.served, cold.served), ("warm", "cold"), start.reasons)
+        seen = [r.messages[0]["observations"] for r in (warm, cold)]
+        self.assertEqual(*seen)
+        assert warm.hello and cold.hello
+        self.assertEqual(warm.hello["identity"], cold.hello["identity"])
+        self.assertIs(self.status()["parents"][0]["preloaded"], True)
+
+    def test_no_thread_of_it_is_less_confined(self) -> None:
+        # Filters hold for the thread that asks for them, and for those it starts.
+        body = (
+            "import os, torch\n"
+            "tasks = '/proc/self/task'\n"
+            "texts = [open(f'{tasks}/{t}/status').read() for t in os.listdir(tasks)]\n"
+            "open_ones = sum('Seccomp:\\t2' not in text for text in texts)\n"
+            "return {'threads': torch.get_num_threads(), 'open': open_ones}"
+        )
+        start = self.start(source(control=body), torch_python())
+        report = start(CheckSpec("control"))
+        self.assertEqual(report.served, "warm", start.reasons)
+        wanted = {"threads": harness.wanted_threads(), "open": 0}
+        self.assertEqual(report.messages[0]["observations"], wanted)
+
+    def test_unseeded_numbers_differ_from_child_to_child(self) -> None:
+        names = ("random.random()", "torch.rand(1)", "numpy.random.rand()")
+        draws = ", ".join(f"float({name})" for name in names)
+        body = f"import numpy, random, torch\nreturn {{'draws': [{draws}]}}"
+        start = self.start(source(control=body), torch_python())
+        reports = [start(CheckSpec("control")) for _ in range(2)]
+        first, second = (r.messages[0]["observations"]["draws"] for r in reports)
+        self.assertEqual({r.served for r in reports}, {"warm"})
+        self.assertFalse(set(first) & set(second))
+
+
+if __name__ == "__main__":
+    unittest.main()
