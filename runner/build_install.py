@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.tags import sys_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from runner import builds, harness, venvs
-from runner.builds import BuildError, BuildPin
+from runner import build_probe, builds, harness, uv, venvs
+from runner.build_probe import BuildError, Probed
+from runner.builds import BuildPin
 from runner.models import Installation
 from runner.venvs import InstallError, Progress
 
@@ -19,22 +26,42 @@ from runner.venvs import InstallError, Progress
 IMPATIENT = ["--timeout", "15", "--retries", "1"]
 LIMIT_S = 3600
 NUMPY_1_UNTIL = (2, 3)
-# torch.compile of 2.6.0 imports setuptools, 2.1.2 its pkg_resources (both run here);
-# neither release names it as a dependency.
-SETUPTOOLS_UNTIL = (2, 7)
+# torch.compile of 2.6.0, 2.9.1 and 2.10.0 imports setuptools, 2.1.2 its pkg_resources
+# (all run here); under Python 3.11 only 2.11.0 and later name it as a dependency.
+SETUPTOOLS_UNTIL = (2, 11)
 RESERVE_MIB = 300
+# An environment in relation to its wheels, as seen with 2.5.1 and 2.13.0+cpu.
+UNPACKED = 2.3
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One way to get a torch: what pip is asked for, and from where."""
+    """One way to get a torch: what is asked for, and from where.
+
+    `sources`: requirements that are built here, because somebody named a repository.
+    """
 
     name: str
     requirements: list[str]
-    options: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    extra_index: str = ""
     source: str = "the configured indexes"
     download_mib: int = 0
     disk_mib: int = 0
+
+    @property
+    def pip_options(self) -> list[str]:
+        return ["--extra-index-url", self.extra_index, *IMPATIENT] * bool(
+            self.extra_index
+        )
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A complete environment, and what its torch said if it was made just now."""
+
+    interpreter: Path
+    probed: Probed | None = None
 
 
 def has_nvidia_gpu() -> bool:
@@ -51,19 +78,18 @@ def attempts_for_default(cuda: bool) -> Iterator[Attempt]:
     pin = builds.default_build()
     yield attempt_for(pin)
     if settings.TORCH_INDEX_URL:
-        options = ["--extra-index-url", settings.TORCH_INDEX_URL, *IMPATIENT]
-        yield attempt_for(pin, options, "TORCH_INDEX_URL")
+        yield attempt_for(pin, settings.TORCH_INDEX_URL, "TORCH_INDEX_URL")
     if cuda or has_nvidia_gpu():
         yield attempt_for(builds.default_build("cuda"))
 
 
 def attempt_for(
-    pin: BuildPin, options: list[str] | None = None, source: str = Attempt.source
+    pin: BuildPin, extra_index: str = "", source: str = Attempt.source
 ) -> Attempt:
     return Attempt(
         name=pin.slug,
         requirements=[f"torch=={pin.torch}", *pin.packages],
-        options=options or [],
+        extra_index=extra_index,
         source=source,
         download_mib=pin.download_mib,
         disk_mib=pin.disk_mib,
@@ -77,57 +103,89 @@ def attempt_for_version(version: str, extra: list[str]) -> Attempt:
     release = harness.release(version)
     needs = ["numpy<2" if release < NUMPY_1_UNTIL else "numpy"]
     needs += ["setuptools<81"] if release < SETUPTOOLS_UNTIL else []
-    url = settings.TORCH_INDEX_URL
+    wheels, sources = sorted_out(extra)
     return Attempt(
         name=name_of(version, extra),
-        requirements=[f"torch=={version}", *needs, *extra],
-        options=["--extra-index-url", url, *IMPATIENT] if url else [],
+        requirements=[f"torch=={version}", *needs, *wheels],
+        sources=sources,
+        extra_index=settings.TORCH_INDEX_URL,
     )
+
+
+def sorted_out(extra: list[str]) -> tuple[list[str], list[str]]:
+    """What comes as wheels, and what is built from a repository (git+https://...)."""
+    for text in extra:
+        if not text.strip() or text.startswith("-"):
+            raise BuildError(f"{text!r} is not a requirement, such as peft==0.15.0.")
+    sources = [text for text in extra if is_repository(text)]
+    return [text for text in extra if text not in sources], sources
+
+
+def is_repository(requirement: str) -> bool:
+    return bool(re.match(r"(?:[\w.\[\],-]+\s*@\s*)?(?:git|hg|svn|bzr)\+", requirement))
 
 
 def name_of(version: str, extra: list[str]) -> str:
     """A folder's name: the version, and what else was asked for."""
-    text = "-with-".join([version, *extra]).lower()
+    text = "-with-".join([version, *map(short_name, extra)]).lower()
     return re.sub(r"[^a-z0-9._]+", "-", text).strip("-.")[:100]
 
 
-def install(attempts: list[Attempt], progress: Progress) -> Path:
-    """Make the environment by the first way that works; returns its Python.
+def short_name(requirement: str) -> str:
+    """Of an address the repository's name and the first of its revision."""
+    if not is_repository(requirement):
+        return requirement
+    address, _, revision = requirement.rpartition("@")
+    if "//" in revision or not address:
+        address, revision = requirement, ""
+    name = address.rstrip("/").rpartition("/")[2].removesuffix(".git")
+    return f"{name}-{revision[:12]}"
 
-    What an interrupted installation left is removed first. Raises BuildError with
-    what was tried.
+
+def install(
+    attempts: list[Attempt], progress: Progress, installer: str = "auto"
+) -> Installed:
+    """Make the environment by the first way that works, with uv where it is.
+
+    What an interrupted installation left is removed first; until torch has started
+    in the new one it counts as incomplete. Raises BuildError with what was tried.
     """
+    if installer == "uv" and not uv.find():
+        raise BuildError(
+            "uv is not on this machine: install it or leave out the option"
+        )
     try:
         with venvs.lock(settings.BUILDS_DIR / venvs.LOCK_NAME):
             venvs.sweep(settings.BUILDS_DIR)
-            return install_first(attempts, progress)
+            return install_first(attempts, progress, installer)
     except venvs.LockHeld as held:
         raise BuildError(
             f"process {held.owner} is installing a build: wait for it"
         ) from held
 
 
-def install_first(attempts: list[Attempt], progress: Progress) -> Path:
+def install_first(
+    attempts: list[Attempt], progress: Progress, installer: str
+) -> Installed:
     tried = []
     for attempt in attempts:
         folder = settings.BUILDS_DIR / attempt.name
         if venvs.python_of(folder).exists():
-            return venvs.python_of(folder)
+            progress(f"{attempt.name} is installed already")
+            return Installed(venvs.python_of(folder))
         try:
-            require_space(attempt)
+            require_space(attempt.disk_mib + attempt.download_mib)
             with venvs.under_construction(folder):
-                fill(folder, attempt, progress)
+                return fill(folder, attempt, progress, installer)
         except InstallError as error:
             reason = str(error).splitlines()[-1]
             tried.append(f"{attempt.requirements[0]} from {attempt.source}: {reason}")
             progress(f"  not from {attempt.source}: {reason}")
-        else:
-            return venvs.python_of(folder)
     raise BuildError("\n".join(tried) or "nothing to install")
 
 
-def require_space(attempt: Attempt) -> None:
-    needed = attempt.disk_mib + attempt.download_mib + RESERVE_MIB
+def require_space(mib: int) -> None:
+    needed = mib + RESERVE_MIB
     free = shutil.disk_usage(settings.BUILDS_DIR).free // 2**20
     if free < needed:
         raise InstallError(
@@ -135,41 +193,130 @@ def require_space(attempt: Attempt) -> None:
         )
 
 
-def fill(folder: Path, attempt: Attempt, progress: Progress) -> None:
+def fill(
+    folder: Path, attempt: Attempt, progress: Progress, installer: str
+) -> Installed:
+    """Packages, bytecode, and a first start of torch in the new environment."""
     what = f"Installing {attempt.requirements[0]} from {attempt.source}"
     if attempt.download_mib:
         what += f" ({attempt.download_mib} MiB, {attempt.disk_mib} MiB on disk)"
     with venvs.timed(progress, what):
-        venvs.create(folder)
-        arguments = [*attempt.options, *attempt.requirements]
-        venvs.pip_install(folder, arguments, progress, LIMIT_S)
+        fill_by(installer, folder, attempt, progress)
     with venvs.timed(progress, "Compiling its bytecode"):
         venvs.compile_all(folder)
+    python = venvs.python_of(folder)
+    with venvs.timed(progress, "Starting its torch"):
+        probed = build_probe.probe(python)
+    return Installed(python, probed)
 
 
-def add(attempts: list[Attempt], progress: Progress) -> Installation:
-    """Install and register; an environment whose torch does not start is removed."""
-    interpreter = install(attempts, progress)
+def fill_by(installer: str, folder: Path, attempt: Attempt, progress: Progress) -> None:
+    """By uv where it is; by pip where uv is not, fails or would give another torch."""
+    command = None if installer == "pip" else uv.find()
+    if command:
+        try:
+            if with_uv(folder, attempt, command, progress):
+                return
+        except InstallError as error:
+            if installer == "uv":
+                raise
+            progress(f"  uv: {str(error).splitlines()[-1]}; trying pip")
+    with_pip(folder, attempt, progress)
+
+
+def with_pip(folder: Path, attempt: Attempt, progress: Progress) -> None:
+    venvs.create(folder)
+    arguments = [*attempt.pip_options, *attempt.requirements]
+    venvs.pip_install(folder, arguments, progress, LIMIT_S)
+    if attempt.sources:
+        arguments += attempt.sources
+        venvs.pip_install(folder, arguments, progress, LIMIT_S, wheels_only=False)
+
+
+def with_uv(
+    folder: Path, attempt: Attempt, command: list[str], progress: Progress
+) -> bool:
+    """Install with uv. False, nothing done, where pip would give another torch."""
+    chosen = uv.options(uv.pip_settings(), os.environ, attempt.extra_index)
+    tool = uv.Uv(command, chosen, settings.BUILDS_DIR)
+    venvs.create(folder, pip=False)
+    plan = tool.plan(folder, attempt.requirements)
+    if plan and plan.wheels:
+        progress(f"  {plan.describe()}")
+        local = local_torch(chosen.find_links, attempt.requirements[0])
+        if local and local != plan.version_of("torch"):
+            progress(f"  pip instead of uv: pip's find-links hold torch {local}")
+            return False
+        require_space(round(plan.mib * UNPACKED))
+    tool.install(folder, attempt.requirements, progress, LIMIT_S)
+    if attempt.sources:
+        everything = [*attempt.requirements, *attempt.sources]
+        tool.install(folder, everything, progress, LIMIT_S, wheels_only=False)
+    return True
+
+
+def local_torch(find_links: list[str], requirement: str) -> str:
+    """The torch that pip would take from its local folders; "" if it would not.
+
+    pip prefers 2.13.0+cpu there to the 2.13.0 of an index, which has CUDA with it.
+    """
     try:
-        hello = builds.probe(interpreter)
-    except BuildError:
-        venvs.remove(interpreter.parent.parent)
-        raise
-    installation = builds.save(interpreter, hello, managed=True)
+        wanted = Requirement(requirement)
+    except InvalidRequirement:
+        return ""  # a file
+    supported, found = set(sys_tags()), []
+    for folder in filter(Path.is_dir, map(folder_of, find_links)):
+        for path in folder.glob("torch-*.whl"):
+            with contextlib.suppress(InvalidWheelFilename):
+                _, version, _, tags = parse_wheel_filename(path.name)
+                if version in wanted.specifier and tags & supported:
+                    found.append(version)
+    best = max(found, default=None)
+    return str(best) if best and best.local else ""
+
+
+def folder_of(link: str) -> Path:
+    return Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
+
+
+def add(
+    attempts: list[Attempt],
+    progress: Progress,
+    with_: list[str] | None = None,
+    installer: str = "auto",
+) -> Installation:
+    """Install and register. Raises BuildError."""
+    installed = install(attempts, progress, installer)
+    python, probed = installed.interpreter, installed.probed
+    if probed is None:
+        # It was there: what it is now counts, and one that broke is not deleted.
+        probed = build_probe.probe(python)
+    installation = builds.save(python, probed, managed=True, with_=with_)
     progress(builds.describe(installation))
     return installation
 
 
-def add_release(version: str, with_: list[str], progress: Progress) -> Installation:
-    return add([attempt_for_version(version, with_)], progress)
+def add_release(
+    version: str, with_: list[str], progress: Progress, installer: str = "auto"
+) -> Installation:
+    return add([attempt_for_version(version, with_)], progress, with_, installer)
 
 
-def add_wheel(wheel: Path, with_: list[str], progress: Progress) -> Installation:
+def add_wheel(
+    wheel: Path, with_: list[str], progress: Progress, installer: str = "auto"
+) -> Installation:
     """A build from a wheel file; what it depends on comes from the indexes."""
     wheel = wheel.expanduser().absolute()
     parts = wheel.name.split("-")
     if wheel.suffix != ".whl" or len(parts) < 5 or not wheel.is_file():
         raise BuildError(f"{wheel} is not a wheel file.")
-    name = name_of(parts[1], with_)
-    requirements = [str(wheel), "numpy", *with_]
-    return add([Attempt(name, requirements, source="the file")], progress)
+    name = name_of(unquote(parts[1]), with_)
+    if venvs.python_of(settings.BUILDS_DIR / name).exists():
+        raise BuildError(
+            f"{name} is installed, and this file may be another of the same version. "
+            f"Remove that one first: manage.py builds remove {name}"
+        )
+    wheels, sources = sorted_out(with_)
+    requirements = [str(wheel), "numpy", *wheels]
+    attempt = Attempt(name, requirements, sources, source="the file")
+    return add([attempt], progress, with_, installer)

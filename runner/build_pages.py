@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Count
 
 from kb.models import Finding
+from kb.paging import Window, window
 from kb.results import build_order
-from runner import ledger, sandbox
-from runner.models import Build, Evidence, Installation, Run, Worker
+from runner import build_inventory, fleet, sandbox
+from runner.models import Build, Device, Evidence, Installation, Run, Worker
 
-EVIDENCE_SHOWN = 50
+VERDICTS_SHOWN = EVIDENCE_SHOWN = 50
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,28 @@ class BuildRow:
     broken: list[Installation]
     workers: list[Worker]
     evidence: int
+
+
+@dataclass(frozen=True)
+class InstallationRow:
+    """An installation and what its probe found it to be capable of."""
+
+    installation: Installation
+    can: dict[str, Any]
+
+    @property
+    def disk_mib(self) -> int:
+        return self.installation.disk_bytes // build_inventory.MIB
+
+    @property
+    def archs(self) -> str:
+        """The compute capabilities of its kernels, from the first to the last."""
+        archs = self.can.get("cuda_archs", [])
+        return f"{archs[0]}–{archs[-1]}" if archs else ""
+
+    @property
+    def compiles(self) -> bool:
+        return "compile" in self.can.get("features", [])
 
 
 @dataclass(frozen=True)
@@ -43,14 +67,18 @@ class BuildList:
     runnable: int
     has_gpu: bool
     tiers: list[str]
+    # Interpreters that never told which build they are.
+    unknown: list[Installation]
+    gpus: list[Device]
 
 
 @dataclass(frozen=True)
 class BuildPage:
     row: BuildRow
     findings: list[Finding]
+    window: Window
     evidence: list[Evidence]
-    installations: list[Installation]
+    installations: list[InstallationRow]
 
 
 @dataclass(frozen=True)
@@ -65,10 +93,13 @@ class WorkerList:
 
 
 def build_list() -> BuildList:
-    builds = Build.objects.prefetch_related("installations")
-    builds = builds.annotate(evidence_count=Count("evidence", distinct=True))
+    evidence = Evidence.objects.order_by().values_list("build")
+    counts = dict(evidence.annotate(count=Count("*")))
     workers = worker_rows()
-    rows = [row_of(build, workers) for build in builds]
+    rows = [
+        row_of(build, workers, counts.get(build.slug, 0))
+        for build in Build.objects.prefetch_related("installations")
+    ]
     rows.sort(key=lambda row: build_order(row.build.raw, row.build.slug), reverse=True)
     return BuildList(
         rows=rows,
@@ -76,10 +107,12 @@ def build_list() -> BuildList:
         runnable=sum(bool(row.ready) for row in rows),
         has_gpu=any_gpu(workers),
         tiers=list(sandbox.TIERS),
+        unknown=list(Installation.objects.filter(build=None)),
+        gpus=list(Device.objects.all()),
     )
 
 
-def row_of(build: Build, workers: list[WorkerRow]) -> BuildRow:
+def row_of(build: Build, workers: list[WorkerRow], evidence: int) -> BuildRow:
     installations = list(build.installations.all())
     ready = [row for row in installations if row.state == Installation.State.READY]
     return BuildRow(
@@ -89,25 +122,28 @@ def row_of(build: Build, workers: list[WorkerRow]) -> BuildRow:
         workers=[
             row.worker for row in workers if row.online and build.slug in row.builds
         ],
-        evidence=getattr(build, "evidence_count", 0),
+        evidence=evidence,
     )
 
 
 def worker_rows() -> list[WorkerRow]:
     """Online workers first; queued counts what each of them could take."""
-    online = set(ledger.online_workers().values_list("name", flat=True))
-    queued = Counter(
-        f"{build}.{device}"
-        for build, device in Run.objects.filter(state=Run.State.QUEUED).values_list(
-            "build_id", "device"
+    online = set(fleet.online_workers().values_list("name", flat=True))
+    waiting = Run.objects.filter(state=Run.State.QUEUED).order_by()
+    queued = {
+        f"{build}.{device}": count
+        for build, device, count in waiting.values_list("build_id", "device").annotate(
+            count=Count("*")
         )
-    )
+    }
+    running = Run.objects.filter(state=Run.State.RUNNING)
+    busy = Counter(running.values_list("worker", flat=True))
     rows = [
         WorkerRow(
             worker=worker,
             online=worker.name in online,
-            running=ledger.running_on(worker.name),
-            queued=sum(queued[queue] for queue in worker.queues),
+            running=busy[worker.name],
+            queued=sum(queued.get(queue, 0) for queue in worker.queues),
         )
         for worker in Worker.objects.all()
     ]
@@ -122,17 +158,25 @@ def find_build(slug: str) -> Build | None:
     return Build.objects.prefetch_related("installations").filter(slug=slug).first()
 
 
-def build_page(build: Build) -> BuildPage:
+def build_page(build: Build, asked: str) -> BuildPage:
+    """`asked`: the page of its verdicts, by record."""
     findings = Finding.objects.triggers().fresh().filter(build=build.slug)
+    here = window(asked, findings.count(), VERDICTS_SHOWN)
+    rows = findings.select_related("record").defer("record__html")
     return BuildPage(
-        row=row_of(build, worker_rows()),
-        findings=list(findings.select_related("record").order_by("record_id")),
-        evidence=list(build.evidence.select_related("record")[:EVIDENCE_SHOWN]),
-        installations=list(build.installations.all()),
+        row=row_of(build, worker_rows(), build.evidence.count()),
+        findings=list(rows.order_by("record_id", "repro", "device_class")[here.rows]),
+        window=here,
+        evidence=list(build.evidence.all()[:EVIDENCE_SHOWN]),
+        installations=[
+            InstallationRow(row, build_inventory.capabilities(row))
+            for row in build.installations.all()
+        ],
     )
 
 
 def worker_list() -> WorkerList:
     rows = worker_rows()
-    runs = Run.objects.select_related("repro__record", "build", "evidence")
+    runs = Run.objects.select_related("repro__record")
+    runs = runs.defer("repro__source", "repro__record__html")
     return WorkerList(rows=rows, runs=list(runs[:20]), has_gpu=any_gpu(rows))

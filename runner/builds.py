@@ -6,10 +6,11 @@ torch is only ever imported by a throw-away process under the build's own Python
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,12 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from runner import harness, venvs
+from runner import venvs
+from runner.build_probe import BuildError, Probed, probe
 from runner.models import Build, Installation
 from runner.venvs import Progress
 
 IDENTITY = ("raw", "dist", "git", "cuda", "hip", "cudnn", "python", "platform")
-
-
-class BuildError(Exception):
-    """A build cannot be probed, installed or removed; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -60,22 +58,25 @@ def host_name() -> str:
 # --- looking at an interpreter ------------------------------------------------------
 
 
-def probe(interpreter: Path) -> dict[str, Any]:
-    """What torch an interpreter has: its identity, devices and facts.
-
-    Raises BuildError when it has none or cannot be started.
-    """
-    report = harness.probe(str(interpreter))
-    if report.failure or not report.hello:
-        said = report.log_text.strip().splitlines()[-1:] or ["no output"]
-        raise BuildError(f"{report.failure or 'no_report'}: {said[0][:400]}")
-    return report.hello
-
-
 def save_identity(identity: dict[str, Any]) -> Build:
-    """The Build row for an identity as the harness reports it."""
-    fields = {name: identity.get(name) or "" for name in IDENTITY}
-    build, _ = Build.objects.update_or_create(slug=identity["slug"], defaults=fields)
+    """The Build row for an identity as the harness reports it; blanks are filled in.
+
+    Raises BuildError where another torch has that slug.
+    """
+    said = {name: identity.get(name) or "" for name in IDENTITY}
+    build, _ = Build.objects.get_or_create(slug=identity["slug"], defaults=said)
+    for name in ("raw", "git"):
+        mine, known = said[name], getattr(build, name)
+        if mine and known and mine != known:
+            raise BuildError(
+                f"this torch has {name} {mine}, but {build.slug} is known with "
+                f"{known}: results of the two must not be mixed"
+            )
+    blanks = [name for name in said if said[name] and not getattr(build, name)]
+    for name in blanks:
+        setattr(build, name, said[name])
+    if blanks:
+        build.save(update_fields=blanks)
     return build
 
 
@@ -84,26 +85,64 @@ def register(interpreter: Path, *, managed: bool) -> Installation:
 
     One that does not work becomes a broken installation with the reason.
     """
+    row = known_row(interpreter)
     try:
-        return save(interpreter, probe(interpreter), managed=managed)
+        probed = probe(interpreter, row.facts if row else None)
+        return save(interpreter, probed, managed=managed)
     except BuildError as error:
         gone = not interpreter.exists()
         state = Installation.State.MISSING if gone else Installation.State.BROKEN
         return write(interpreter, managed=managed, state=state, error=str(error))
 
 
-def save(interpreter: Path, hello: dict[str, Any], *, managed: bool) -> Installation:
-    """Write down an interpreter that works, as `probe` described it."""
+def known_row(interpreter: Path) -> Installation | None:
+    return Installation.objects.filter(
+        host=host_name(), interpreter=str(interpreter)
+    ).first()
+
+
+def save(
+    interpreter: Path,
+    probed: Probed,
+    *,
+    managed: bool,
+    with_: list[str] | None = None,
+) -> Installation:
+    """Write down an interpreter that works, as `probe` described it.
+
+    `with_`: what it was asked to have beside torch; None leaves what is known.
+    """
+    row = known_row(interpreter)
+    asked = with_ if with_ is not None else (row.facts.get("with", []) if row else [])
+    identity, modules = probed.identity, probed.facts.get("modules", {})
+    packages = {**identity["packages"]}
+    named = set(map(module_of, asked))
+    packages |= {
+        name: version
+        for name, version in modules.items()
+        if name in named or version.startswith("git+")
+    }
     return write(
         interpreter,
         managed=managed,
         state=Installation.State.READY,
         error="",
-        build=save_identity(hello["identity"]),
-        packages=hello["identity"]["packages"],
-        facts={**hello["facts"], "devices": hello["devices"]},
+        build=save_identity(identity),
+        packages=packages,
+        facts={
+            **probed.facts,
+            "devices": probed.devices,
+            "with": asked,
+            "cudnn": identity["cudnn"],
+        },
         disk_bytes=venvs.disk_bytes(interpreter.parent.parent) if managed else 0,
     )
+
+
+def module_of(requirement: str) -> str:
+    """The name that a requirement is most likely imported by."""
+    name = re.split(r"[\s\[<>=!~;@]", requirement.strip(), maxsplit=1)[0]
+    return name.replace("-", "_")
 
 
 def write(interpreter: Path, **fields: Any) -> Installation:
@@ -120,8 +159,7 @@ def add_python(path: Path) -> Installation:
 
     Raises BuildError when it has no torch that can be imported.
     """
-    path = path.expanduser().absolute()
-    interpreter = venvs.python_of(path) if path.is_dir() else path
+    interpreter = interpreter_of(path)
     if not os.access(interpreter, os.X_OK):
         raise BuildError(f"{interpreter} is not a Python that can be started.")
     return save(interpreter, probe(interpreter), managed=is_managed(interpreter))
@@ -155,9 +193,10 @@ def scan(progress: Progress) -> list[Installation]:
 
     An interpreter nobody named is written down only when it has torch.
     """
+    sweep()
     known = Installation.objects.filter(host=host_name())
     named = {Path(row.interpreter) for row in known}
-    named |= {path.expanduser().absolute() for path in settings.BUILDS}
+    named |= {interpreter_of(path) for path in settings.BUILDS}
     named |= set(managed_interpreters())
     installations = []
     for path in sorted(named):
@@ -172,11 +211,27 @@ def scan(progress: Progress) -> list[Installation]:
     return installations
 
 
+def interpreter_of(path: Path) -> Path:
+    """An environment may be named by its folder."""
+    path = path.expanduser().absolute()
+    return venvs.python_of(path) if path.is_dir() else path
+
+
+def sweep() -> None:
+    """Remove what interrupted installations left, unless one is at work now."""
+    try:
+        with venvs.lock(settings.BUILDS_DIR / venvs.LOCK_NAME):
+            venvs.sweep(settings.BUILDS_DIR)
+    except venvs.LockHeld:
+        return
+
+
 def describe(installation: Installation) -> str:
     """One line for a person: the build, its state and where it is."""
     name = installation.build_id or "unknown build"
     text = f"{name}: {installation.state} ({installation.interpreter})"
-    return f"{text}: {installation.error}" if installation.error else text
+    reason = installation.error.strip().splitlines()[-1:]
+    return f"{text}: {reason[0][:400]}" if reason else text
 
 
 def installations_here() -> list[Installation]:
@@ -188,34 +243,86 @@ def installations_here() -> list[Installation]:
     return [row for row in ordered if Path(row.interpreter).exists()]
 
 
-def installation_for(build_slug: str) -> Installation | None:
-    """The installation on this host that serves a build."""
-    for row in installations_here():
-        if row.build_id == build_slug:
-            return row
-    return None
+def installation_for(
+    build_slug: str, stack: Mapping[str, str] | None = None
+) -> Installation | None:
+    """The installation on this host that serves a build.
+
+    Several may: one with what the repro's `stack` names serves that repro, the one
+    with the fewest additions all others.
+    """
+    rows = [row for row in installations_here() if row.build_id == build_slug]
+    return min(rows, key=lambda row: unfitness(row, stack or {}), default=None)
 
 
-def default_installation() -> Installation | None:
+def unfitness(
+    row: Installation, stack: Mapping[str, str]
+) -> tuple[int, int, int, bool]:
+    """Lower fits better: missing modules, other versions, additions, not ours."""
+    modules = row.facts.get("modules") or {}
+    missing = [name for name in stack if name not in modules]
+    others = [
+        name
+        for name, version in stack.items()
+        if name in modules and not is_version(modules[name], version)
+    ]
+    additions = len(row.facts.get("with") or [])
+    return len(missing), len(others), additions, not row.managed
+
+
+def is_version(installed: str, wanted: str) -> bool:
+    """Whether that is installed: a version, or a repository at a revision."""
+    revision = wanted.rpartition("@")[2]
+    if "+" in wanted and "@" in wanted:
+        return installed.rpartition("@")[2].startswith(revision)
+    return installed == wanted
+
+
+def vanished(build_slug: str) -> list[Installation]:
+    """Installations of this host that pass for ready and have no interpreter."""
+    rows = Installation.objects.filter(
+        host=host_name(), state=Installation.State.READY, build=build_slug
+    )
+    return [row for row in rows if not Path(row.interpreter).exists()]
+
+
+def default_installation(
+    stack: Mapping[str, str] | None = None,
+) -> Installation | None:
     """What serves a run that names no build: the pinned build, else the first."""
-    rows = installations_here()
-    pinned = [row for row in rows if row.build_id == default_build().slug]
-    return next(iter(pinned + rows), None)
+    slugs = [row.build_id for row in installations_here() if row.build_id]
+    pinned = [slug for slug in slugs if slug == default_build().slug]
+    chosen = next(iter(pinned + slugs), None)
+    return installation_for(chosen, stack) if chosen else None
 
 
 def being_installed() -> list[str]:
     """Names of the builds that a process of this host installs just now."""
-    if venvs.owner_of(settings.BUILDS_DIR / venvs.LOCK_NAME) is None:
-        return []
+    return incomplete() if is_installing() else []
+
+
+def interrupted() -> list[str]:
+    """Names of what killed installations left; the next one removes it."""
+    return [] if is_installing() else incomplete()
+
+
+def is_installing() -> bool:
+    return venvs.owner_of(settings.BUILDS_DIR / venvs.LOCK_NAME) is not None
+
+
+def incomplete() -> list[str]:
     return [path.stem for path in sorted(settings.BUILDS_DIR.glob("*.incomplete"))]
 
 
-def remove(build_slug: str) -> list[str]:
+def remove(build_slug: str, python: Path | None = None) -> list[str]:
     """Forget a build on this host; delete its files where we made them.
 
-    Returns one line for each installation. Its results stay. Raises BuildError.
+    `python`: only that installation. Returns one line for each. Its results stay.
+    Raises BuildError.
     """
     rows = Installation.objects.filter(host=host_name(), build_id=build_slug)
+    if python:
+        rows = rows.filter(interpreter=str(interpreter_of(python)))
     if not rows:
         raise BuildError(f"{build_slug} is not installed on this host.")
     done = []

@@ -21,6 +21,18 @@ Progress = Callable[[str], None]
 # What somebody who waits wants to see of pip's lines: downloads that take a while.
 LARGE = re.compile(r"Downloading .*\([\d.]+ [MG]B\)")
 LOCK_NAME = "installing.lock"
+# uv's the same; it prints them for large files only.
+LARGE_UV = re.compile(
+    r"(?:Downloading \S+ \([\d.]+[MG]iB\)|Downloaded \S+|Building .*)"
+)
+# Starts a command that is killed with us: it must not go on writing into a folder
+# that the next installation removes.
+DIES_WITH_US = (
+    "import ctypes, os, sys\n"
+    "ctypes.CDLL(None).prctl(1, 9)\n"
+    "os.getppid() == int(sys.argv[1]) or os._exit(9)\n"
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
 # Set by a user for other work, these would point pip or Python somewhere else.
 UNWANTED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 
@@ -47,12 +59,22 @@ def clean_environ() -> dict[str, str]:
     return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
-def disk_bytes(folder: Path) -> int:
-    """Disk used by a folder; links are not followed."""
+def disk_bytes(*folders: Path) -> int:
+    """Disk used by folders together; a file with several names counts once.
+
+    Links are not followed.
+    """
+    seen: set[tuple[int, int]] = set()
     total = 0
-    for root, _, names in os.walk(folder):
-        for name in names:
-            total += os.lstat(os.path.join(root, name)).st_blocks * 512  # noqa: PTH118
+    for folder in folders:
+        for root, _, names in os.walk(folder):
+            for name in names:
+                status = os.lstat(os.path.join(root, name))  # noqa: PTH118
+                if status.st_nlink > 1:
+                    if (status.st_dev, status.st_ino) in seen:
+                        continue
+                    seen.add((status.st_dev, status.st_ino))
+                total += status.st_blocks * 512
     return total
 
 
@@ -91,41 +113,68 @@ def sweep(parent: Path) -> None:
         remove(marker.with_suffix(""))
 
 
-def create(folder: Path) -> None:
-    """Make an empty environment for this interpreter, with pip.
+def create(folder: Path, *, pip: bool = True) -> None:
+    """Make an empty environment for this interpreter.
 
     Raises InstallError when the venv module cannot.
     """
+    options = ["--clear"] if pip else ["--clear", "--without-pip"]
     done = subprocess.run(
-        [sys.executable, "-m", "venv", "--clear", str(folder)],
-        env=clean_environ(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise InstallError(f"python -m venv failed: {done.stdout.strip()[-800:]}")
-
-
-def pip_install(
-    folder: Path, arguments: list[str], progress: Progress, limit_s: float = 3600
-) -> None:
-    """Run `pip install` in an environment; wheels only.
-
-    The configured indexes and find-links count. Raises InstallError on failure or
-    when `limit_s` seconds have passed.
-    """
-    command = [str(python_of(folder)), "-m", "pip", "install", "--only-binary=:all:"]
-    command += ["--progress-bar=off", "--no-compile", *arguments]
-    with subprocess.Popen(
-        command,
+        mortal([sys.executable, "-m", "venv", *options, str(folder)]),
         env=clean_environ(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        check=False,
+        pass_fds=_held,
+    )
+    if done.returncode:
+        raise InstallError(f"python -m venv failed: {done.stdout.strip()[-800:]}")
+
+
+def mortal(command: list[str]) -> list[str]:
+    """The command behind one that ties its life to this process, where that works."""
+    if sys.platform != "linux":
+        return command
+    return [sys.executable, "-I", "-S", "-c", DIES_WITH_US, str(os.getpid()), *command]
+
+
+def pip_install(
+    folder: Path,
+    arguments: list[str],
+    progress: Progress,
+    limit_s: float = 3600,
+    *,
+    wheels_only: bool = True,
+) -> None:
+    """Run `pip install` in an environment.
+
+    The configured indexes and find-links count. Raises InstallError on failure or
+    when `limit_s` seconds have passed.
+    """
+    command = [str(python_of(folder)), "-m", "pip", "install", "--progress-bar=off"]
+    command += ["--no-compile"] + ["--only-binary=:all:"] * wheels_only
+    run_installer("pip", [*command, *arguments], {}, progress, limit_s)
+
+
+def run_installer(
+    name: str,
+    command: list[str],
+    extra: dict[str, str],
+    progress: Progress,
+    limit_s: float,
+) -> None:
+    """Run pip or uv, pass its large downloads on; raises InstallError."""
+    with subprocess.Popen(
+        mortal(command),
+        env={**clean_environ(), **extra},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
         errors="replace",
+        pass_fds=_held,
     ) as process:
         timer = Timer(limit_s, process.kill)
         timer.start()
@@ -137,18 +186,20 @@ def pip_install(
             timer.cancel()
             process.kill()
     if timed_out:
-        raise InstallError(f"pip did not finish within {limit_s:.0f} s")
+        raise InstallError(f"{name} did not finish within {limit_s:.0f} s")
     if returncode:
-        raise InstallError("\n".join(last[-6:]) or f"pip ended with {returncode}")
+        errors = [line for line in last if line.upper().startswith("ERROR")]
+        said = errors[-6:] or last[-6:]
+        raise InstallError("\n".join(said) or f"{name} ended with {returncode}")
 
 
 def show(lines: Iterator[str] | list[str], progress: Progress) -> Iterator[str]:
-    """Pass pip's large downloads on and yield the errors it prints."""
+    """Pass large downloads on and yield the other lines, the last ones for an error."""
     for line in lines:
         text = line.strip()
-        if LARGE.fullmatch(text):
+        if LARGE.fullmatch(text) or LARGE_UV.fullmatch(text):
             progress("  " + " ".join(name_only(word) for word in text.split()))
-        elif text.upper().startswith("ERROR"):
+        elif text:
             yield text
 
 
@@ -159,12 +210,15 @@ def name_only(word: str) -> str:
 
 def compile_all(folder: Path) -> None:
     """Write the bytecode: without it every start of the build is a second slower."""
+    command = [str(python_of(folder)), "-m", "compileall", "-q", "-j", "0"]
     subprocess.run(
-        [str(python_of(folder)), "-m", "compileall", "-q", "-j", "0", str(folder)],
+        mortal([*command, str(folder)]),
         env=clean_environ(),
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,
+        pass_fds=_held,
     )
 
 
@@ -189,11 +243,17 @@ def owner_of(path: Path) -> str | None:
     return None
 
 
+# Descriptors of the locks held here. What is started meanwhile inherits them: as long
+# as an installer lives, whoever started it, nobody else installs.
+_held: list[int] = []
+
+
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
     """Hold an exclusive lock on a file, which names the holder's process id.
 
-    The kernel frees it when the process ends, however it ends. Raises LockHeld.
+    The kernel frees it when the process and the installers it started have ended,
+    however they end. Raises LockHeld.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a+") as file:
@@ -205,7 +265,9 @@ def lock(path: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
+        _held.append(file.fileno())
         try:
             yield
         finally:
+            _held.remove(file.fileno())
             file.truncate(0)

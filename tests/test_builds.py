@@ -1,9 +1,8 @@
 """Builds of this host: probing, registering, installing, removing."""
 
-import fcntl
+import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from io import StringIO
@@ -12,14 +11,26 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings
+from django.utils import timezone
 
-from runner import build_install, builds, harness, venvs
-from runner.builds import BuildError
+from runner import builds, harness
+from runner.build_probe import BuildError, Probed
 from runner.models import Build, Installation
 from tests.builds import torch_python
 
 ROOT = Path(settings.BASE_DIR)
 READY, BROKEN, MISSING = Installation.State
+# A package named torch that can tell the harness who it is.
+STAND_IN = """\
+from types import SimpleNamespace as N
+__version__ = "{version}"
+version = N(cuda=None, hip=None, git_version="0" * 40)
+cuda = N(is_available=lambda: False)
+backends = N(cudnn=N(version=lambda: None), mkldnn=N(is_available=lambda: False))
+distributed = N(is_available=lambda: True)
+nn = N(functional=N(rms_norm=len))
+_C = N(_GLIBCXX_USE_CXX11_ABI=True)
+"""
 
 
 class Folder(SimpleTestCase):
@@ -41,9 +52,20 @@ def own_python(path: Path) -> Path:
     return program(path, f'exec "{torch_python()}" "$@"')
 
 
+def stand_in(python: Path, version: str = "9.9.0+cpu") -> Path:
+    """A Python whose torch is a package that only says who it is."""
+    package = python.parent / "lib" / "torch"
+    package.mkdir(parents=True, exist_ok=True)
+    (package / "__init__.py").write_text(STAND_IN.format(version=version))
+    (package / "version.py").touch()
+    lib = package.parent
+    return program(python, f'PYTHONPATH="{lib}" exec "{sys.executable}" "$@"')
+
+
 class RegisterTest(Folder, TestCase):
     kept: Path
     python: Path
+    probed: Probed
     installation: Installation
 
     @classmethod
@@ -51,8 +73,8 @@ class RegisterTest(Folder, TestCase):
         cls.kept = Path(tempfile.mkdtemp(prefix="with space "))
         cls.addClassCleanup(shutil.rmtree, cls.kept)
         cls.python = own_python(cls.kept / "bin" / "python")
-        # An environment may be named by its folder.
-        cls.installation = builds.add_python(cls.kept)
+        cls.probed = builds.probe(cls.python)
+        cls.installation = builds.save(cls.python, cls.probed, managed=False)
 
     def setUp(self) -> None:
         super().setUp()
@@ -60,7 +82,7 @@ class RegisterTest(Folder, TestCase):
         self.slug = self.installation.build_id or ""
 
     def test_a_build_is_what_its_torch_says(self) -> None:
-        hello = builds.probe(self.python)["identity"]
+        hello = self.probed.identity
         build = Build.objects.get()
         self.assertEqual(self.installation.build, build)
         self.assertEqual((build.slug, build.raw), (hello["slug"], hello["raw"]))
@@ -73,6 +95,35 @@ class RegisterTest(Folder, TestCase):
         self.assertEqual(builds.installation_for(build.slug), self.installation)
         self.assertEqual(builds.default_installation(), self.installation)
         self.assertIsNone(builds.installation_for("1.0.0-cpu"))
+        facts = self.installation.facts
+        self.assertEqual(facts["modules"]["torch"], hello["dist"])
+        self.assertEqual(
+            facts["features"]["sdpa"], harness.release(hello["raw"]) > (2,)
+        )
+        self.assertTrue(facts["features"]["distributed"])
+
+    def test_what_a_build_can_do_is_asked_again_only_when_it_changed(self) -> None:
+        python = stand_in(self.folder / "bin" / "python")
+        # An environment may be named by its folder.
+        row = builds.add_python(self.folder)
+        self.assertEqual((row.interpreter, row.build_id), (str(python), "9.9.0-cpu"))
+        self.assertEqual(
+            [name for name, has in row.facts["features"].items() if has],
+            ["rms_norm", "distributed"],
+        )
+        Installation.objects.filter(pk=row.pk).update(
+            facts={**row.facts, "cxx": "kept"}
+        )
+        self.assertEqual(builds.register(python, managed=False).facts["cxx"], "kept")
+        version = python.parent / "lib" / "torch" / "version.py"
+        os.utime(version, (1, 1))
+        self.assertNotEqual(builds.register(python, managed=False).facts["cxx"], "kept")
+
+    def test_another_torch_of_the_same_name_is_another_build(self) -> None:
+        Build.objects.update(git="1" * 40)
+        with self.assertRaisesMessage(BuildError, "must not be mixed"):
+            builds.save(self.python, self.probed, managed=False)
+        self.assertEqual(Build.objects.get().git, "1" * 40)
 
     def test_a_vanished_interpreter_serves_nothing(self) -> None:
         self.python.unlink()
@@ -82,11 +133,48 @@ class RegisterTest(Folder, TestCase):
         self.assertTrue(Build.objects.filter(slug=self.slug).exists())
 
     def test_a_python_that_broke_says_why(self) -> None:
-        program(self.python, "echo no such library >&2; exit 3")
+        program(
+            self.python,
+            "echo Traceback, most recent call last: >&2\n"
+            "echo libsomething.so.1: no such library >&2; exit 3",
+        )
         installation = builds.register(self.python, managed=False)
         self.assertEqual(installation.state, BROKEN)
-        self.assertIn("no such library", installation.error)
         self.assertIsNone(builds.default_installation())
+        listed = self.listed()
+        self.assertIn("    | libsomething.so.1: no such library\n", listed)
+        self.assertIn("Traceback, most recent call last:", listed)
+        page = self.client.get(f"/en/builds/{self.slug}/")
+        self.assertContains(page, "Traceback, most recent call last:\n")
+        self.assertContains(page, "libsomething.so.1: no such library")
+
+    def test_an_interpreter_that_never_started_is_shown_too(self) -> None:
+        python = program(self.folder / "python", "echo Illegal >&2; exit 4")
+        builds.register(python, managed=False)
+        self.assertIn("unknown build: broken", self.listed())
+        self.assertContains(self.client.get("/en/builds/"), "Illegal")
+
+    def listed(self) -> str:
+        out = StringIO()
+        call_command("builds", "list", stdout=out)
+        return out.getvalue()
+
+    def test_the_list_says_what_each_build_is_and_can(self) -> None:
+        nv = "2.6.0a0-df5bbc09d1.nv24.12"
+        Build.objects.create(slug=nv, raw="2.6.0a0+df5bbc09d1.nv24.12")
+        text = self.listed()
+        self.assertIn(f"{self.slug}: ready ({self.python})", text)
+        self.assertIn("distributed", text)
+        self.assertIn(f"{nv}: not installed here", text)
+        out = StringIO()
+        call_command("builds", "list", "--json", stdout=out)
+        found = {row["slug"]: row for row in json.loads(out.getvalue())["builds"]}
+        self.assertEqual(found[nv]["state"], "not installed here")
+        ready = found[self.slug]
+        self.assertEqual((ready["state"], ready["raw"]), ("ready", ready["dist"]))
+        self.assertIn("distributed", ready["capabilities"]["features"])
+        page = self.client.get(f"/en/builds/{self.slug}/")
+        self.assertContains(page, "distributed")
 
     def test_a_python_without_torch_is_refused(self) -> None:
         with self.assertRaisesMessage(BuildError, "No module named 'torch'"):
@@ -98,8 +186,14 @@ class RegisterTest(Folder, TestCase):
     def test_scan_takes_what_is_known_and_what_is_declared(self) -> None:
         program(self.python, "exit 3")
         declared, gone = self.folder / "python", self.folder / "gone"
-        own_python(declared)
-        with override_settings(BUILDS=[declared, gone], BUILDS_DIR=self.folder):
+        stand_in(declared)
+        own = self.folder / "builds"
+        left = stand_in(own / "2.0.0" / "bin" / "python")
+        (own / "2.0.0.incomplete").touch()
+        named = [declared, gone, self.folder / "environment"]
+        stand_in(self.folder / "environment" / "bin" / "python")
+        with override_settings(BUILDS=named, BUILDS_DIR=own):
+            self.assertEqual(builds.interrupted(), ["2.0.0"])
             rows = builds.scan(self.lines.append)
         found = {row.interpreter: row.state for row in rows}
         self.assertEqual(found[str(self.python)], BROKEN)
@@ -107,6 +201,10 @@ class RegisterTest(Folder, TestCase):
         self.assertEqual(found[str(gone)], MISSING)
         self.assertIn(str(gone), "\n".join(self.lines))
         self.assertNotIn(sys.executable, found)
+        # Named by its folder; and what an interrupted installation left is gone.
+        self.assertEqual(found[str(self.folder / "environment/bin/python")], READY)
+        self.assertNotIn(str(left), found)
+        self.assertFalse(left.exists())
 
     def test_remove_forgets_a_foreign_environment_and_leaves_it(self) -> None:
         out = StringIO()
@@ -122,104 +220,66 @@ class RegisterTest(Folder, TestCase):
     def test_remove_deletes_what_was_installed_here(self) -> None:
         with override_settings(BUILDS_DIR=self.folder):
             python = own_python(self.folder / "mine" / "bin" / "python")
-            installation = builds.register(python, managed=True)
+            installation = builds.save(python, self.probed, managed=True)
             self.assertGreater(installation.disk_bytes, 0)
             builds.remove(self.slug)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.assertTrue(self.python.exists())
 
 
-class InstallTest(Folder):
-    def attempts(self, cuda: bool) -> list[tuple[str, str]]:
-        attempts = build_install.attempts_for_default(cuda)
-        return [(attempt.requirements[0], attempt.source) for attempt in attempts]
+class ChoiceTest(TestCase):
+    """Which of several installations of one build a repro gets."""
 
-    def test_the_order_of_the_ways_to_a_default_build(self) -> None:
-        cpu = ("torch==2.13.0+cpu", "the configured indexes")
-        with override_settings(TORCH_INDEX_URL=""):
-            self.assertEqual(self.attempts(True)[0], cpu)
-            self.assertEqual(
-                self.attempts(True)[1:], [("torch==2.13.0", "the configured indexes")]
-            )
-            wanted = 2 if build_install.has_nvidia_gpu() else 1
-            self.assertEqual(len(self.attempts(False)), wanted)
-        with override_settings(TORCH_INDEX_URL="file:///nowhere"):
-            self.assertEqual(
-                self.attempts(True)[:2], [cpu, (cpu[0], "TORCH_INDEX_URL")]
-            )
+    slug = "2.6.0-cu124"
+    commit = "b4ff1936c0ffee" + "0" * 26
 
-    def test_a_release_gets_what_it_imports(self) -> None:
-        def requirements(version: str) -> list[str]:
-            attempt = build_install.attempt_for_version(version, ["peft==0.15.0"])
-            return attempt.requirements
+    def setUp(self) -> None:
+        Build.objects.create(slug=self.slug, raw="2.6.0+cu124")
+        fla = f"git+https://example.org/fla@{self.commit}"
+        self.plain = self.install("plain", {})
+        self.old = self.install("old", {"transformers": "4.34.1"})
+        self.new = self.install("new", {"transformers": "4.50.0", "peft": "0.15.0"})
+        self.fla = self.install("fla", {"fla": fla, "triton": "3.2.0"})
 
-        self.assertEqual(
-            requirements("2.1.2"),
-            ["torch==2.1.2", "numpy<2", "setuptools<81", "peft==0.15.0"],
+    def install(self, name: str, with_: dict[str, str]) -> str:
+        # The interpreter has to be there; the rest is as a probe would have it.
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        Installation.objects.create(
+            build_id=self.slug,
+            host=builds.host_name(),
+            interpreter=str(program(Path(folder.name) / name, "exit")),
+            managed=True,
+            state=READY,
+            facts={
+                "with": [f"{key}=={value}" for key, value in with_.items()],
+                "modules": {"torch": "2.6.0", **with_},
+            },
+            probed_at=timezone.now(),
         )
-        self.assertIn("setuptools<81", requirements("2.6.0"))
-        self.assertNotIn("setuptools<81", requirements("2.11.0"))
-        self.assertIn("numpy", requirements("2.13.0"))
-        for bad in ("", "two", "-r file", "2.0; import os"):
-            with self.assertRaises(BuildError):
-                build_install.attempt_for_version(bad, [])
+        return name
 
-    def test_what_is_no_wheel_is_refused(self) -> None:
-        path = self.folder / "torch.whl"
-        path.write_text("")
-        with self.assertRaisesMessage(BuildError, "is not a wheel file"):
-            build_install.add_wheel(path, [], self.lines.append)
+    def chosen(self, **stack: str) -> str:
+        row = builds.installation_for(self.slug, stack)
+        return Path(row.interpreter).name if row else ""
 
-    def installer(self, **env: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "manage.py", "builds", "add", "--install-only"],
-            cwd=ROOT,
-            env={**os.environ, "BUILDS_DIR": str(self.folder), **env},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def test_a_repro_gets_what_its_stack_names_and_others_the_plain_one(self) -> None:
+        self.assertEqual(self.chosen(), self.plain)
+        self.assertEqual(self.chosen(transformers="4.34.1"), self.old)
+        self.assertEqual(self.chosen(transformers="4.50.0"), self.new)
+        self.assertEqual(self.chosen(transformers="4.34.1", peft="0.15.0"), self.new)
+        # Another version is better than none: importable is what is asked for.
+        self.assertEqual(self.chosen(transformers="4.40.0"), self.old)
+        address = "git+https://github.com/fla-org/flash-linear-attention@b4ff1936"
+        self.assertEqual(self.chosen(fla=address, triton="3.7.1"), self.fla)
+        # Nobody has it: the plain one runs it, and the harness says what is missing.
+        self.assertEqual(self.chosen(deepspeed="0.1"), self.plain)
 
-    def test_a_failed_installation_says_what_was_tried_and_leaves_nothing(self) -> None:
-        empty = self.folder / "wheels"
-        empty.mkdir()
-        process = self.installer(
-            PIP_NO_INDEX="1", PIP_FIND_LINKS=f"file://{empty}", TORCH_INDEX_URL=""
-        )
-        output, _ = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 1, output)
-        self.assertIn("torch==2.13.0+cpu from the configured indexes", output)
-        self.assertIn("No matching distribution", output)
-        left = {path.name for path in self.folder.iterdir()}
-        self.assertEqual(left, {"wheels", venvs.LOCK_NAME})
-
-    def test_a_killed_installation_is_no_build_and_is_swept(self) -> None:
-        with self.installer() as process:
-            assert process.stdout
-            self.assertIn("Installing torch", process.stdout.readline())
-            with override_settings(BUILDS_DIR=self.folder):
-                self.assertEqual(builds.being_installed(), ["2.13.0-cpu"])
-                with self.assertRaisesMessage(BuildError, f"process {process.pid} is"):
-                    build_install.install([], self.lines.append)
-            process.kill()
-        # A child caught between fork and exec holds the lock until it is dead too.
-        with (self.folder / venvs.LOCK_NAME).open() as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
-        (self.folder / "2.13.0-cpu" / "bin").mkdir(parents=True, exist_ok=True)
-        with override_settings(BUILDS_DIR=self.folder):
-            self.assertEqual(builds.being_installed(), [])
-            self.assertIsNone(builds.default_interpreter())
-            self.assertEqual(builds.managed_interpreters(), [])
-            with self.assertRaises(BuildError):
-                build_install.install([], self.lines.append)
-        self.assertEqual([p.name for p in self.folder.iterdir()], [venvs.LOCK_NAME])
-
-    def test_a_torch_that_does_not_start_is_not_kept(self) -> None:
-        program(self.folder / "broken" / "bin" / "python", "exit 1")
-        attempt = build_install.Attempt("broken", ["torch"])
-        with override_settings(BUILDS_DIR=self.folder), self.assertRaises(BuildError):
-            build_install.add([attempt], self.lines.append)
-        self.assertFalse((self.folder / "broken").exists())
+    def test_one_that_vanished_is_passed_over_and_named(self) -> None:
+        Path(Installation.objects.get(interpreter__endswith="old").interpreter).unlink()
+        self.assertEqual(self.chosen(transformers="4.34.1"), self.new)
+        (gone,) = builds.vanished(self.slug)
+        self.assertTrue(gone.interpreter.endswith("old"))
 
 
 class DefaultBuildTest(SimpleTestCase):

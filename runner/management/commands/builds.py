@@ -1,14 +1,14 @@
 """Torch builds of this host: look for them, add, list and remove them."""
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runner import build_install, builds
-from runner.builds import BuildError
-from runner.models import Build, Installation
+from runner import build_install, build_inventory, builds
+from runner.build_probe import BuildError
 
 
 class Command(BaseCommand):
@@ -34,7 +34,13 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="PACKAGE==VERSION",
-            help="installed beside torch; may be repeated",
+            help="installed beside torch, also git+https://...@COMMIT; may be repeated",
+        )
+        add.add_argument(
+            "--installer",
+            choices=("auto", "uv", "pip"),
+            default="auto",
+            help="auto: uv where it is, else pip",
         )
         add.add_argument(
             "--install-only",
@@ -45,9 +51,11 @@ class Command(BaseCommand):
             command.add_argument(
                 "--cuda", action="store_true", help="the default may be the CUDA wheel"
             )
-        commands.add_parser("list", help="every known build and where it is")
+        list_ = commands.add_parser("list", help="every known build and where it is")
+        list_.add_argument("--json", action="store_true")
         remove = commands.add_parser("remove", help="delete or forget an installation")
         remove.add_argument("slug")
+        remove.add_argument("--python", type=Path, help="only this one of several")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -66,35 +74,39 @@ class Command(BaseCommand):
             build_install.add(attempts, self.say)
 
     def add(self, options: dict[str, Any]) -> None:
-        with_ = options["with_"]
+        with_, installer = options["with_"], options["installer"]
         if options["python"]:
             if with_:
                 raise CommandError("--with installs; your own Python is not written to")
             self.say(builds.describe(builds.add_python(options["python"])))
         elif options["wheel"]:
-            build_install.add_wheel(options["wheel"], with_, self.say)
+            build_install.add_wheel(options["wheel"], with_, self.say, installer)
         elif options["version"]:
-            build_install.add_release(options["version"], with_, self.say)
+            build_install.add_release(options["version"], with_, self.say, installer)
+        elif with_:
+            raise CommandError("--with needs a version: builds add 2.13.0 --with ...")
         else:
             self.add_default(options)
 
     def add_default(self, options: dict[str, Any]) -> None:
         attempts = list(build_install.attempts_for_default(options["cuda"]))
+        installer = options["installer"]
         if options["install_only"]:
-            self.say(str(build_install.install(attempts, self.say)))
+            done = build_install.install(attempts, self.say, installer)
+            self.say(str(done.interpreter))
         else:
-            build_install.add(attempts, self.say)
+            build_install.add(attempts, self.say, installer=installer)
 
     def list(self, options: dict[str, Any]) -> None:
-        rows = Installation.objects.order_by("build_id", "host", "interpreter")
-        for row in rows:
-            size = f", {row.disk_bytes // 2**20} MiB" if row.disk_bytes else ""
-            self.say(f"{builds.describe(row)} on {row.host}{size}")
-        for build in Build.objects.filter(installations=None):
-            self.say(f"{build}: not installed here")
-        for name in builds.being_installed():
-            self.say(f"{name}: being installed")
+        if options["json"]:
+            together, one_by_one = build_inventory.disk()
+            disk = {"together_mib": together, "one_by_one_mib": one_by_one}
+            found = {"builds": build_inventory.rows(), "disk": disk}
+            self.say(json.dumps(found, indent=2, ensure_ascii=False))
+            return
+        for line in build_inventory.lines():
+            self.say(line)
 
     def remove(self, options: dict[str, Any]) -> None:
-        for line in builds.remove(options["slug"]):
+        for line in builds.remove(options["slug"], options["python"]):
             self.say(line)

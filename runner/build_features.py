@@ -1,0 +1,167 @@
+# /// script
+# dependencies = ["torch"]
+# [tool.doesitnan]
+# fidelity = "mechanism_model"
+# device = "cpu"
+# bug = "features < 0"
+# match_waived = "this is no repro"
+# ///
+"""What a build can do, asked in a throw-away process under its own Python.
+
+A check like those of a repro, so that the harness holds and reads it. Nothing here
+needs a GPU; what would spoil CUDA for later forks is harmless: the process ends.
+Syntax of Python 3.8.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+torch: Any = importlib.import_module("torch")
+
+CHUNK = 3500  # one text of an observation may have 4 kB
+CHUNKS = 40
+
+
+def control() -> dict[str, Any]:
+    """Only here because every repro has one; so the next two."""
+    return {}
+
+
+detector = trigger = control
+
+
+def has(path: str) -> bool:
+    """Whether torch has a name such as "nn.functional.rms_norm"."""
+    found = torch
+    for name in path.split("."):
+        found = getattr(found, name, None)
+        if found is None:
+            return False
+    return True
+
+
+def cxx() -> str:
+    """The C++ compiler that Inductor would find for the CPU; "" if none."""
+    for name in (os.environ.get("CXX"), "g++", "clang++"):
+        path = name and shutil.which(name)
+        if path:
+            done = subprocess.run(  # noqa: S603
+                [path, "--version"],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
+            lines = done.stdout.decode("utf-8", "replace").splitlines()
+            return lines[0][:100] if lines else path
+    return ""
+
+
+def missing_for_compile() -> list[str]:
+    """What keeps torch.compile on the CPU from working, as far as one can see."""
+    missing = []
+    if not has("compile"):
+        return ["torch.compile"]
+    if not cxx():
+        missing.append("a C++ compiler")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        missing.append("Python.h")
+    if " " in sys.prefix:
+        missing.append("a path without a space")
+    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    # Inductor of 2.1 imports pkg_resources, which setuptools 81 no longer has.
+    imported = "pkg_resources" if release < (2, 7) else "setuptools"
+    try:
+        importlib.import_module(imported)
+    except ImportError:
+        missing.append("setuptools<81")
+    return missing
+
+
+def arch_flags() -> str:
+    """Compute capabilities the CUDA kernels were built for."""
+    flags = getattr(torch._C, "_cuda_getArchFlags", None)
+    try:
+        return (flags() or "") if flags else ""
+    except RuntimeError:
+        return ""
+
+
+def modules() -> dict[str, str]:
+    """{import name: version} of every installed distribution."""
+    found: dict[str, str] = {}
+    for dist in metadata.distributions():
+        try:
+            name, version = dist.metadata["Name"], dist.version
+            tops = (dist.read_text("top_level.txt") or "").split()
+        except (KeyError, OSError, ValueError):
+            continue
+        if not name:
+            continue
+        names = tops or top_names(dist) or [name.replace("-", "_")]
+        origin = commit_of(dist)
+        for top in names:
+            if "/" not in top and not top.startswith("_"):
+                found.setdefault(top, origin or str(version))
+    return found
+
+
+def top_names(dist: metadata.Distribution) -> list[str]:
+    """Import names from the list of files, where top_level.txt is not written."""
+    names = set()
+    for path in dist.files or ():
+        first, _, rest = str(path).replace(os.sep, "/").partition("/")
+        if rest and first.isidentifier() and rest == "__init__.py":
+            names.add(first)
+        elif not rest and first.endswith(".py"):
+            names.add(first[:-3])
+    return sorted(names)
+
+
+def commit_of(dist: metadata.Distribution) -> str:
+    """ "git+URL@commit" of what was installed from a repository, else ""."""
+    try:
+        origin = json.loads(dist.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return ""
+    vcs = origin.get("vcs_info") or {}
+    if not vcs.get("commit_id"):
+        return ""
+    return f"{vcs.get('vcs', 'git')}+{origin.get('url')}@{vcs['commit_id']}"
+
+
+def features() -> dict[str, str]:
+    """One JSON text, in pieces `part_00` and on."""
+    functional = "nn.functional."
+    found: dict[str, Any] = {
+        "features": {
+            "sdpa": has(functional + "scaled_dot_product_attention"),
+            "rms_norm": has(functional + "rms_norm"),
+            "float8": has("float8_e4m3fn"),
+            "compile": has("compile"),
+            "distributed": bool(torch.distributed.is_available()),
+            "mkldnn": bool(torch.backends.mkldnn.is_available()),
+        },
+        "cxx": cxx(),
+        "compile_lacks": missing_for_compile(),
+        "cuda_archs": arch_flags(),
+        "cxx11_abi": bool(torch._C._GLIBCXX_USE_CXX11_ABI),
+        "torch_file": torch.__file__,
+        "base_prefix": sys.base_prefix,
+        "modules": modules(),
+    }
+    text = json.dumps(found)
+    if len(text) > CHUNK * CHUNKS:
+        found["modules"] = {}
+        text = json.dumps(found)
+    starts = range(0, len(text), CHUNK)
+    return {f"part_{n:02}": text[at : at + CHUNK] for n, at in enumerate(starts)}

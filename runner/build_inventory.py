@@ -1,0 +1,130 @@
+"""What `builds list` tells: every known build, its installations and their disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count
+
+from runner import builds, venvs
+from runner.models import Build, Installation
+
+MIB = 1024 * 1024
+NOT_INSTALLED = "not installed here"
+
+
+def rows() -> list[dict[str, Any]]:
+    """One for each installation, one for each build without any; plain JSON."""
+    installed = Installation.objects.select_related("build")
+    found = [
+        row_of(row) for row in installed.order_by("build_id", "host", "interpreter")
+    ]
+    bare = Build.objects.filter(installations=None)
+    for build in bare.annotate(count=Count("evidence")).order_by("slug"):
+        count = getattr(build, "count", 0)
+        found.append({**identity(build), "state": NOT_INSTALLED, "evidence": count})
+    return found
+
+
+def identity(build: Build | None) -> dict[str, Any]:
+    names = ("slug", *builds.IDENTITY)
+    return {name: getattr(build, name, "") or None for name in names}
+
+
+def row_of(row: Installation) -> dict[str, Any]:
+    facts = row.facts
+    return {
+        **identity(row.build),
+        "state": row.state,
+        "host": row.host,
+        "interpreter": row.interpreter,
+        "managed": row.managed,
+        "with": facts.get("with", []),
+        "packages": row.packages,
+        "capabilities": capabilities(row),
+        "devices": facts.get("devices", []),
+        "disk_mib": row.disk_bytes // MIB if row.managed else None,
+        "error": row.error or None,
+        "probed_at": row.probed_at.isoformat(timespec="seconds"),
+    }
+
+
+def capabilities(row: Installation) -> dict[str, Any]:
+    """What the build can do, as its probe found; {} where it was not asked."""
+    facts = row.facts
+    if "features" not in facts:
+        return {}
+    return {
+        "cuda": bool(row.build and row.build.cuda),
+        "cuda_archs": facts.get("cuda_archs", "").split(),
+        "features": sorted(name for name, has in facts["features"].items() if has),
+        "compiler": facts.get("cxx") or None,
+        "compile_lacks": facts.get("compile_lacks", []),
+    }
+
+
+def disk() -> tuple[int, int]:
+    """MiB that the builds made here take together, and counted one by one.
+
+    The first is what they cost: files that several share count once.
+    """
+    folders = [path.parent.parent for path in builds.managed_interpreters()]
+    return (
+        venvs.disk_bytes(*folders) // MIB,
+        sum(map(venvs.disk_bytes, folders)) // MIB,
+    )
+
+
+def lines() -> Iterator[str]:
+    """The same for a person."""
+    for row in rows():
+        yield from lines_of(row)
+    for name in builds.being_installed():
+        yield f"{name}: being installed"
+    for name in builds.interrupted():
+        yield f"{name}: left by an interrupted installation; `builds scan` removes it"
+    together, one_by_one = disk()
+    if one_by_one:
+        yield f"Together {together} MiB in {settings.BUILDS_DIR}" + (
+            f", {one_by_one} MiB counted one by one" * (one_by_one > together)
+        )
+
+
+def lines_of(row: dict[str, Any]) -> Iterator[str]:
+    name = row["slug"] or "unknown build"
+    if "host" not in row:
+        yield f"{name}: {row['state']}, {row['evidence']} pieces of evidence"
+        return
+    size = f", {row['disk_mib']} MiB" if row["disk_mib"] else ""
+    here = "" if row["host"] == builds.host_name() else f" on {row['host']}"
+    yield f"{name}: {row['state']} ({row['interpreter']}){here}{size}"
+    if row["error"]:
+        for line in row["error"].splitlines():
+            yield f"    | {line}"
+        return
+    known = [
+        ("git", (row["git"] or "")[:12]),
+        ("CUDA", row["cuda"]),
+        ("cuDNN", row["cudnn"]),
+        ("Python", row["python"]),
+        ("with", ", ".join(row["with"])),
+    ]
+    yield "    " + ", ".join(f"{what} {value}" for what, value in known if value)
+    yield from ("    " + line for line in capability_lines(row["capabilities"]))
+
+
+def capability_lines(found: dict[str, Any]) -> Iterator[str]:
+    if not found:
+        return
+    archs = found["cuda_archs"]
+    cuda = f"CUDA kernels {archs[0]}-{archs[-1]}; " if archs else ""
+    yield f"{cuda}{' '.join(found['features'])}"
+    lacks = found["compile_lacks"]
+    if "compile" in found["features"]:
+        yield (
+            f"torch.compile lacks {', '.join(lacks)}"
+            if lacks
+            else f"compiler: {found['compiler']}"
+        )

@@ -1,0 +1,60 @@
+"""The builds a page offers, and where they are installed, in one query."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from django.template import Context
+
+from kb.results import build_order
+from runner.models import Build, Installation
+
+KEY = "known_builds"
+
+
+@dataclass(frozen=True)
+class KnownBuilds:
+    """`builds`: newest version first, with slug and raw version only."""
+
+    builds: list[Build]
+    installations: dict[str, list[Installation]]
+
+    @property
+    def runnable(self) -> list[Build]:
+        """Those with a working installation somewhere."""
+        ready = Installation.State.READY
+        return [
+            build
+            for build in self.builds
+            if any(row.state == ready for row in self.installations.get(build.slug, []))
+        ]
+
+
+def load() -> KnownBuilds:
+    rows = Build.objects.order_by("slug").values_list(
+        "slug",
+        "raw",
+        "installations__host",
+        "installations__state",
+        "installations__error",
+    )
+    raws: dict[str, str] = {}
+    installed: defaultdict[str, list[Installation]] = defaultdict(list)
+    for slug, raw, host, state, error in rows:
+        raws[slug] = raw
+        if state:
+            found = Installation(build_id=slug, host=host, state=state, error=error)
+            installed[slug].append(found)
+    ordered = sorted(raws, key=lambda slug: build_order(raws[slug], slug), reverse=True)
+    builds = [Build(slug=slug, raw=raws[slug]) for slug in ordered]
+    return KnownBuilds(builds, dict(installed))
+
+
+def of_page(context: Context) -> KnownBuilds:
+    """Loaded once for all the pieces of a page."""
+    kept = context.render_context
+    if KEY not in kept:
+        kept[KEY] = load()
+    found: KnownBuilds = kept[KEY]
+    return found

@@ -1,0 +1,333 @@
+"""Installing torch builds: with uv and pip, interrupted at any point, from wheels."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from io import StringIO
+from pathlib import Path
+from unittest import mock
+
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.test import SimpleTestCase, TestCase, override_settings
+
+from runner import build_install, builds, uv, venvs
+from runner.build_probe import BuildError
+from tests.test_builds import STAND_IN, Folder, program
+
+ROOT = Path(settings.BASE_DIR)
+
+
+def stand_in_wheel(
+    folder: Path, version: str, code: str = "", name: str = "torch"
+) -> Path:
+    """A wheel whose package only says who it is; for torch as the harness asks it."""
+    tag = "py3-none-any"
+    path = folder / f"{name}-{version}-{tag}.whl"
+    info = f"{name}-{version}.dist-info"
+    files = {
+        f"{name}/__init__.py": code or STAND_IN.format(version=version),
+        f"{info}/METADATA": "Metadata-Version: 2.1\n"
+        f"Name: {name}\nVersion: {version}\n",
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n",
+    }
+    files[f"{info}/RECORD"] = "".join(
+        f"{name},,\n" for name in [*files, f"{info}/RECORD"]
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as wheel:
+        for inside, text in files.items():
+            wheel.writestr(inside, text)
+    return path
+
+
+def offline(wheels: Path) -> dict[str, str]:
+    """pip's settings by which everything comes from one folder."""
+    stand_in_wheel(wheels, "2.4.6", "x = 1", name="numpy")
+    return {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": wheels.as_uri(),
+        "PIP_EXTRA_INDEX_URL": "",
+        "TORCH_INDEX_URL": "",
+    }
+
+
+class UvTest(SimpleTestCase):
+    """pip's settings in uv's words."""
+
+    def test_the_strongest_setting_of_pip_counts(self) -> None:
+        found = uv.parse_settings(
+            "global.index-url='https://mirror/simple'\n"
+            "install.find-links='/wheels'\n"
+            "global.find-links='/others'\n"
+            "global.extra-index-url='\\nhttps://a/simple\\nhttps://b/simple'\n"
+            ":env:.timeout='9'\n"
+            "global.timeout='60'\n"
+            "freeze.timeout='1'\n"
+        )
+        self.assertEqual(found["index-url"], "https://mirror/simple")
+        self.assertEqual((found["find-links"], found["timeout"]), ("/wheels", "9"))
+        extra = uv.options(found, {}).variables["UV_INDEX"]
+        self.assertEqual(extra, "https://a/simple https://b/simple")
+
+    def test_mirrors_certificates_and_folders_are_passed_on(self) -> None:
+        settings_ = {
+            "index-url": "https://user:secret@mirror/simple",
+            "extra-index-url": "https://a/simple",
+            "find-links": "/wheels https://b/links.html",
+            "cert": "/ca.pem",
+            "trusted-host": "mirror",
+            "proxy": "http://proxy:3128",
+            "pre": "true",
+            "no-index": "0",
+        }
+        found = uv.options(settings_, {}, "https://torch/cpu")
+        self.assertEqual(
+            found.arguments,
+            ["--find-links", "/wheels", "--find-links", "https://b/links.html"],
+        )
+        self.assertEqual(
+            found.variables,
+            {
+                "UV_DEFAULT_INDEX": "https://user:secret@mirror/simple",
+                "UV_INDEX": "https://a/simple https://torch/cpu",
+                "UV_INDEX_STRATEGY": "unsafe-best-match",
+                "UV_INSECURE_HOST": "mirror",
+                "SSL_CERT_FILE": "/ca.pem",
+                "HTTP_PROXY": "http://proxy:3128",
+                "HTTPS_PROXY": "http://proxy:3128",
+                "UV_PRERELEASE": "allow",
+            },
+        )
+
+    def test_what_is_set_for_uv_itself_has_the_last_word(self) -> None:
+        own = {"UV_INDEX_URL": "https://own/simple", "UV_INDEX": "https://more/simple"}
+        found = uv.options(
+            {"index-url": "https://m", "extra-index-url": "https://e"}, own
+        )
+        self.assertEqual(found.variables, {"UV_INDEX_STRATEGY": "unsafe-best-match"})
+
+    def test_where_pip_has_a_wheel_without_cuda_uv_must_have_it_too(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for version in ("9.9.0+cpu", "9.8.0+cpu", "9.9.1"):
+                stand_in_wheel(Path(folder), version)
+            links = [Path(folder).as_uri(), "https://elsewhere/links.html"]
+            self.assertEqual(
+                build_install.local_torch(links, "torch==9.9.0"), "9.9.0+cpu"
+            )
+            self.assertEqual(build_install.local_torch([folder], "torch==9.9.1"), "")
+            self.assertEqual(build_install.local_torch([folder], "torch==2.6.0"), "")
+
+    def test_a_plan_adds_up_what_it_knows(self) -> None:
+        with tempfile.NamedTemporaryFile(suffix=".whl") as file:
+            file.write(b"x" * 3 * uv.MIB)
+            file.flush()
+            packages = [
+                {"name": "a", "version": "1", "wheels": [{"size": 5 * uv.MIB}]},
+                {"name": "b", "wheels": [{"url": Path(file.name).as_uri()}]},
+                {"name": "c", "wheels": [{"url": "ftp://nowhere/c.whl"}]},
+            ]
+            plan = uv.Plan([uv.wheel_of(row) for row in packages], 2)
+        self.assertEqual((plan.mib, plan.unknown, plan.version_of("a")), (8, 1, "1"))
+        self.assertEqual(
+            plan.describe(),
+            "3 wheels, 8 MiB and 1 of unknown size; 2 of them are not in uv's cache",
+        )
+
+    def test_shared_files_count_once(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            one, two = Path(folder, "one"), Path(folder, "two")
+            for path in (one, two):
+                path.mkdir()
+            (one / "library").write_bytes(b"x" * uv.MIB)
+            alone = venvs.disk_bytes(one)
+            (two / "library").hardlink_to(one / "library")
+            (one / "again").hardlink_to(one / "library")
+            self.assertEqual(venvs.disk_bytes(one), alone)
+            self.assertEqual(venvs.disk_bytes(one, two), alone)
+            self.assertGreaterEqual(alone, uv.MIB)
+
+
+class InstallTest(Folder):
+    def attempts(self, cuda: bool) -> list[tuple[str, str]]:
+        attempts = build_install.attempts_for_default(cuda)
+        return [(attempt.requirements[0], attempt.source) for attempt in attempts]
+
+    def test_the_order_of_the_ways_to_a_default_build(self) -> None:
+        cpu = ("torch==2.13.0+cpu", "the configured indexes")
+        with override_settings(TORCH_INDEX_URL=""):
+            self.assertEqual(self.attempts(True)[0], cpu)
+            self.assertEqual(
+                self.attempts(True)[1:], [("torch==2.13.0", "the configured indexes")]
+            )
+            wanted = 2 if build_install.has_nvidia_gpu() else 1
+            self.assertEqual(len(self.attempts(False)), wanted)
+        with override_settings(TORCH_INDEX_URL="file:///nowhere"):
+            self.assertEqual(
+                self.attempts(True)[:2], [cpu, (cpu[0], "TORCH_INDEX_URL")]
+            )
+
+    def test_a_release_gets_what_it_imports(self) -> None:
+        def requirements(version: str) -> list[str]:
+            attempt = build_install.attempt_for_version(version, ["peft==0.15.0"])
+            return attempt.requirements
+
+        self.assertEqual(
+            requirements("2.1.2"),
+            ["torch==2.1.2", "numpy<2", "setuptools<81", "peft==0.15.0"],
+        )
+        for release in ("2.6.0", "2.10.0"):
+            self.assertIn("setuptools<81", requirements(release))
+        self.assertNotIn("setuptools<81", requirements("2.11.0"))
+        self.assertIn("numpy", requirements("2.13.0"))
+        for bad in ("", "two", "-r file", "2.0; import os"):
+            with self.assertRaises(BuildError):
+                build_install.attempt_for_version(bad, [])
+
+    def test_what_is_named_beside_torch(self) -> None:
+        fla = "git+https://example.org/fla-org/flash-linear-attention@b4ff1936"
+        attempt = build_install.attempt_for_version("2.13.0", ["peft==0.15.0", fla])
+        self.assertEqual(attempt.sources, [fla])
+        self.assertIn("peft==0.15.0", attempt.requirements)
+        self.assertEqual(
+            attempt.name, "2.13.0-with-peft-0.15.0-with-flash-linear-attention-b4ff1936"
+        )
+        for bad in ("", "-r file", "--index-url=x"):
+            with self.assertRaisesMessage(BuildError, "is not a requirement"):
+                build_install.attempt_for_version("2.13.0", [bad])
+
+    def test_what_is_no_wheel_is_refused(self) -> None:
+        path = self.folder / "torch.whl"
+        path.write_text("")
+        with self.assertRaisesMessage(BuildError, "is not a wheel file"):
+            build_install.add_wheel(path, [], self.lines.append)
+
+    def installer(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "manage.py", "builds", "add", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "BUILDS_DIR": str(self.folder), **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def left(self) -> set[str]:
+        return {path.name for path in self.folder.iterdir()} - {".uv-cache"}
+
+    def test_a_failed_installation_says_what_was_tried_and_leaves_nothing(self) -> None:
+        empty = self.folder / "wheels"
+        empty.mkdir()
+        process = self.installer(
+            "--install-only",
+            PIP_NO_INDEX="1",
+            PIP_FIND_LINKS=empty.as_uri(),
+            TORCH_INDEX_URL="",
+        )
+        output, _ = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, output)
+        self.assertIn("torch==2.13.0+cpu from the configured indexes", output)
+        self.assertIn("there is no version of torch==2.13.0+cpu", output)
+        self.assertIn("trying pip", output)
+        self.assertIn("No matching distribution", output)
+        self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
+
+    def test_a_torch_that_does_not_start_is_not_kept(self) -> None:
+        wheels = self.folder / "wheels"
+        stand_in_wheel(wheels, "9.9.0", "raise ImportError('libcudart.so: gone')")
+        process = self.installer("9.9.0", **offline(wheels))
+        output, _ = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, output)
+        self.assertIn("libcudart.so: gone", output)
+        self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
+
+    def test_one_that_was_there_and_broke_is_not_deleted(self) -> None:
+        program(self.folder / "broken" / "bin" / "python", "exit 1")
+        attempt = build_install.Attempt("broken", ["torch"])
+        with override_settings(BUILDS_DIR=self.folder), self.assertRaises(BuildError):
+            build_install.add([attempt], self.lines.append)
+        self.assertTrue((self.folder / "broken").exists())
+
+    def test_killed_at_any_point_it_is_no_build_and_is_swept(self) -> None:
+        wheels = self.folder / "wheels"
+        stand_in_wheel(wheels, "9.9.0")
+        for stage in ("Installing torch", "Compiling its", "Starting its torch"):
+            with (
+                self.subTest(stage),
+                self.installer("9.9.0", **offline(wheels)) as process,
+                override_settings(BUILDS_DIR=self.folder),
+            ):
+                assert process.stdout
+                next(line for line in process.stdout if line.startswith(stage))
+                self.assertEqual(builds.being_installed(), ["9.9.0"])
+                with self.assertRaisesMessage(BuildError, f"process {process.pid} is"):
+                    build_install.install([], self.lines.append)
+                process.kill()
+                # What it started is killed with it, and holds the lock until then.
+                with (self.folder / venvs.LOCK_NAME).open() as held:
+                    fcntl.flock(held, fcntl.LOCK_EX)
+                (self.folder / "9.9.0" / "bin").mkdir(parents=True, exist_ok=True)
+                self.assertEqual(builds.being_installed(), [])
+                self.assertEqual(builds.interrupted(), ["9.9.0"])
+                self.assertIsNone(builds.default_interpreter())
+                self.assertEqual(builds.managed_interpreters(), [])
+                builds.sweep()
+                self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
+
+    def test_an_orphan_of_a_killed_installer_keeps_the_others_out(self) -> None:
+        # It would go on writing into a folder that the next one makes anew.
+        pid = self.folder / "pid"
+        uv_ = program(
+            self.folder / "uv",
+            "case $* in *dry-run*) ;; *'pip install'*)\n"
+            f"sleep 600 & echo $! > '{pid}'; wait;; esac",
+        )
+        process = self.installer(
+            *("--install-only", "--installer", "uv"),
+            UV=str(uv_),
+            PIP_NO_INDEX="1",
+            PIP_FIND_LINKS=self.folder.as_uri(),
+        )
+        with process, override_settings(BUILDS_DIR=self.folder):
+            while not pid.exists() or not pid.read_text().strip():
+                self.assertIsNone(process.poll())
+                time.sleep(0.05)
+            process.kill()
+            process.wait()
+            with self.assertRaisesMessage(BuildError, "is installing a build"):
+                build_install.install([], self.lines.append)
+            os.kill(int(pid.read_text()), 9)
+            with (self.folder / venvs.LOCK_NAME).open() as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
+            with self.assertRaisesMessage(BuildError, "nothing to install"):
+                build_install.install([], self.lines.append)
+
+
+class WheelTest(Folder, TestCase):
+    def test_a_wheel_file_becomes_a_build_and_is_not_replaced_in_silence(self) -> None:
+        wheels = self.folder / "wheels"
+        version = "9.9.0.dev20260901+cpu"
+        wheel = stand_in_wheel(wheels, version)
+        stand_in_wheel(wheels, "4.34.1", "x = 1", name="transformers")
+        out = StringIO()
+        add = ["builds", "add", "--wheel", str(wheel), "--with", "transformers==4.34.1"]
+        with (
+            mock.patch.dict(os.environ, offline(wheels)),
+            override_settings(BUILDS_DIR=self.folder / "builds"),
+        ):
+            call_command(*add, stdout=out)
+            self.assertIn("9.9.0.dev20260901-cpu: ready", out.getvalue())
+            with self.assertRaisesMessage(CommandError, "Remove that one first"):
+                call_command(*add, stdout=out)
+            listed = StringIO()
+            call_command("builds", "list", "--json", stdout=listed)
+        found = json.loads(listed.getvalue())
+        (row,) = found["builds"]
+        self.assertEqual((row["raw"], row["managed"]), (version, True))
+        self.assertEqual(row["with"], ["transformers==4.34.1"])
+        self.assertEqual(row["packages"]["transformers"], "4.34.1")
