@@ -1,0 +1,360 @@
+"""GPUs of this host as NVML describes them. Having none is an ordinary state.
+
+Standard library and pynvml (nvidia-ml-py), so that it works beside torch without the
+site. Every field is a value or {"error": NVML's name of the error}: one that fails
+never takes the others along. Memory is in MiB, power in W, energy in J, clocks in
+MHz, temperature in °C.
+
+    python -m runner.devices            what this host has
+    python -m runner.devices --record   the raw answers, in the form tests replay
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from runner.nvml import Live, Nvml, NvmlError, Recorder
+
+MIB = 1024 * 1024
+PROC_GPUS = Path("/proc/driver/nvidia/gpus")
+# nvml.h; spelled out because the recorded answers need no pynvml.
+ARCHITECTURES = {
+    2: "Kepler",
+    3: "Maxwell",
+    4: "Pascal",
+    5: "Volta",
+    6: "Turing",
+    7: "Ampere",
+    8: "Ada",
+    9: "Hopper",
+    10: "Blackwell",
+    13: "Rubin",
+}
+COMPUTE_MODES = {
+    0: "default",
+    1: "exclusive_thread",
+    2: "prohibited",
+    3: "exclusive_process",
+}
+CLOCK_REASONS = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+    0x200: "board_limit",
+    0x400: "reliability",
+}
+CLOCKS = {"graphics": 0, "sm": 1, "memory": 2}
+# (error type, counter): NVML_MEMORY_ERROR_TYPE_*, NVML_VOLATILE_ECC/AGGREGATE_ECC
+ECC = {
+    "corrected_volatile": (0, 0),
+    "uncorrected_volatile": (1, 0),
+    "corrected_aggregate": (0, 1),
+    "uncorrected_aggregate": (1, 1),
+}
+REMAPPED = ("corrected", "uncorrected", "pending", "failure")
+
+
+@contextmanager
+def session(nvml: Nvml) -> Iterator[None]:
+    """Initialised for the block; raises NvmlError where it cannot be.
+
+    Short sessions: after an upgrade of the driver a long one answers nothing more.
+    """
+    nvml.ask("nvmlInit")
+    try:
+        yield
+    finally:
+        field(nvml.ask, "nvmlShutdown")
+
+
+def field(read: Callable[..., Any], *arguments: Any) -> Any:
+    """A value, or {"error": name} where NVML has none."""
+    try:
+        return read(*arguments)
+    except NvmlError as error:
+        return {"error": error.name}
+
+
+def is_error(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"error"}
+
+
+class Gpu(NamedTuple):
+    """A GPU or a MIG instance: what runs are given. `board` is the whole GPU."""
+
+    uuid: str
+    handle: Any
+    board: Any
+    order: int
+
+
+def gpus(nvml: Nvml) -> Iterator[Gpu]:
+    """Every GPU of the host; of one in MIG mode its instances. In a session."""
+    for index in range(nvml.ask("nvmlDeviceGetCount")):
+        try:
+            board = nvml.ask("nvmlDeviceGetHandleByIndex", index)
+            parts = list(mig_instances(nvml, board)) or [board]
+        except NvmlError:
+            continue  # Lost, or another user's: the rest is still there.
+        for handle in parts:
+            uuid = field(nvml.ask, "nvmlDeviceGetUUID", handle)
+            if not is_error(uuid):
+                yield Gpu(uuid, handle, board, index)
+
+
+def mig_instances(nvml: Nvml, board: Any) -> Iterator[Any]:
+    """Handles of a GPU's MIG instances; none where the mode is off or unknown."""
+    if field(mig_mode, nvml, board) != 1:
+        return
+    for number in range(nvml.ask("nvmlDeviceGetMaxMigDeviceCount", board)):
+        try:
+            yield nvml.ask("nvmlDeviceGetMigDeviceHandleByIndex", board, number)
+        except NvmlError:
+            continue
+
+
+# --- fields ------------------------------------------------------------------------
+
+
+def system(nvml: Nvml) -> dict[str, Any]:
+    """Versions of the driver, of NVML and of the CUDA the driver offers."""
+
+    def cuda() -> str:
+        version = nvml.ask("nvmlSystemGetCudaDriverVersion_v2")
+        return f"{version // 1000}.{version % 1000 // 10}"
+
+    return {
+        "driver": field(nvml.ask, "nvmlSystemGetDriverVersion"),
+        "nvml": field(nvml.ask, "nvmlSystemGetNVMLVersion"),
+        "cuda_driver": field(cuda),
+    }
+
+
+def unanswered(error: NvmlError) -> dict[str, Any]:
+    """`system` where NVML could not be reached."""
+    return {key: {"error": error.name} for key in ("driver", "nvml", "cuda_driver")}
+
+
+def identity(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
+    """What does not change during a run."""
+
+    def number(function: str) -> int:
+        return int(nvml.ask(function, gpu.handle))
+
+    return {
+        "uuid": gpu.uuid,
+        "name": field(nvml.ask, "nvmlDeviceGetName", gpu.handle),
+        "architecture": field(
+            named, nvml, "nvmlDeviceGetArchitecture", gpu.board, ARCHITECTURES
+        ),
+        "capability": field(capability, nvml, gpu.board),
+        "memory_total": memory(nvml, gpu)["memory_total"],
+        "mig_mode": field(mig_mode, nvml, gpu.board),
+        "gpu_instance": field(number, "nvmlDeviceGetGpuInstanceId"),
+        "compute_instance": field(number, "nvmlDeviceGetComputeInstanceId"),
+        "compute_mode": field(
+            named, nvml, "nvmlDeviceGetComputeMode", gpu.board, COMPUTE_MODES
+        ),
+        "persistence": field(nvml.ask, "nvmlDeviceGetPersistenceMode", gpu.board),
+    }
+
+
+def named(nvml: Nvml, function: str, board: Any, names: Mapping[int, str]) -> str:
+    number = nvml.ask(function, board)
+    return names.get(number, str(number))
+
+
+def capability(nvml: Nvml, board: Any) -> str:
+    major, minor = nvml.ask("nvmlDeviceGetCudaComputeCapability", board)
+    return f"{major}.{minor}"
+
+
+def mig_mode(nvml: Nvml, board: Any) -> int:
+    current, _pending = nvml.ask("nvmlDeviceGetMigMode", board)
+    return int(current)
+
+
+def state(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
+    """What a run may change: memory, load, and what tells of a sick GPU."""
+    return {
+        **load(nvml, gpu),
+        "energy": field(thousandths, nvml, "TotalEnergyConsumption", gpu.board),
+        "ecc": {
+            name: field(nvml.ask, "nvmlDeviceGetTotalEccErrors", gpu.board, *which)
+            for name, which in ECC.items()
+        },
+        "remapped_rows": field(remapped_rows, nvml, gpu.board),
+        "processes": field(processes, nvml, gpu),
+    }
+
+
+def load(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
+    """The part that is cheap enough to ask for several times a second."""
+    return {
+        **memory(nvml, gpu),
+        "power": field(thousandths, nvml, "PowerUsage", gpu.board),
+        "temperature": field(temperature, nvml, gpu),
+        "clocks": {
+            name: field(nvml.ask, "nvmlDeviceGetClockInfo", gpu.board, kind)
+            for name, kind in CLOCKS.items()
+        },
+        "throttle": field(throttle, nvml, gpu),
+    }
+
+
+def thousandths(nvml: Nvml, what: str, board: Any) -> float:
+    """NVML counts milliwatts and millijoules."""
+    return float(nvml.ask(f"nvmlDeviceGet{what}", board) / 1000)
+
+
+def remapped_rows(nvml: Nvml, board: Any) -> dict[str, int]:
+    counts = nvml.ask("nvmlDeviceGetRemappedRows", board)
+    return dict(zip(REMAPPED, counts, strict=True))
+
+
+def memory(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
+    """Total, used and free memory in MiB."""
+    answer = field(nvml.ask, "nvmlDeviceGetMemoryInfo", gpu.handle)
+    return {
+        f"memory_{name}": answer if is_error(answer) else getattr(answer, name) // MIB
+        for name in ("total", "used", "free")
+    }
+
+
+def temperature(nvml: Nvml, gpu: Gpu) -> int:
+    try:
+        return int(nvml.ask("nvmlDeviceGetTemperature", gpu.board, 0))
+    except NvmlError as error:
+        if error.name != "FunctionNotFound":
+            raise
+        return int(nvml.ask("nvmlDeviceGetTemperatureV", gpu.board, 0))
+
+
+def throttle(nvml: Nvml, gpu: Gpu) -> list[str]:
+    """Why the clocks are not at their highest; drivers before 535 have the old name."""
+    try:
+        bits = nvml.ask("nvmlDeviceGetCurrentClocksEventReasons", gpu.board)
+    except NvmlError as error:
+        if error.name != "FunctionNotFound":
+            raise
+        bits = nvml.ask("nvmlDeviceGetCurrentClocksThrottleReasons", gpu.board)
+    return [name for bit, name in CLOCK_REASONS.items() if bits & bit]
+
+
+def processes(nvml: Nvml, gpu: Gpu) -> list[dict[str, Any]]:
+    """Who uses it: host pids with memory in MiB, None where it is not told.
+
+    In a container the list may be empty although others are there.
+    """
+    found = []
+    for row in nvml.ask("nvmlDeviceGetComputeRunningProcesses", gpu.handle):
+        used = row.usedGpuMemory
+        found.append({"pid": row.pid, "memory": None if used is None else used // MIB})
+    return found
+
+
+def snapshot(nvml: Nvml) -> dict[str, Any]:
+    """Everything about every GPU, now."""
+    try:
+        with session(nvml):
+            rows = [{**identity(nvml, gpu), **state(nvml, gpu)} for gpu in gpus(nvml)]
+            return {**system(nvml), "devices": rows}
+    except NvmlError as error:
+        return {**unanswered(error), "devices": {"error": error.name}}
+
+
+# --- what runs are given -----------------------------------------------------------
+
+
+def inventory(nvml: Nvml) -> list[dict[str, Any]]:
+    """The GPUs that runs may have, as a worker's row lists them; [] where none is.
+
+    CUDA_VISIBLE_DEVICES of this process narrows it, as it would narrow torch. Raises
+    NvmlError where NVML cannot say.
+    """
+    with session(nvml):
+        driver = system(nvml)["driver"]
+        return [
+            {
+                "class": "cuda",
+                "uuid": gpu.uuid,
+                "name": plain(known["name"], ""),
+                "capability": plain(known["capability"], ""),
+                "memory_mib": plain(known["memory_total"], 0),
+                "driver": plain(driver, None),
+            }
+            for gpu in visible(list(gpus(nvml)), os.environ.get("CUDA_VISIBLE_DEVICES"))
+            for known in [identity(nvml, gpu)]
+        ]
+
+
+def plain(value: Any, otherwise: Any) -> Any:
+    return otherwise if is_error(value) else value
+
+
+def visible(found: list[Gpu], wanted: str | None) -> list[Gpu]:
+    """Those that CUDA_VISIBLE_DEVICES names, by index or by the start of a UUID.
+
+    As CUDA reads it: the first name that fits nothing ends the list. NVML counts in
+    PCI order, CUDA only with CUDA_DEVICE_ORDER=PCI_BUS_ID: the same on a host whose
+    GPUs are alike.
+    """
+    if wanted is None:
+        return found
+    chosen: list[Gpu] = []
+    for word in filter(None, (word.strip() for word in wanted.split(","))):
+        fitting = [gpu for gpu in found if is_named(gpu, word)]
+        if not fitting:
+            break
+        chosen += [gpu for gpu in fitting if gpu not in chosen]
+    return chosen
+
+
+def is_named(gpu: Gpu, word: str) -> bool:
+    return gpu.order == int(word) if word.isdecimal() else gpu.uuid.startswith(word)
+
+
+def proc_uuids(folder: Path = PROC_GPUS) -> list[str]:
+    """UUIDs as the kernel's driver lists them: where NVML cannot be asked."""
+    found = []
+    for path in sorted(folder.glob("*/information")):
+        match = re.search(r"GPU UUID:\s*(GPU-[0-9a-f-]{36})", path.read_text())
+        found += [match.group(1)] if match else []
+    return found
+
+
+def has_nodes() -> bool:
+    """Whether a GPU's device file is there, of NVIDIA or of AMD."""
+    return Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
+
+
+# --- command line ------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m runner.devices")
+    parser.add_argument("--record", action="store_true", help="print raw answers")
+    options = parser.parse_args()
+    recorder = Recorder(Live())
+    found = snapshot(recorder)
+    shown = recorder.answers if options.record else found
+    sys.stdout.write(json.dumps(shown, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
