@@ -1,4 +1,8 @@
-"""Torch builds, where they are installed, runs of repros on them, and evidence."""
+"""Torch builds, where they are installed, runs of repros on them, and evidence.
+
+A new column has a default in the database, too (`db_default`): while a site is
+upgraded, workers of the old checkout still write rows that do not know it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import uuid
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
@@ -91,8 +96,15 @@ class Worker(models.Model):
     queues = models.JSONField(default=list)
     devices = models.JSONField(default=list)
     tier = models.CharField(max_length=1, blank=True)
-    tier_reason = models.TextField(blank=True)
+    # What holds its runs and what does not: runner.sandbox.Tier as JSON.
+    sandbox = models.JSONField(default=dict)
     slots = models.PositiveSmallIntegerField(default=1)
+    # By an operator: it finishes what it has and claims nothing more.
+    paused = models.BooleanField(default=False)
+    # The same, and then it ends itself.
+    draining = models.BooleanField(default=False, db_default=False)
+    # runner.harness.PROTOCOL of its checkout: it claims no runs of another.
+    protocol = models.PositiveSmallIntegerField(default=0, db_default=0)
     started_at = models.DateTimeField()
     last_seen = models.DateTimeField()
 
@@ -101,6 +113,35 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Device(models.Model):
+    """A GPU of a host, known by its UUID; written by the workers that see it."""
+
+    class State(models.TextChoices):
+        READY = "ready", _("ready")
+        PAUSED = "paused", _("paused")
+        QUARANTINED = "quarantined", _("quarantined")
+
+    host = models.CharField(max_length=120)
+    uuid = models.CharField(max_length=80)
+    name = models.CharField(max_length=120, blank=True)
+    capability = models.CharField(max_length=10, blank=True)
+    memory_mib = models.PositiveIntegerField(default=0)
+    driver = models.CharField(max_length=40, blank=True)
+    # Quarantined by a run that left it unhealthy; only an operator lifts it.
+    state = models.CharField(max_length=11, choices=State.choices, default=State.READY)
+    reason = models.TextField(blank=True)
+    last_seen = models.DateTimeField()
+
+    class Meta:
+        ordering = ["host", "uuid"]
+        constraints = [
+            models.UniqueConstraint(fields=["host", "uuid"], name="one_device")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.uuid} on {self.host}"
 
 
 class Evidence(models.Model):
@@ -119,10 +160,13 @@ class Evidence(models.Model):
     started_at = models.DateTimeField()
     added_at = models.DateTimeField(auto_now_add=True)
     body = models.JSONField()
+    # Whether it was new to the call that returned it (runner.evidence_exchange).
+    created = False
 
     class Meta:
         ordering = ["-started_at", "digest"]
         verbose_name_plural = "evidence"
+        indexes = [models.Index(fields=["build", "started_at"])]
 
     def __str__(self) -> str:
         return self.digest
@@ -169,6 +213,10 @@ class Run(models.Model):
         choices=Priority.choices, default=Priority.CLICK
     )
     requester = models.CharField(max_length=120, blank=True)
+    # Of each GPU; 9.0 is 900. From the repro's header (runner.fleet.requirements).
+    min_capability = models.PositiveIntegerField(default=0, db_default=0)
+    min_memory_mib = models.PositiveIntegerField(default=0, db_default=0)
+    min_devices = models.PositiveSmallIntegerField(default=1, db_default=1)
 
     state = models.CharField(
         max_length=9, choices=State.choices, default=State.QUEUED, db_index=True
@@ -176,6 +224,8 @@ class Run(models.Model):
     phase = models.CharField(max_length=80, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
     worker = models.CharField(max_length=120, blank=True)
+    # UUIDs of the GPUs that the attempt holds, joined by commas; "" on the CPU.
+    gpu = models.CharField(max_length=400, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     cancel_requested = models.BooleanField(default=False)
 
@@ -196,7 +246,13 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
-        indexes = [models.Index(fields=["state", "priority", "created_at"])]
+        indexes = [
+            models.Index(fields=["state", "priority", "created_at"]),
+            models.Index(fields=["requester", "created_at"]),
+            models.Index(fields=["build", "device", "finished_at"]),
+            models.Index(fields=["created_at"]),
+            models.Index(fields=["finished_at"]),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["repro_digest", "build", "device", "protocol"],
@@ -207,6 +263,21 @@ class Run(models.Model):
                 condition=Q(state="finished", verdict__isnull=False)
                 | (~Q(state="finished") & Q(verdict__isnull=True)),
                 name="verdict_only_when_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="running", lease_until__isnull=False)
+                | (~Q(state="running") & Q(lease_until__isnull=True)),
+                name="lease_only_while_running",
+            ),
+            models.UniqueConstraint(
+                fields=["gpu"],
+                condition=Q(state="running") & ~Q(gpu=""),
+                name="one_run_per_gpu",
+            ),
+            models.UniqueConstraint(
+                fields=["evidence"],
+                condition=Q(evidence__isnull=False),
+                name="one_run_per_evidence",
             ),
         ]
 
@@ -232,7 +303,7 @@ class LogChunk(models.Model):
     seq = models.PositiveIntegerField()
     attempt = models.PositiveSmallIntegerField()
     check_name = models.CharField(max_length=80)
-    stream = models.CharField(max_length=6)
+    stream = models.CharField(max_length=8)  # stdout, stderr, harness
     text = models.TextField()
     at = models.FloatField(help_text="seconds since the attempt began")
 
@@ -244,3 +315,48 @@ class LogChunk(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.seq}"
+
+
+class RunLog(models.Model):
+    """The log of a run that is over: what its LogChunk rows held (runner.live_log)."""
+
+    run = models.OneToOneField(
+        Run, models.CASCADE, primary_key=True, related_name="archive"
+    )
+    # JSON rows [seq, attempt, check, stream, text, at], gzip.
+    packed = models.BinaryField()
+    lines = models.PositiveIntegerField()
+    text_bytes = models.PositiveIntegerField()
+    packed_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.lines} lines"
+
+
+class Chore(models.Model):
+    """When a piece of housekeeping was last done, by whichever process did it."""
+
+    SWEEP = "sweep"
+    PRUNE = "prune"
+
+    name = models.CharField(primary_key=True, max_length=40)
+    done_at = models.DateTimeField()
+    result = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def note(cls, name: str, result: dict[str, int]) -> None:
+        fields = {"done_at": Now(), "result": result}
+        if not cls.objects.filter(name=name).update(**fields):
+            Chore.objects.bulk_create(
+                [Chore(name=name, **fields)], ignore_conflicts=True
+            )
+
+
+# Django finds models here; these refer to none above.
+from runner.api_models import KeptAnswer, Token  # noqa: E402, F401

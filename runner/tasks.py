@@ -35,7 +35,8 @@ def listener(worker: Any) -> Callable[[str], bool]:
         consumer = worker.consumer
         if consumer is None or consumer.task_consumer is None:
             return False
-        consumer.call_soon(consumer.add_task_queue, queue)
+        name = transport.queue_name(queue)
+        consumer.call_soon(consumer.add_task_queue, name)
         return True
 
     return listen
@@ -50,13 +51,15 @@ def serve(name: str, slots: int) -> int:
     warnings.simplefilter("ignore", SecurityWarning)
     announcer = Announcer(name, slots, is_stopping)
     forget_old_workers()
-    sandbox.remove_abandoned_scratch()
+    sandbox.remove_leftovers()
     announcer.announce()
     worker = current_app.Worker(
         hostname=name,
         pool="threads",
         concurrency=slots,
-        queues=[IDLE_QUEUE, *announcer.heard],
+        queues=[
+            transport.queue_name(queue) for queue in (IDLE_QUEUE, *announcer.heard)
+        ],
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import threading
 import time
 import uuid
 from pathlib import Path
@@ -21,6 +22,7 @@ from queue import Empty
 from typing import Any
 
 from celery import current_app
+from django.conf import settings
 from kombu.exceptions import ChannelError, KombuError
 from kombu.transport import virtual
 
@@ -28,7 +30,17 @@ log = logging.getLogger(__name__)
 
 QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 WAKE = "runner.wake"
-CONNECT_SECONDS = 1
+# Twice this is the longest a click waits for a broker that hangs.
+BROKER_SECONDS = 0.5
+# So long nobody of this process asks a broker again that did not answer.
+BROKER_PAUSE_S = 5.0
+TIMEOUTS: dict[str, dict[str, float]] = {
+    "amqp": {"read_timeout": BROKER_SECONDS, "write_timeout": BROKER_SECONDS},
+    "redis": {
+        "socket_timeout": BROKER_SECONDS,
+        "socket_connect_timeout": BROKER_SECONDS,
+    },
+}
 
 
 class Channel(virtual.Channel):
@@ -126,13 +138,44 @@ class Transport(virtual.Transport):
         return "1"
 
 
+def queue_name(queue: str) -> str:
+    """What a queue is called at the broker, which several sites may share."""
+    return settings.QUEUE_PREFIX + queue
+
+
+class Breaker:
+    """Keeps a process from waiting again and again for a broker that is away."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._closed_until = 0.0
+
+    def allows(self) -> bool:
+        with self._lock:
+            return time.monotonic() >= self._closed_until
+
+    def note(self, *, answered: bool) -> None:
+        with self._lock:
+            pause = 0.0 if answered else BROKER_PAUSE_S
+            self._closed_until = time.monotonic() + pause
+
+
+breaker = Breaker()
+
+
 def publish(queue: str) -> bool:
     """Wake a worker of this queue. Never raises and never waits for long.
 
     A lost wake-up costs a delay, not a run: workers look for queued runs
     themselves. Returns whether the broker took the message.
     """
-    connection = current_app.connection_for_write(connect_timeout=CONNECT_SECONDS)
+    if not breaker.allows():
+        return False
+    url = current_app.conf.broker_write_url or current_app.conf.broker_url
+    scheme = str(url).partition(":")[0].replace("rediss", "redis")
+    connection = current_app.connection_for_write(
+        connect_timeout=BROKER_SECONDS, transport_options=TIMEOUTS.get(scheme)
+    )
     refusals = (
         KombuError,
         OSError,
@@ -142,11 +185,17 @@ def publish(queue: str) -> bool:
     try:
         # Of its own, tried once: the pool's connections are retried for seconds.
         with connection:
-            connection.ensure_connection(max_retries=1, interval_start=0)
+            connection.ensure_connection(max_retries=0)
             current_app.send_task(
-                WAKE, args=[queue], queue=queue, retry=False, connection=connection
+                WAKE,
+                args=[queue],
+                queue=queue_name(queue),
+                retry=False,
+                connection=connection,
             )
     except refusals as error:
         log.warning("No wake-up for %s: %s", queue, error)
+        breaker.note(answered=False)
         return False
+    breaker.note(answered=True)
     return True

@@ -1,30 +1,48 @@
 """What a worker says of itself and does between runs.
 
 A thread of the worker's process writes its row, sweeps, follows builds that come
-and go, and wakes its own idle slots for queued runs that nobody was told of.
+and go, wakes its own idle slots for queued runs that nobody was told of, and ends a
+worker that was asked to drain once its last run is over.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
+from django.conf import settings
 from django.db import Error as DatabaseFault
 from django.db import connection
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
-from runner import builds, execution, ledger, sandbox, transport
-from runner.models import Installation, Worker
+from runner import (
+    builds,
+    execution,
+    fleet,
+    gpus,
+    harness,
+    ledger,
+    live_log,
+    prune,
+    sandbox,
+    transport,
+    waiting,
+)
+from runner.models import Device, Installation, Worker
+from runner.pool_keeper import PoolKeeper
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 2.0
 LOOK_SECONDS = 0.2
+PRUNE_LOOK_SECONDS = 3600.0
 FORGET_AFTER = timedelta(days=1)
 
 
@@ -58,14 +76,26 @@ def queues_of(installations: list[Installation]) -> list[str]:
     return sorted(queues)
 
 
-def devices_of(installations: list[Installation]) -> list[dict[str, object]]:
-    """The GPUs that any build sees, as the probe describes them, each once."""
-    devices: list[dict[str, object]] = []
-    for row in installations:
-        devices += [
-            item for item in row.facts.get("devices", []) if item not in devices
-        ]
-    return devices
+def devices_of(installations: list[Installation]) -> list[dict[str, Any]]:
+    """The GPUs that runs may have, each once."""
+    return gpus.offered(installations)
+
+
+def record_devices(devices: list[dict[str, Any]]) -> None:
+    """Write down the GPUs of this host; whether they may be used is not ours to say."""
+    for item in devices:
+        if not item.get("uuid"):
+            continue
+        fields = {
+            "name": item.get("name") or "",
+            "capability": item.get("capability") or "",
+            "memory_mib": item.get("memory_mib") or 0,
+            "driver": item.get("driver") or "",
+            "last_seen": Now(),
+        }
+        Device.objects.update_or_create(
+            host=builds.host_name(), uuid=item["uuid"], defaults=fields
+        )
 
 
 class Announcer(threading.Thread):
@@ -88,25 +118,31 @@ class Announcer(threading.Thread):
         self.listen: Callable[[str], bool] = lambda queue: True
         self.stopping = stopping
         self.heard: set[str] = set()
+        self.row: Worker | None = None
+        self._prune_due = time.monotonic() + PRUNE_LOOK_SECONDS
         self._ending = threading.Event()
+        self._pool = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
 
     def stop(self) -> None:
-        """Take the row away: this worker is gone."""
+        """Take the row away: this worker is gone. One that is paused stays so."""
         self._ending.set()
         self.join()
-        Worker.objects.filter(pk=self.worker_name).delete()
+        Worker.objects.filter(pk=self.worker_name, paused=False).delete()
 
     def run(self) -> None:
         try:
             due = 0.0
+            self._pool.ensure()
             while not self._ending.wait(LOOK_SECONDS):
                 if self.stopping() and not execution.stopping.is_set():
                     execution.stopping.set()
                     due = 0.0
                 if time.monotonic() >= due:
+                    self._pool.ensure()
                     self.tick()
                     due = time.monotonic() + TICK_SECONDS
         finally:
+            self._pool.stop()
             connection.close()
 
     def tick(self) -> None:
@@ -115,6 +151,11 @@ class Announcer(threading.Thread):
             swept = {what: n for what, n in ledger.sweep().items() if n}
             if swept:
                 log.warning("Swept: %s", swept)
+            live_log.pack_finished()
+            if time.monotonic() >= self._prune_due:
+                self._prune_due = time.monotonic() + PRUNE_LOOK_SECONDS
+                prune.prune_if_due()
+            self.end_when_drained()
             self.wake_idle_slots(queues)
         except DatabaseFault as error:
             log.warning("Database: %s", error)
@@ -125,18 +166,22 @@ class Announcer(threading.Thread):
         rows = [] if self.stopping() else ready_installations()
         queues = queues_of(rows)
         tier = sandbox.tier()
+        devices = devices_of(rows)
+        record_devices(devices)
         fields = {
             "host": builds.host_name(),
             "queues": queues,
-            "devices": devices_of(rows),
+            "devices": devices,
             "tier": tier.tier,
-            "tier_reason": tier.reason_en,
+            "sandbox": tier._asdict(),
             "slots": self.slots,
+            "protocol": harness.PROTOCOL,
             "last_seen": Now(),
         }
-        Worker.objects.update_or_create(
+        first = {} if self.row else {"started_at": Now(), "draining": False}
+        self.row, _ = Worker.objects.update_or_create(
             name=self.worker_name,
-            defaults=fields,
+            defaults={**fields, **first},
             create_defaults={**fields, "started_at": Now()},
         )
         for queue in queues:
@@ -147,11 +192,23 @@ class Announcer(threading.Thread):
 
     def wake_idle_slots(self, queues: list[str]) -> None:
         """A wake-up may have been lost, or its worker; the row still waits."""
-        idle = self.slots - ledger.running_on(self.worker_name)
-        for queue in ledger.next_waiting(queues, idle):
+        assert self.row  # noqa: S101  # announced above
+        if self.row.paused or self.row.draining:
+            return
+        idle = self.slots - fleet.running_on(self.worker_name)
+        for queue in waiting.next_waiting(queues, self.row, idle):
             transport.publish(queue)
+
+    def end_when_drained(self) -> None:
+        """As if told to stop: a warm shutdown, with nothing left to give back."""
+        if self.stopping() or not (self.row and self.row.draining):
+            return
+        if not fleet.running_on(self.worker_name):
+            log.info("Drained.")
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 def forget_old_workers() -> None:
     """Drop the rows of workers that died without a word."""
-    Worker.objects.filter(last_seen__lt=ledger.ago(FORGET_AFTER)).delete()
+    gone = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER))
+    gone.exclude(paused=True).delete()

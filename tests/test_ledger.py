@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from unittest import mock
 
+from django.db import IntegrityError
 from django.db.models.functions import Now
 from django.test import TestCase, override_settings
 
 from kb.models import Finding
-from runner import ledger, live_log
-from runner.ledger import RunRefused
+from runner import (
+    evidence,
+    execution,
+    harness,
+    ledger,
+    live_log,
+    submission,
+    throttle,
+    waiting,
+)
 from runner.live_log import Line, LiveLog
-from runner.models import Evidence, Installation, Run, Worker
+from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
+from runner.refusals import RunRefused
 from tests import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -33,25 +44,36 @@ def worker(*queues: str, name: str = "w", age: int = 0) -> Worker:
     return Worker.objects.update_or_create(name=name, defaults=fields)[0]
 
 
+def gpu(uuid: str, capability: str = "9.0", gib: int = 80, **fields: object) -> Device:
+    values = {
+        "capability": capability,
+        "memory_mib": gib * 1024,
+        "state": "ready",
+        "last_seen": Now(),
+        **fields,
+    }
+    return Device.objects.update_or_create(host="h", uuid=uuid, defaults=values)[0]
+
+
 class SubmitTest(TestCase):
     def setUp(self) -> None:
         self.repro = runs.make_repro()
         self.build = runs.make_build()
         self.installation = runs.install("/bin/true")
 
-    def submit(self, **options: object) -> ledger.Submitted:
-        return ledger.submit(self.repro, self.build, "cpu", 1, **options)  # type: ignore[arg-type]
+    def submit(self, **options: object) -> submission.Submitted:
+        return submission.submit(self.repro, self.build, "cpu", 1, **options)  # type: ignore[arg-type]
 
     def refusal(self, device: str = "cpu", requester: str = "") -> str:
         with self.assertRaises(RunRefused) as caught:
-            ledger.submit(self.repro, self.build, device, 1, requester)
+            submission.submit(self.repro, self.build, device, 1, requester)
         self.assertTrue(caught.exception.detail_en and caught.exception.detail_zh)
         return caught.exception.code
 
     def test_a_new_run_is_queued_and_the_second_click_joins_it(self) -> None:
         first, second = self.submit(), self.submit()
         self.assertEqual((first.joined, first.cached), (False, False))
-        self.assertEqual(second, ledger.Submitted(first.run, joined=True))
+        self.assertEqual(second, submission.Submitted(first.run, joined=True))
         self.assertEqual(first.run.state, "queued")
 
     def test_another_trial_of_the_same_question_joins_even_with_again(self) -> None:
@@ -60,12 +82,12 @@ class SubmitTest(TestCase):
 
     def test_a_fresh_verdict_is_returned_unless_asked_again(self) -> None:
         old = runs.make_run(self.repro, **FINISHED)
-        self.assertEqual(self.submit(), ledger.Submitted(old, cached=True))
+        self.assertEqual(self.submit(), submission.Submitted(old, cached=True))
         self.assertNotEqual(self.submit(again=True).run, old)
 
     def test_more_trials_than_the_fresh_verdict_had_run_anew(self) -> None:
         runs.make_run(self.repro, **FINISHED)
-        new = ledger.submit(self.repro, self.build, "cpu", 5)
+        new = submission.submit(self.repro, self.build, "cpu", 5)
         self.assertFalse(new.cached)
 
     def test_errors_and_old_verdicts_are_not_fresh(self) -> None:
@@ -98,18 +120,111 @@ class SubmitTest(TestCase):
         self.repro = runs.make_repro(runs.source(device="cuda"))
         self.assertEqual(self.refusal("cuda"), "no_device")
         worker(f"{runs.SLUG}.cuda")
-        run = ledger.submit(self.repro, self.build, "cuda", 1).run
+        self.assertEqual(self.refusal("cuda"), "no_device")
+        gpu("A", state="quarantined", reason="ECC")
+        self.assertEqual(self.refusal("cuda"), "paused")
+        gpu("A")
+        run = submission.submit(self.repro, self.build, "cuda", 1).run
         self.assertEqual(run.queue, f"{runs.SLUG}.cuda")
+
+    def test_a_gpu_must_satisfy_the_repro(self) -> None:
+        self.repro = runs.make_repro(runs.source(device="cuda"))
+        worker(f"{runs.SLUG}.cuda")
+        gpu("A", "8.0", 40)
+        gpu("B", "9.0", 80)
+        for needs, code in [
+            ({"min_capability": "10.0"}, "capability"),
+            ({"min_memory_gib": 81}, "memory"),
+            ({"min_devices": 3}, "devices"),
+            ({"min_devices": 2, "min_capability": "9.0"}, "devices"),
+        ]:
+            self.repro.header = needs
+            with self.subTest(needs):
+                self.assertEqual(self.refusal("cuda"), code)
+        self.repro.header = {"min_capability": "9.0", "min_memory_gib": 80}
+        run = submission.submit(self.repro, self.build, "cuda", 1).run
+        self.assertEqual((run.min_capability, run.min_memory_mib), (900, 80 * 1024))
+
+    def test_a_paused_worker_takes_no_clicks(self) -> None:
+        worker(QUEUE)
+        Worker.objects.update(paused=True)
+        self.assertEqual(self.refusal(), "paused")
+        self.assertTrue(self.submit(priority=Run.Priority.MATRIX).run)
+
+    def test_a_worker_that_went_away_is_waited_for_only_a_while(self) -> None:
+        Worker.objects.all().delete()
+        self.installation.host = "h"
+        self.installation.save()
+        worker(QUEUE, age=300)
+        Run.objects.filter(pk=self.submit().run.pk).delete()
+        worker(QUEUE, age=3 * 3600 + 60)
+        with self.assertRaises(RunRefused) as caught:
+            self.submit()
+        self.assertIn("last seen 3 h ago", caught.exception.detail_en)
+        self.assertIn("3 小时前", caught.exception.detail_zh)
+
+    def test_a_broken_installation_says_its_last_line(self) -> None:
+        Installation.objects.update(state="broken", error="Traceback\nno libtorch")
+        with self.assertRaises(RunRefused) as caught:
+            self.submit()
+        self.assertEqual(caught.exception.code, "broken")
+        self.assertIn("no libtorch", caught.exception.detail_en)
 
     def test_a_cpu_repro_is_not_sent_to_a_gpu(self) -> None:
         worker(f"{runs.SLUG}.cuda")
         self.assertEqual(self.refusal("cuda"), "device")
 
+    def flood(self, count: int, **fields: object) -> None:
+        for number in range(count):
+            runs.make_run(self.repro, repro_digest=f"x{number}", **fields)
+
+    @override_settings(QUEUED_PER_REQUESTER=3, MAX_QUEUED=5)
     def test_a_flood_is_refused(self) -> None:
-        for number in range(ledger.MAX_QUEUED_PER_REQUESTER):
-            runs.make_run(self.repro, repro_digest=f"x{number}", requester="me")
-        self.assertEqual(self.refusal(requester="me"), "busy")
+        self.flood(3, requester="me")
+        self.assertEqual(self.refusal(requester="me"), "throttled")
         self.assertTrue(self.submit(requester="somebody else").run)
+        runs.make_run(self.repro, repro_digest="y", requester="third")
+        self.repro = runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
+        self.assertEqual(self.refusal(requester="fourth"), "busy")
+
+    @override_settings(MAX_QUEUED=2)
+    def test_the_matrix_keeps_nobody_out(self) -> None:
+        self.flood(5, priority=Run.Priority.MATRIX)
+        self.assertTrue(self.submit(requester="me").run)
+
+    @override_settings(RUNS_PER_HOUR=3)
+    def test_an_hour_has_its_limit_and_says_when_it_ends(self) -> None:
+        self.flood(3, requester="me", state="cancelled")
+        ages = zip(Run.objects.all(), (50, 40, 30), strict=True)
+        for run, minutes in ages:
+            Run.objects.filter(pk=run.pk).update(
+                created_at=Now() - timedelta(minutes=minutes)
+            )
+        with self.assertRaises(RunRefused) as caught:
+            self.submit(requester="me")
+        self.assertEqual(caught.exception.code, "throttled")
+        self.assertTrue(590 < caught.exception.wait_s <= 600)
+        first = Run.objects.order_by("created_at")[:1]
+        Run.objects.filter(pk__in=[row.pk for row in first]).update(
+            created_at=Now() - timedelta(minutes=61)
+        )
+        self.assertTrue(self.submit(requester="me").run)
+
+    def test_an_address_is_counted_by_its_network(self) -> None:
+        for given, counted in [
+            ("203.0.113.7", "203.0.113.7"),
+            ("::ffff:203.0.113.7", "203.0.113.7"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+            ("9" * 200, "9" * 100),
+        ]:
+            self.assertEqual(throttle.address_key(given), counted)
+
+    def test_a_click_makes_a_waiting_matrix_run_urgent(self) -> None:
+        first = self.submit(priority=Run.Priority.MATRIX).run
+        joined = submission.submit(self.repro, self.build, "cpu", 5)
+        self.assertTrue(joined.joined)
+        first.refresh_from_db()
+        self.assertEqual((first.priority, first.trials), (Run.Priority.CLICK, 5))
 
     def test_the_wake_up_waits_for_the_transaction(self) -> None:
         with self.captureOnCommitCallbacks() as callbacks:
@@ -150,6 +265,138 @@ class ClaimTest(TestCase):
         ledger.sweep()
         self.assertEqual(ledger.beat(run), ledger.Beat(False))
         self.assertFalse(ledger.set_phase(run, "trigger 1/1"))
+
+
+class CapTest(TestCase):
+    """What one requester, the matrix, a pause or an old checkout keeps from a slot."""
+
+    def queue(self, number: int, **fields: object) -> Run:
+        text = runs.source(trigger=f"return {{'nonfinite': {number}}}")
+        return runs.make_run(runs.make_repro(text, f"repro_{number}"), **fields)
+
+    def test_a_requester_has_so_many_at_a_time(self) -> None:
+        mine = [self.queue(n, requester="me") for n in range(3)]
+        other = self.queue(3, requester="other")
+        taken = [ledger.claim([QUEUE], "w") for _ in range(4)]
+        self.assertEqual(taken, [mine[0], mine[1], other, None])
+        assert taken[0]
+        ledger.finish(taken[0], "lost")
+        self.assertEqual(ledger.claim([QUEUE], "w"), mine[2])
+
+    def test_nobody_in_particular_has_no_limit(self) -> None:
+        for number in range(4):
+            self.queue(number)
+        self.assertTrue(all(ledger.claim([QUEUE], "w") for _ in range(4)))
+
+    def test_the_matrix_leaves_one_slot_of_several_to_clicks(self) -> None:
+        row = worker(QUEUE)
+        Worker.objects.update(slots=2)
+        first, second = (self.queue(n, priority=2) for n in range(2))
+        self.assertEqual(ledger.claim([QUEUE], "w"), first)
+        self.assertIsNone(ledger.claim([QUEUE], "w"))
+        row.refresh_from_db()
+        self.assertEqual(waiting.next_waiting([QUEUE], row, 2), [])
+        click = self.queue(3)
+        self.assertEqual(ledger.claim([QUEUE], "w"), click)
+        self.assertEqual(second.state, "queued")
+
+    def test_who_is_paused_or_draining_claims_nothing(self) -> None:
+        worker(QUEUE)
+        self.queue(1)
+        for column in ("paused", "draining"):
+            Worker.objects.update(**{column: True})
+            self.assertIsNone(ledger.claim([QUEUE], "w"))
+            Worker.objects.update(**{column: False})
+        self.assertTrue(ledger.claim([QUEUE], "w"))
+
+    def test_a_run_for_another_protocol_is_left_to_its_worker(self) -> None:
+        self.queue(1, protocol=harness.PROTOCOL + 1)
+        self.assertIsNone(ledger.claim([QUEUE], "w"))
+
+
+class GpuTest(TestCase):
+    """One run per GPU, and each run on a GPU that suffices."""
+
+    def setUp(self) -> None:
+        self.repro = runs.make_repro(runs.source(device="cuda"))
+        self.queue = f"{runs.SLUG}.cuda"
+        worker(self.queue)
+
+    def ask(self, digest: str, **needs: object) -> Run:
+        return runs.make_run(self.repro, repro_digest=digest, device="cuda", **needs)
+
+    def claim(self, gpus: list[str] | None = None) -> str | None:
+        run = ledger.claim([self.queue], "w", gpus)
+        return run.gpu if run else None
+
+    def test_as_many_runs_as_free_gpus(self) -> None:
+        for digest in "abc":
+            self.ask(digest)
+        self.assertIsNone(self.claim())
+        gpu("A")
+        gpu("B")
+        gpu("C", state="paused")
+        gpu("D", last_seen=Now() - timedelta(hours=1))
+        self.assertEqual([self.claim() for _ in range(3)], ["A", "B", None])
+        first = Run.objects.get(gpu="A")
+        ledger.finish(first, "device_health")
+        self.assertEqual(self.claim(), "A")
+
+    def test_the_least_capable_that_suffices(self) -> None:
+        gpu("old", "8.0", 40)
+        gpu("new", "9.0", 80)
+        self.ask("a", min_capability=900)
+        self.ask("b")
+        self.ask("c", min_memory_mib=60 * 1024)
+        self.assertEqual([self.claim() for _ in range(3)], ["new", "old", None])
+
+    def test_a_run_on_two_gpus_holds_both(self) -> None:
+        gpu("A")
+        self.ask("a", min_devices=2)
+        self.assertIsNone(self.claim())
+        gpu("B")
+        self.ask("b")
+        self.assertEqual([self.claim(), self.claim()], ["A,B", None])
+
+    def test_only_gpus_that_the_worker_could_lock(self) -> None:
+        gpu("A")
+        gpu("B")
+        self.ask("a")
+        self.ask("b")
+        self.assertEqual([self.claim(["B"]), self.claim(["B"])], ["B", None])
+
+    def test_gpus_without_a_name_are_used_one_at_a_time(self) -> None:
+        Worker.objects.update(devices=[{"capability": "9.0", "memory_mib": 1024}] * 2)
+        for digest in "ab":
+            self.ask(digest, min_capability=900)
+        self.assertEqual([self.claim(), self.claim()], ["", None])
+
+    def test_the_database_refuses_a_second_run_on_a_gpu(self) -> None:
+        for digest in "ab":
+            run = self.ask(digest)
+        values = {"state": "running", "gpu": "A", "lease_until": Now()}
+        Run.objects.filter(repro_digest="a").update(**values)
+        with self.assertRaises(IntegrityError):
+            Run.objects.filter(pk=run.pk).update(**values)
+
+
+class DeadlineTest(TestCase):
+    def test_a_run_that_hangs_beyond_all_limits_is_given_up(self) -> None:
+        repro = runs.make_repro()
+        repro.header["timeout_s"] = 10
+        repro.save()
+        runs.make_run(repro, trials=3)
+        run = ledger.claim([QUEUE], "w")
+        assert run
+        limit = 10 * (len(repro.checks) + 3) + ledger.DEADLINE_SLACK_S
+        self.assertEqual(ledger.deadline_s(run), limit)
+        keeper = execution.Keeper(run)
+        keeper._tick()
+        self.assertFalse(keeper.lost)
+        with mock.patch.object(ledger, "deadline_s", return_value=-1):
+            late = execution.Keeper(run)
+        late._tick()
+        self.assertTrue(late.lost and late.should_stop())
 
 
 class FinishTest(TestCase):
@@ -293,14 +540,64 @@ class LiveLogTest(TestCase):
         self.assertEqual(len(self.texts()), len(stored))
 
 
+class PackedLogTest(TestCase):
+    def test_a_run_that_is_over_keeps_its_lines_in_one_row(self) -> None:
+        runs.make_run()
+        run = ledger.claim([QUEUE], "w")
+        assert run
+        log = LiveLog(run)
+        log.append([Line("control", "stdout", f"行 {n}", 0.5) for n in range(50)])
+        self.assertEqual(live_log.pack_finished(), 0)
+        before = [(row.seq, row.text, row.at) for row in live_log.lines(run, 0, 99)]
+        ledger.finish(run, "raised")
+        self.assertEqual(live_log.pack_finished(), 1)
+        self.assertEqual(run.log.count(), 0)
+        archive = RunLog.objects.get()
+        self.assertEqual((archive.lines, archive.text_bytes), (50, 50 * 4 + 90))
+        self.assertLess(len(archive.packed), 400)
+        after = [(row.seq, row.text, row.at) for row in live_log.lines(run, 0, 99)]
+        self.assertEqual((len(before), after), (50, before))
+        page = live_log.lines(run, 40, 5)
+        self.assertEqual([row.seq for row in page], [41, 42, 43, 44, 45])
+
+    def test_late_lines_join_what_was_packed(self) -> None:
+        run = runs.make_run(state="cancelled")
+        for seq, text in [(1, "a"), (2, "b")]:
+            run.log.create(seq=seq, attempt=1, text=text, at=0)
+        live_log.pack_finished()
+        for seq, text in [(2, "another b"), (3, "c")]:
+            run.log.create(seq=seq, attempt=1, text=text, at=0)
+        live_log.pack_finished()
+        self.assertEqual([row.text for row in live_log.lines(run, 0, 9)], list("abc"))
+
+
 class PlaceTest(TestCase):
     def test_position_counts_who_comes_first(self) -> None:
         first = runs.make_run()
         second = runs.make_run(repro_digest="sha256:other")
         third = runs.make_run(repro_digest="sha256:third", priority=2)
-        places = [ledger.place_in_queue(run).position for run in (first, second, third)]
+        places = [
+            waiting.place_in_queue(run).position for run in (first, second, third)
+        ]
         self.assertEqual(places, [0, 1, 2])
-        self.assertIsNone(ledger.place_in_queue(first).eta_s)
+        self.assertIsNone(waiting.place_in_queue(first).eta_s)
         claimed = ledger.claim([QUEUE], "w")
         assert claimed
-        self.assertEqual(ledger.place_in_queue(claimed), ledger.Place())
+        self.assertEqual(waiting.place_in_queue(claimed), waiting.Place())
+
+    def test_slots_and_mean_duration_make_the_estimate(self) -> None:
+        worker(QUEUE)
+        Worker.objects.update(slots=2)
+        repro = runs.make_repro()
+        for number in range(4):
+            found = evidence.add(
+                runs.make_evidence(repro, started_at=f"2026-01-02T03:04:0{number}Z"),
+                origin="site",
+            )
+            runs.make_run(
+                **{**FINISHED, "started_at": Now() - timedelta(seconds=10)},
+                evidence=found,
+            )
+        waiting_runs = [runs.make_run(repro_digest=f"sha256:{n}") for n in range(5)]
+        place = waiting.place_in_queue(waiting_runs[4])
+        self.assertEqual((place.position, place.eta_s), (4, 20))

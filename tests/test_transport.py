@@ -1,20 +1,22 @@
 """kbfs: messages arrive whole and once; nothing in the folder stops a worker."""
 
 import json
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from queue import Empty
 
 from django.conf import settings
-from django.test import SimpleTestCase
+from django.test import SimpleTestCase, override_settings, tag
 from kombu import Connection
 from kombu.exceptions import ChannelError
 
 from config.celery import app
-from runner.transport import publish
+from runner.transport import Breaker, breaker, publish
 
 PRODUCE = """
 import sys
@@ -101,7 +103,9 @@ class TransportTest(SimpleTestCase):
         self.queue().put({})
         self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
 
-    def test_nothing_lost_and_nothing_doubled_between_processes(self) -> None:
+    def race(self, processes: int, messages: int) -> Counter[str]:
+        """So many producers of so many messages each, as many consumers; what came."""
+
         def start(code: str, *arguments: str) -> subprocess.Popen[str]:
             return subprocess.Popen(
                 [sys.executable, "-c", code, self.url, *arguments],
@@ -111,17 +115,30 @@ class TransportTest(SimpleTestCase):
                 text=True,
             )
 
-        consumers = [start(CONSUME) for _ in range(2)]
-        producers = [start(PRODUCE, str(n), "150") for n in range(2)]
+        consumers = [start(CONSUME) for _ in range(processes)]
+        producers = [start(PRODUCE, str(n), str(messages)) for n in range(processes)]
         for process in producers:
-            process.communicate(timeout=60)
+            process.communicate(timeout=300)
             self.assertEqual(process.returncode, 0)
         got: Counter[str] = Counter()
         for process in consumers:
-            out, _ = process.communicate("stop\n", timeout=60)
+            out, _ = process.communicate("stop\n", timeout=300)
+            self.assertEqual(process.returncode, 0)
             got.update(out.split())
-        self.assertEqual(got, Counter(f"{p}-{n}" for p in range(2) for n in range(150)))
+        return got
+
+    def assert_whole(self, got: Counter[str], processes: int, messages: int) -> None:
+        sent = {f"{p}-{n}" for p in range(processes) for n in range(messages)}
+        self.assertEqual((len(sent - set(got)), len(set(got) - sent)), (0, 0))
+        self.assertEqual(sum(got.values()), len(sent))
         self.assertEqual(list((self.folder / "bad").iterdir()), [])
+
+    def test_nothing_lost_and_nothing_doubled_between_processes(self) -> None:
+        self.assert_whole(self.race(2, 150), 2, 150)
+
+    @tag("servers")  # for its length; it needs none
+    def test_six_thousand_messages(self) -> None:
+        self.assert_whole(self.race(3, 2000), 3, 2000)
 
 
 class PublishTest(SimpleTestCase):
@@ -132,6 +149,7 @@ class PublishTest(SimpleTestCase):
 
     def set_broker(self, url: str, write_url: str) -> None:
         app.conf.broker_url, app.conf.broker_write_url = url, write_url
+        breaker.note(answered=True)
 
     def test_a_wake_up_names_its_queue_and_nothing_else(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -147,3 +165,30 @@ class PublishTest(SimpleTestCase):
             self.use_broker(url)
             with self.assertLogs("runner.transport", "WARNING"):
                 self.assertFalse(publish("9.9.0-cpu.cpu"))
+
+    def test_a_broker_that_hangs_costs_a_second_and_then_nothing(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.use_broker(f"amqp://127.0.0.1:{silent.getsockname()[1]}//")
+            begin = time.monotonic()
+            with self.assertLogs("runner.transport", "WARNING") as logs:
+                for _ in range(20):
+                    self.assertFalse(publish("9.9.0-cpu.cpu"))
+            # Twenty times a second's wait would be more.
+            self.assertLess(time.monotonic() - begin, 10)
+            self.assertEqual(len(logs.output), 1)
+
+    def test_the_breaker_closes_and_opens(self) -> None:
+        one = Breaker()
+        self.assertTrue(one.allows())
+        one.note(answered=False)
+        self.assertFalse(one.allows())
+        one.note(answered=True)
+        self.assertTrue(one.allows())
+
+    @override_settings(QUEUE_PREFIX="site-a.")
+    def test_a_prefix_keeps_sites_apart(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.use_broker(f"kbfs://{folder}")
+            self.assertTrue(publish("9.9.0-cpu.cpu"))
+            (path,) = Path(folder, "queues").iterdir()
+        self.assertEqual(path.name, "site-a.9.9.0-cpu.cpu")

@@ -3,158 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from runner.models import Installation
 from runner.worker import devices_of, queues_of, ready_installations
 from tests import runs
+from tests.sites import PATIENCE_S, SETUP, Site, is_alive, wait_for
 
-PATIENCE_S = 60
-DEPLOYMENT = ("DATABASE_URL", "CELERY_BROKER_URL", "DOESITNAN_TEST_PYTHON")
-SETUP = """
-import json, sys
-import django
-django.setup()
-from pathlib import Path
-from runner import ledger
-from runner.models import Run
-from tests import runs
-"""
-# Executes one JSON string of code per line and prints what it assigned to `answer`.
-SERVE = """
-for line in sys.stdin:
-    names = dict(globals())
-    exec(json.loads(line), names)
-    print(json.dumps(names["answer"]), flush=True)
-"""
 # Hangs in the first attempt, goes through in the next.
 HANGS_ONCE = """
-import os, signal
+import os, time
 try:
     os.close(os.open({marker!r}, os.O_CREAT | os.O_EXCL))
 except FileExistsError:
     return {{"nonfinite": 1, "grad": 1.0}}
 with open({marker!r}, "w") as file:
     file.write(str(os.getpid()))
-signal.pause()
+while not os.path.exists({go!r}):
+    time.sleep(0.05)
+return {{"nonfinite": 1, "grad": 1.0}}
 """
-
-
-class Site:
-    """A data folder with its own database, broker and workers."""
-
-    def __init__(self, folder: Path, database: Path | None = None) -> None:
-        self.folder = folder
-        folder.mkdir(mode=0o700)
-        if database:
-            # A plain copy would leave the write-ahead log behind.
-            with closing(sqlite3.connect(database)) as empty:
-                empty.execute("VACUUM INTO ?", [str(folder / "db.sqlite3")])
-        self.environ = {
-            **{k: v for k, v in os.environ.items() if k not in DEPLOYMENT},
-            "DATA_DIR": str(folder),
-            "SECRET_KEY": "test",
-            "TMPDIR": str(folder),  # of killed workers, too
-            "DJANGO_SETTINGS_MODULE": "config.settings",
-        }
-        self.workers: list[subprocess.Popen[str]] = []
-        self.shell: subprocess.Popen[str] | None = None
-
-    def migrate(self) -> Path:
-        command = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
-        subprocess.run(command, cwd=settings.BASE_DIR, env=self.environ, check=True)
-        return self.folder / "db.sqlite3"
-
-    def process(self, *arguments: str) -> subprocess.Popen[str]:
-        with (self.folder / "log").open("a") as log:
-            return subprocess.Popen(
-                [sys.executable, *arguments],
-                cwd=settings.BASE_DIR,
-                env=self.environ,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-
-    def python(self, code: str, **names: object) -> Any:
-        """Run code with `names` in a process of the site; returns its `answer`."""
-        if self.shell is None:
-            self.shell = self.process("-c", SETUP + SERVE)
-        assert self.shell.stdin and self.shell.stdout
-        given = "".join(f"{name} = {value!r}\n" for name, value in names.items())
-        self.shell.stdin.write(json.dumps(given + code) + "\n")
-        self.shell.stdin.flush()
-        return json.loads(self.shell.stdout.readline())
-
-    def submit(self, text: str, slug: str = runs.SLUG, name: str = "repro") -> str:
-        """Submit a run as the web does; returns its id."""
-        found = self.python(
-            "run = ledger.submit(runs.make_repro(text, name), runs.make_build(slug),"
-            " 'cpu', 1).run\nanswer = run.pk.hex",
-            text=text,
-            slug=slug,
-            name=name,
-        )
-        return str(found)
-
-    def install(self, interpreter: Path, slug: str = runs.SLUG, raw: str = "") -> None:
-        self.python(
-            "runs.make_build(slug, raw); runs.install(interpreter, slug); answer = 1",
-            interpreter=str(interpreter),
-            slug=slug,
-            raw=raw or runs.STAND_IN,
-        )
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        worker = self.process("manage.py", "worker", *arguments)
-        self.workers.append(worker)
-        assert worker.stdout
-        self.said = worker.stdout.readline()
-        return worker
-
-    def sql(self, query: str, *values: object) -> list[tuple[Any, ...]]:
-        with sqlite3.connect(self.folder / "db.sqlite3", timeout=20) as database:
-            return database.execute(query, values).fetchall()
-
-    def run_row(self, pk: str) -> tuple[Any, ...]:
-        columns = "state, verdict, reason, attempt"
-        return self.sql(f"SELECT {columns} FROM runner_run WHERE id = ?", pk)[0]
-
-    def close(self) -> None:
-        for process in [*self.workers, *filter(None, [self.shell])]:
-            process.kill()
-            process.communicate()
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Ask until it holds; a test that waits for ever fails instead."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"still waiting: {what}")
-        time.sleep(0.05)
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
 
 
 class QueuesTest(TestCase):
@@ -177,9 +52,11 @@ class QueuesTest(TestCase):
                 "9.9.1-cu130.cuda",
             ],
         )
-        self.assertEqual(devices_of(rows), [gpu])
+        # No NVML here: known by its number.
+        self.assertEqual(devices_of(rows), [{**gpu, "uuid": "cuda-0"}])
 
 
+@tag("own_site")
 class WorkerTest(SimpleTestCase):
     database: Path
 
@@ -206,7 +83,9 @@ class WorkerTest(SimpleTestCase):
 
     def hanging(self) -> tuple[str, Path]:
         marker = self.folder / "hangs"
-        return runs.source(trigger=HANGS_ONCE.format(marker=str(marker))), marker
+        return runs.source(
+            trigger=HANGS_ONCE.format(marker=str(marker), go=str(self.folder / "go"))
+        ), marker
 
     def start_hanging(self) -> tuple[str, subprocess.Popen[str], int]:
         """A run whose trigger hangs: its id, its worker, the pid of the check."""
@@ -286,6 +165,40 @@ class WorkerTest(SimpleTestCase):
         self.assertEqual(self.site.run_row(pk)[:2], ("queued", None))
         self.site.start()
         self.assertEqual(self.wait_for_state(pk, "finished")[1], "bug_present")
+
+    def test_a_drained_worker_finishes_its_run_and_ends(self) -> None:
+        pk, worker, _check = self.start_hanging()
+        drain = self.site.process("manage.py", "worker", "--drain")
+        assert drain.stdout
+        self.assertIn("executes 1 more", drain.stdout.readline())
+        waiting = self.site.submit(runs.source() + "# waits\n", name="waits")
+        (self.folder / "go").touch()
+        self.assertEqual(drain.wait(PATIENCE_S), 0)
+        self.assertEqual(worker.wait(PATIENCE_S), 0)
+        self.assertEqual(self.site.run_row(pk), ("finished", "bug_present", None, 1))
+        self.assertEqual(self.site.run_row(waiting)[0], "queued")
+        self.assertEqual(self.site.sql("SELECT name FROM runner_worker"), [])
+
+    def test_a_paused_worker_starts_nothing_until_it_is_resumed(self) -> None:
+        self.site.install(self.python)
+        worker = self.site.start("--name", "mine")
+        query = "SELECT count(*) FROM runner_worker"
+        wait_for(lambda: self.site.sql(query) == [(1,)], "the worker's row")
+        code = "Worker.objects.update(paused=bool(on)); answer = 1"
+        self.site.python(f"from runner.models import Worker\n{code}", on=1)
+        pk = self.site.python(
+            "answer = runs.make_run(runs.make_repro(text)).pk.hex", text=runs.source()
+        )
+        other = self.site.start("--name", "other")
+        wait_for(lambda: self.site.run_row(pk)[0] == "finished", "the other's run")
+        (name,) = self.site.sql("SELECT worker FROM runner_run")[0]
+        self.assertTrue(name.startswith("other@"))
+        for process in (worker, other):
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE_S)
+        # A pause outlives the worker; another of that name is paused, too.
+        rows = self.site.sql("SELECT name, paused FROM runner_worker")
+        self.assertEqual([(n.partition("@")[0], p) for n, p in rows], [("mine", 1)])
 
     def test_a_vanished_build_is_an_error_and_the_worker_lives_on(self) -> None:
         self.site.install(self.folder / "gone" / "python")

@@ -50,8 +50,9 @@ class Command(BaseCommand):
             raise CommandError(text) from error
         if report.conflicts:
             raise CommandError(conflict_text(report))
+        word = _("written")  # not below: xgettext reads no f-strings
         for pk in report.written:
-            self.stdout.write(f"{pk}  {_('written')}")
+            self.stdout.write(f"{pk}  {word}")
         for pk in report.unchanged:
             self.stdout.write(f"{pk}  {_('unchanged')}")
         total = len(report.written)

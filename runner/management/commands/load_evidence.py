@@ -1,4 +1,4 @@
-"""`manage.py load_evidence`: take in the evidence files that travel with records."""
+"""`manage.py load_evidence`: take in evidence, shipped with records or sent."""
 
 from __future__ import annotations
 
@@ -10,20 +10,48 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runner.evidence import load_evidence
+from runner.evidence import EvidenceReport, load_evidence
+from runner.evidence_exchange import ORIGIN, receive_file
+
+SENT = "upload"
+
+
+def origin(text: str) -> str:
+    if not ORIGIN.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: up to 40 of the characters a-z 0-9 . _ -"
+        )
+    return text
 
 
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
-    help = "Load evidence/*.json of every record folder; run load_records first."
+    help = (
+        "Load evidence/*.json of every record folder, or files that users sent. "
+        "Run load_records first."
+    )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "root", nargs="?", type=Path, default=settings.ISSUES_DIR, metavar="FOLDER"
+            "paths",
+            nargs="*",
+            type=Path,
+            metavar="FOLDER|FILE",
+            help="a folder of record folders (default: fixtures/issues), or what "
+            "repro.py --json, run_repro --json or doctor.py --json wrote",
+        )
+        parser.add_argument(
+            "--origin",
+            type=origin,
+            default=SENT,
+            metavar="NAME",
+            help=f"who sent the files; evidence shows it (default: {SENT})",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        report = load_evidence(options["root"])
+        report = EvidenceReport()
+        for path in options["paths"] or [Path(settings.ISSUES_DIR)]:
+            self.load(path, options["origin"], report)
         for name, reason in report.refused:
             self.stderr.write(f"{name}: {reason}")
         self.stdout.write(
@@ -32,3 +60,11 @@ class Command(BaseCommand):
         )
         if report.refused:
             sys.exit(1)
+
+    def load(self, path: Path, sender: str, report: EvidenceReport) -> None:
+        if path.is_dir():
+            load_evidence(path, report)
+        elif path.is_file():
+            receive_file(path, sender, report)
+        else:
+            report.refused.append((str(path), "There is no such file or folder."))

@@ -53,7 +53,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> NoReturn:
         try:
             job = chosen_job(options)
-            interpreter = chosen_interpreter(options["build"])
+            interpreter = chosen_interpreter(options["build"], job.source)
             evidence = run_now(job, interpreter, Listeners(self.progress))
         except (Usage, harness.ContractError) as error:
             for problem in getattr(error, "errors", [str(error)]):
@@ -122,12 +122,12 @@ def job_of_file(path: Path, count: int | None) -> Job:
     except (OSError, UnicodeDecodeError) as error:
         raise Usage(f"{path} cannot be read: {error}") from error
     harness.read_repro(source)
-    wanted = settings.SANDBOX_MIN_TIER
+    wanted, here = settings.SANDBOX_MIN_TIER, sandbox.tier()
     if not (is_reviewed(source) or sandbox.reaches(wanted)):
         raise Usage(
             f"{path} is not a reviewed repro, and such files need sandbox tier "
-            f"{wanted}; this machine has tier {sandbox.tier().tier}. If you trust the "
-            f"file, set SANDBOX_MIN_TIER={sandbox.tier().tier}."
+            f"{wanted}; this machine has tier {here.tier}: {here.reason_en} "
+            f"{here.remedy_en} If you trust the file, set SANDBOX_MIN_TIER={here.tier}."
         )
     return Job(source, path.stem, None, count)
 
@@ -139,10 +139,15 @@ def is_reviewed(source: str) -> bool:
         return False
 
 
-def chosen_interpreter(slug: str | None) -> str:
+def chosen_interpreter(slug: str | None, source: str) -> str:
     """The Python of a build; the default build needs no database row."""
+    stack = harness.read_repro(source)[0].stack
     try:
-        found = builds.installation_for(slug) if slug else builds.default_installation()
+        found = (
+            builds.installation_for(slug, stack)
+            if slug
+            else builds.default_installation(stack)
+        )
         known = sorted(
             set(Installation.objects.values_list("build", flat=True)) - {None}
         )

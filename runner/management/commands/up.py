@@ -18,7 +18,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from runner import builds, venvs
+from runner import builds, execution, pool_keeper, venvs
 from runner.supervisor import Child, Supervisor
 
 THREADS = 8
@@ -109,6 +109,7 @@ class Command(BaseCommand):
         scan += ["--cuda"] if options["cuda"] else []
         children = [
             Child("Web server", web_command()),
+            *pool(),
             Child("Worker", manage("worker")),
             Child("Builds", manage(*scan), once=True),
         ]
@@ -137,6 +138,16 @@ class Command(BaseCommand):
     def advise(self) -> None:
         mib = builds.default_build("cuda").download_mib
         self.say(ADVICE.format(mib=mib))
+
+
+def pool() -> list[Child]:
+    """The warm pool, unless the setting leaves no memory to it."""
+    if not settings.POOL_MEMORY_MIB:
+        return []
+    # A worker that was left over may have one still.
+    socket_path, memory = execution.pool_socket(), settings.POOL_MEMORY_MIB
+    command = pool_keeper.command(socket_path, memory, "--wait")
+    return [Child("Pool", command, cwd=pool_keeper.ROOT)]
 
 
 def manage(*arguments: str) -> list[str]:

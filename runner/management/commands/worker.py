@@ -1,16 +1,24 @@
-"""`manage.py worker`: take runs from the queue and execute them."""
+"""`manage.py worker`: take runs from the queue and execute them.
+
+SIGTERM ends a worker at once: what it executes is queued again. `worker --drain` lets
+the workers of this host finish what they have first.
+"""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+import time
 from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner import tasks
+from runner import builds, fleet, tasks
+from runner.models import Worker
 from runner.worker import default_name, full_name, queues_of, ready_installations
+
+LOOK_SECONDS = 1.0
 
 
 def slots(text: str) -> int:
@@ -36,10 +44,40 @@ class Command(BaseCommand):
             "-c", "--concurrency", type=slots, default=1, help="runs at a time"
         )
         parser.add_argument("--name", type=worker_name, help="default: worker-PID")
+        parser.add_argument(
+            "--drain",
+            action="store_true",
+            help="start none: let the running workers of this host (or the one of that "
+            "name) finish what they have and end, and wait for it",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["drain"]:
+            self.drain(options["name"])
+            return
         name = options["name"] or default_name()
         queues = ", ".join(queues_of(ready_installations())) or "nothing yet"
         self.stdout.write(f"Worker {name} serves {queues}.")
         self.stdout.flush()
         sys.exit(tasks.serve(name, options["concurrency"]))
+
+    def drain(self, name: str | None) -> None:
+        """Ask workers to end after their last run; returns when none is left."""
+        rows = Worker.objects.filter(host=builds.host_name())
+        rows = rows.filter(name=name) if name else rows
+        asked = set(
+            rows.filter(last_seen__gte=fleet.ago(fleet.WORKER_STALE)).values_list(
+                "name", flat=True
+            )
+        )
+        rows.filter(name__in=asked).update(draining=True)
+        said: set[str] = set()
+        while left := asked & set(
+            fleet.online_workers().filter(draining=True).values_list("name", flat=True)
+        ):
+            for one in sorted(left - said):
+                self.stdout.write(f"{one} executes {fleet.running_on(one)} more.")
+            said |= left
+            self.stdout.flush()
+            time.sleep(LOOK_SECONDS)
+        self.stdout.write(f"{len(asked)} workers have ended.")

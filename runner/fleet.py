@@ -1,0 +1,164 @@
+"""The workers as their rows describe them: who is there, and which GPUs are free."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.db import connection
+from django.db.models import Q, QuerySet
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
+
+from kb.choices import DeviceClass
+from runner.models import Device, Run, Worker
+
+# A worker writes its row every few seconds (runner.worker).
+WORKER_STALE = timedelta(seconds=30)
+
+
+def ago(span: timedelta) -> CombinedExpression:
+    """A moment in the past by the database's clock."""
+    return Now() - span
+
+
+def is_online() -> Q:
+    return Q(last_seen__gte=ago(WORKER_STALE))
+
+
+def online_workers() -> QuerySet[Worker]:
+    return Worker.objects.filter(is_online())
+
+
+def served_queues(workers: Iterable[Worker]) -> set[str]:
+    return {queue for worker in workers for queue in worker.queues}
+
+
+def running_on(worker: str) -> int:
+    return Run.objects.filter(state=Run.State.RUNNING, worker=worker).count()
+
+
+def in_queues(queues: Iterable[str]) -> Q:
+    """Runs whose queue, `<build slug>.<device>`, is one of these."""
+    pairs = [queue.rpartition(".") for queue in queues]
+    nothing = Q(pk__in=[])
+    return reduce(
+        or_, (Q(build=slug, device=device) for slug, _, device in pairs), nothing
+    )
+
+
+# --- GPUs ----------------------------------------
+def capability_number(text: str) -> int:
+    """ "9.0" -> 900 and "12.1" -> 1201, which compare as versions do; "" -> 0."""
+    major, _, minor = text.partition(".")
+    if not (major.isdecimal() and (minor or "0").isdecimal()):
+        return 0
+    return int(major) * 100 + int(minor or 0)
+
+
+def requirements(header: dict[str, Any]) -> dict[str, int]:
+    """What a repro's header asks of GPUs, as columns of a run."""
+    return {
+        "min_capability": capability_number(header.get("min_capability") or ""),
+        "min_memory_mib": int((header.get("min_memory_gib") or 0) * 1024),
+        "min_devices": header.get("min_devices") or 1,
+    }
+
+
+def healthy_gpus(hosts: Collection[str]) -> QuerySet[Device]:
+    """GPUs of these hosts that a worker sees now and no operator or check withdrew."""
+    return Device.objects.filter(
+        host__in=hosts, state=Device.State.READY, last_seen__gte=ago(WORKER_STALE)
+    )
+
+
+def gpus_in_use() -> set[str]:
+    rows = Run.objects.filter(state=Run.State.RUNNING).exclude(gpu="")
+    return {
+        uuid for gpu in rows.values_list("gpu", flat=True) for uuid in gpu.split(",")
+    }
+
+
+def unnamed_gpus(worker: Worker) -> list[Device]:
+    """GPUs that only torch sees, without a UUID: the host runs one of those at a time.
+
+    Not stored: there is nothing to know them by.
+    """
+    return [
+        Device(
+            host=worker.host,
+            name=item.get("name") or "",
+            capability=item.get("capability") or "",
+            memory_mib=item.get("memory_mib") or 0,
+        )
+        for item in worker.devices
+        if not item.get("uuid")
+    ][:1]
+
+
+def free_gpus(
+    worker: Worker, among: Collection[str] | None = None, *, lock: bool = False
+) -> list[Device]:
+    """Healthy GPUs of a worker's host that no running run holds, least capable first.
+
+    `among`: only these UUIDs. `lock`: until the end of the transaction, where the
+    database can: two claims then cannot count on the same GPU.
+    """
+    if unnamed := unnamed_gpus(worker):
+        hosts = Worker.objects.filter(host=worker.host).values("name")
+        busy_here = Run.objects.filter(
+            state=Run.State.RUNNING, device=DeviceClass.CUDA, worker__in=hosts
+        )
+        return [] if busy_here.exists() else unnamed
+    rows = healthy_gpus([worker.host])
+    if among is not None:
+        rows = rows.filter(uuid__in=among)
+    if lock and connection.features.has_select_for_update:
+        rows = rows.select_for_update()
+    found = list(rows.order_by("uuid"))
+    # Asked after the lock: what another claim took before it is visible now.
+    busy = gpus_in_use() if found else set()
+    return sorted(
+        (row for row in found if row.uuid not in busy),
+        key=lambda row: (capability_number(row.capability), row.memory_mib),
+    )
+
+
+def at_least(gpu: Device, gpus: Iterable[Device]) -> list[Device]:
+    """Those that can do what `gpu` can, itself included."""
+    lowest = capability_number(gpu.capability)
+    return [
+        row
+        for row in gpus
+        if capability_number(row.capability) >= lowest
+        and row.memory_mib >= gpu.memory_mib
+    ]
+
+
+def fits(gpus: Collection[Device]) -> Q:
+    """Runs on the CPU, and runs that these GPUs can take together."""
+    found = Q(device=DeviceClass.CPU)
+    for gpu in gpus:
+        found |= Q(
+            device=DeviceClass.CUDA,
+            min_capability__lte=capability_number(gpu.capability),
+            min_memory_mib__lte=gpu.memory_mib,
+            min_devices__lte=len(at_least(gpu, gpus)),
+        )
+    return found
+
+
+def gpus_for(run: Run, free: Iterable[Device]) -> list[Device]:
+    """The least capable of the free GPUs that suffice; [] on the CPU."""
+    if run.device == DeviceClass.CPU:
+        return []
+    able = [
+        row
+        for row in free
+        if capability_number(row.capability) >= run.min_capability
+        and row.memory_mib >= run.min_memory_mib
+    ]
+    return able[: run.min_devices]

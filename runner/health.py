@@ -1,0 +1,208 @@
+"""How the queue is doing: for the health page, for probes and for Prometheus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.db.models import Count, Min
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from runner import fleet
+from runner.models import Chore, Device, Run, Worker
+
+# A run that waits so long although a worker idles has been forgotten by somebody.
+FORGOTTEN = timedelta(seconds=60)
+SWEEP_LATE = timedelta(seconds=30)
+RECENT = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class QueueRow:
+    """One queue: who waits in it, since when, and who serves it."""
+
+    queue: str
+    waiting: int
+    running: int
+    oldest: datetime | None
+    workers: int
+    idle_slots: int
+
+    @property
+    def oldest_s(self) -> float:
+        return seconds_since(self.oldest)
+
+
+@dataclass(frozen=True)
+class Health:
+    workers: list[Worker]
+    online: list[Worker]
+    gpus: list[Device]
+    queues: list[QueueRow]
+    last_sweep: datetime | None
+    recent: dict[str, int]
+    alarms: list[str | Promise]
+
+    @property
+    def oldest(self) -> datetime | None:
+        waiting = [row.oldest for row in self.queues if row.oldest]
+        return min(waiting, default=None)
+
+    @property
+    def waiting(self) -> int:
+        return sum(row.waiting for row in self.queues)
+
+    @property
+    def running(self) -> int:
+        return sum(row.running for row in self.queues)
+
+
+def seconds_since(moment: datetime | None) -> float:
+    return max(0.0, (timezone.now() - moment).total_seconds()) if moment else 0.0
+
+
+def look() -> Health:
+    """The state of workers and queues now. A handful of queries."""
+    online = list(fleet.online_workers())
+    sweep = Chore.objects.filter(name=Chore.SWEEP).first()
+    queues = list(queue_rows(online))
+    last_sweep = sweep.done_at if sweep else None
+    return Health(
+        workers=list(Worker.objects.all()),
+        online=online,
+        gpus=list(Device.objects.all()),
+        queues=queues,
+        last_sweep=last_sweep,
+        recent=verdicts_since(RECENT),
+        alarms=list(alarms(queues, online, last_sweep)),
+    )
+
+
+def queue_rows(online: list[Worker]) -> Iterator[QueueRow]:
+    """Queues that are served or that a run waits or executes in, by name."""
+    active = Run.objects.active().order_by()
+    counted = active.values_list("build_id", "device", "state").annotate(
+        Count("pk"), Min("created_at")
+    )
+    found: dict[str, dict[str, tuple[int, datetime]]] = {}
+    for build, device, state, count, oldest in counted:
+        found.setdefault(f"{build}.{device}", {})[state] = (count, oldest)
+    busy = Counter(
+        Run.objects.filter(state=Run.State.RUNNING).values_list("worker", flat=True)
+    )
+    for queue in sorted(fleet.served_queues(online) | set(found)):
+        serving = [row for row in online if queue in row.queues]
+        takers = [row for row in serving if not (row.paused or row.draining)]
+        waiting, oldest = found.get(queue, {}).get(Run.State.QUEUED, (0, None))
+        running, _oldest = found.get(queue, {}).get(Run.State.RUNNING, (0, None))
+        idle = sum(max(0, row.slots - busy[row.name]) for row in takers)
+        yield QueueRow(queue, waiting, running, oldest, len(serving), idle)
+
+
+def verdicts_since(span: timedelta) -> dict[str, int]:
+    # Only a finished run has a verdict; asked for by its state, SQLite would read all.
+    rows = Run.objects.filter(verdict__isnull=False, finished_at__gte=fleet.ago(span))
+    counted = rows.order_by().values_list("verdict").annotate(count=Count("*"))
+    return {str(verdict): count for verdict, count in counted}
+
+
+def alarms(
+    queues: Iterable[QueueRow], online: list[Worker], last_sweep: datetime | None
+) -> Iterator[str | Promise]:
+    """What an operator should look at, in the reader's words."""
+    rows = list(queues)
+    active = any(row.waiting or row.running for row in rows)
+    if not online:
+        yield _("No worker is online.")
+    late = last_sweep is None or timezone.now() - last_sweep > SWEEP_LATE
+    if active and late:
+        yield _("Nobody has looked for lost runs lately.")
+    for row in rows:
+        if row.waiting and not row.workers:
+            yield _("Runs wait in %(queue)s, which no worker serves.") % {
+                "queue": row.queue
+            }
+        elif row.idle_slots and row.oldest_s > FORGOTTEN.total_seconds():
+            yield _(
+                "Runs wait in %(queue)s although a worker idles: its broker may be "
+                "away, or a requester's limit holds them."
+            ) % {"queue": row.queue}
+
+
+# --- probes ----------------------------------------
+def not_ready() -> list[str]:
+    """Why requests should not be sent here; empty if they may be."""
+    try:
+        executor = MigrationExecutor(connection)
+        plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        return [f"database: {str(error).strip().splitlines()[0]}"]
+    if plan:
+        return [f"database: {len(plan)} migrations are not applied"]
+    return []
+
+
+# --- Prometheus ----------------------------------------
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def may_scrape(authorization: str) -> bool:
+    """Anybody where reading needs no login; else who has METRICS_TOKEN."""
+    if not settings.METRICS_TOKEN:
+        return not settings.READ_LOGIN
+    wanted = f"Bearer {settings.METRICS_TOKEN}"
+    return constant_time_compare(authorization, wanted)
+
+
+Samples = Iterable[tuple[str, float]]
+
+
+def metrics() -> str:
+    """The state as Prometheus text, format 0.0.4."""
+    lines: list[str] = []
+    for name, help_text, samples in gauges(look()):
+        lines.append(f"# HELP doesitnan_{name} {help_text}")
+        lines.append(f"# TYPE doesitnan_{name} gauge")
+        lines.extend(f"doesitnan_{name}{labels} {n:g}" for labels, n in samples)
+    return "\n".join(lines) + "\n"
+
+
+def gauges(state: Health) -> Iterator[tuple[str, str, Samples]]:
+    """Name, help and labelled values of each."""
+    rows = [(label(queue=row.queue), row) for row in state.queues]
+    yield "runs_queued", "Runs that wait.", [(k, row.waiting) for k, row in rows]
+    yield "runs_running", "Runs that execute.", [(k, row.running) for k, row in rows]
+    oldest = [(k, row.oldest_s) for k, row in rows]
+    yield "queue_oldest_seconds", "Age of the oldest waiting run.", oldest
+    idle = [(k, float(row.idle_slots)) for k, row in rows]
+    yield "queue_idle_slots", "Slots that could take a run of the queue now.", idle
+    yield "workers_online", "Workers with a heartbeat.", [("", len(state.online))]
+    yield "gpus", "GPUs by state.", gpu_samples(state.gpus)
+    recent = [(label(verdict=word), n) for word, n in sorted(state.recent.items())]
+    yield "runs_finished_day", "Runs finished within 24 hours, by verdict.", recent
+    if state.last_sweep:
+        age = [("", seconds_since(state.last_sweep))]
+        yield "sweep_age_seconds", "Time since lost runs were looked for.", age
+    yield "alarms", "Alarms on the health page.", [("", len(state.alarms))]
+
+
+def gpu_samples(gpus: Iterable[Device]) -> list[tuple[str, float]]:
+    counted = Counter(str(gpu.state) for gpu in gpus)
+    return [(label(state=state), counted[state]) for state in Device.State.values]
+
+
+def label(**names: str) -> str:
+    """{name="value"}, escaped as the format asks."""
+    pairs = []
+    for name, value in names.items():
+        text = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        pairs.append(f'{name}="{text}"')
+    return "{" + ",".join(pairs) + "}"

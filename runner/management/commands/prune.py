@@ -1,0 +1,32 @@
+"""`manage.py prune`: delete old logs and superseded runs; evidence stays for ever."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand
+
+from runner.prune import prune
+
+
+class Command(BaseCommand):
+    requires_system_checks: list[str] = []  # no pages here
+    help = (
+        "Delete logs of runs older than LOG_DAYS and runs older than RUN_DAYS that a "
+        "newer run of the same repro, build and device supersedes. Workers do it once "
+        "a day."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="only count")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        done = prune(dry_run=options["dry_run"])
+        what = "would be deleted" if options["dry_run"] else "deleted"
+        self.stdout.write(
+            f"{done['logs']} logs older than {settings.LOG_DAYS} days and "
+            f"{done['runs']} superseded runs older than {settings.RUN_DAYS} days "
+            f"{what}."
+        )

@@ -1,0 +1,67 @@
+"""Deleting what has served its time: old logs and superseded runs, never evidence."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from runner import fleet
+from runner.models import Chore, LogChunk, Run, RunLog
+
+EVERY = timedelta(days=1)
+# Rows deleted in one transaction: others write in between.
+BATCH = 500
+
+
+def old_logs() -> QuerySet[RunLog]:
+    """Logs of runs that ended LOG_DAYS ago; their evidence keeps head and tail."""
+    return RunLog.objects.filter(
+        run__finished_at__lt=fleet.ago(timedelta(days=settings.LOG_DAYS))
+    )
+
+
+def superseded_runs() -> QuerySet[Run]:
+    """Runs that ended RUN_DAYS ago and are not the last answer to their question."""
+    newer = Run.objects.filter(
+        repro=OuterRef("repro"),
+        build=OuterRef("build"),
+        device=OuterRef("device"),
+        state=Run.State.FINISHED,
+        finished_at__gt=OuterRef("finished_at"),
+    )
+    old = Run.objects.filter(
+        finished_at__lt=fleet.ago(timedelta(days=settings.RUN_DAYS))
+    )
+    ended = old.exclude(state__in=Run.ACTIVE)
+    return ended.filter(Exists(newer) | Q(state=Run.State.CANCELLED))
+
+
+def prune(*, dry_run: bool = False) -> dict[str, int]:
+    """Delete what is due; returns how many logs and runs (`dry_run`: would be)."""
+    if dry_run:
+        return {"logs": old_logs().count(), "runs": superseded_runs().count()}
+    done = {"logs": delete(old_logs()), "runs": delete(superseded_runs())}
+    Chore.note(Chore.PRUNE, done)
+    return done
+
+
+def delete(rows: QuerySet[RunLog] | QuerySet[Run]) -> int:
+    total = 0
+    while keys := list(rows.order_by().values_list("pk", flat=True)[:BATCH]):
+        with transaction.atomic():
+            # First by name: a run's own lines would be fetched one by one.
+            if rows.model is Run:
+                LogChunk.objects.filter(run__in=keys).delete()
+            rows.model._default_manager.filter(pk__in=keys).delete()
+        total += len(keys)
+    return total
+
+
+def prune_if_due() -> dict[str, int]:
+    """Prune where nobody has for a day; {} otherwise."""
+    if Chore.objects.filter(name=Chore.PRUNE, done_at__gt=fleet.ago(EVERY)).exists():
+        return {}
+    return prune()

@@ -1,0 +1,122 @@
+"""Asking for a run: a fresh result, the active run of the same question, or a new one.
+
+Whoever asks hears at once when nothing here could execute it, and what would help.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from kb.choices import Verdict
+from kb.models import Repro
+from runner import fleet, harness, throttle
+from runner.models import Build, Run
+from runner.serving import Fleet
+from runner.transport import publish
+
+NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)
+# What only a person at the button does not wait for.
+MAY_WAIT = {"paused", "offline"}
+
+
+@dataclass(frozen=True)
+class Submitted:
+    run: Run
+    joined: bool = False
+    cached: bool = False
+
+
+def submit(
+    repro: Repro,
+    build: Build,
+    device: str,
+    trials: int,
+    requester: str = "",
+    again: bool = False,
+    priority: int = Run.Priority.CLICK,
+) -> Submitted:
+    """Queue a run, join the one that is active, or return a fresh result.
+
+    Raises RunRefused when nothing here could ever execute it, or when the requester
+    or the site has too many runs waiting.
+    """
+    question: dict[str, Any] = {
+        "repro_digest": repro.digest,
+        "build": build,
+        "device": device,
+        "protocol": harness.PROTOCOL,
+    }
+    same = Run.objects.filter(**question)
+    cached = None if again else fresh_result(same, trials)
+    if cached:
+        return Submitted(cached, cached=True)
+    active = same.active().first()
+    if active:
+        return join(active, trials, priority)
+    refuse(repro, build, device, requester, priority)
+    run = Run(
+        **question,
+        **fleet.requirements(repro.header),
+        repro=repro,
+        trials=trials,
+        priority=priority,
+        requester=requester,
+    )
+    if not insert(run):
+        # Somebody submitted the same in between; theirs may even be over.
+        return Submitted(same.latest("created_at"), joined=True)
+    transaction.on_commit(partial(publish, run.queue), robust=True)
+    return Submitted(run)
+
+
+def refuse(
+    repro: Repro, build: Build, device: str, requester: str, priority: int
+) -> None:
+    """Raise RunRefused where the run could not execute, or one asks for too many."""
+    refused = Fleet().refusal(repro, build, device)
+    if priority == Run.Priority.CLICK:
+        refused = refused or throttle.refusal(requester)
+    elif refused and refused.code in MAY_WAIT:
+        return
+    if refused:
+        raise refused
+
+
+def join(active: Run, trials: int, priority: int) -> Submitted:
+    """Make a run that waits as urgent and as thorough as its keenest requester asks."""
+    waiting = Run.objects.filter(pk=active.pk, state=Run.State.QUEUED)
+    waiting.filter(priority__gt=priority).update(priority=priority)
+    waiting.filter(trials__lt=trials).update(trials=trials)
+    active.refresh_from_db(fields=["state", "priority", "trials"])
+    return Submitted(active, joined=True)
+
+
+def insert(run: Run) -> bool:
+    """False where an active run of the same question exists."""
+    try:
+        with transaction.atomic():
+            run.save(force_insert=True)
+    except IntegrityError:
+        return False
+    return True
+
+
+def fresh_result(same: QuerySet[Run], trials: int) -> Run | None:
+    """The newest verdict of the last FRESH_HOURS, from at least as many trials."""
+    return (
+        same.filter(
+            state=Run.State.FINISHED,
+            trials__gte=trials,
+            finished_at__gte=fleet.ago(timedelta(hours=settings.FRESH_HOURS)),
+        )
+        .exclude(verdict__in=NO_FRESH_RESULT)
+        .order_by("-finished_at")
+        .first()
+    )

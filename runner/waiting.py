@@ -1,0 +1,138 @@
+"""Runs that wait: which comes next, and how long a queued one may take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from math import ceil
+
+from django.conf import settings
+from django.db.models import Avg, Count, F, Q, QuerySet
+
+from kb.choices import DeviceClass
+from runner import fleet, harness
+from runner.models import Device, Run, Worker
+
+# Clicks before re-verification before the matrix, then age.
+ORDER = ("priority", "created_at", "pk")
+ESTIMATE_RUNS = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """How many runs are ahead of a queued one (0 = next), and about how long."""
+
+    position: int | None = None
+    eta_s: int | None = None
+
+
+def claimable(
+    queues: Collection[str], worker: Worker | None, gpus: Collection[Device]
+) -> QuerySet[Run]:
+    """The queued runs that a worker may take now, the next one first.
+
+    A run made for another harness protocol waits for a worker of its own.
+    """
+    rows = Run.objects.filter(
+        fleet.in_queues(queues),
+        fleet.fits(gpus),
+        state=Run.State.QUEUED,
+        protocol=harness.PROTOCOL,
+    )
+    rows = rows.exclude(requester__in=requesters_at_their_cap())
+    if worker and is_last_slot_for_clicks(worker):
+        rows = rows.exclude(priority=Run.Priority.MATRIX)
+    return rows.order_by(*ORDER)
+
+
+def requesters_at_their_cap() -> list[str]:
+    """Who has as many runs executing as one may; theirs wait for others."""
+    rows = Run.objects.filter(state=Run.State.RUNNING).exclude(requester="")
+    counted = rows.order_by().values("requester").annotate(running=Count("pk"))
+    capped = counted.filter(running__gte=settings.RUNNING_PER_REQUESTER)
+    return list(capped.values_list("requester", flat=True))
+
+
+def is_last_slot_for_clicks(worker: Worker) -> bool:
+    """The matrix never fills every slot of a worker that has several."""
+    if worker.slots < 2:
+        return False
+    background = Run.objects.filter(
+        state=Run.State.RUNNING, worker=worker.pk, priority=Run.Priority.MATRIX
+    )
+    return background.count() >= worker.slots - 1
+
+
+def next_waiting(queues: Sequence[str], worker: Worker | None, count: int) -> list[str]:
+    """The queues of the next `count` runs that this worker could claim."""
+    if not queues or count < 1:
+        return []
+    gpus = fleet.free_gpus(worker) if worker and has_gpu_queue(queues) else []
+    return [run.queue for run in claimable(queues, worker, gpus)[:count]]
+
+
+def has_gpu_queue(queues: Collection[str]) -> bool:
+    return any(queue.endswith(f".{DeviceClass.CUDA}") for queue in queues)
+
+
+# --- how long ----------------------------------------
+def place_in_queue(run: Run) -> Place:
+    """Where a queued run stands; nothing for any other."""
+    if run.state != Run.State.QUEUED:
+        return Place()
+    earlier = Q(priority__lt=run.priority) | Q(
+        priority=run.priority, created_at__lt=run.created_at
+    )
+    return place_behind(earlier, run.queue, list(fleet.online_workers()))
+
+
+def place_of_a_click(queue: str, online: Iterable[Worker]) -> Place:
+    """Where a run would stand that somebody starts now."""
+    return place_behind(Q(priority=Run.Priority.CLICK), queue, online)
+
+
+def place_behind(earlier: Q, queue: str, online: Iterable[Worker]) -> Place:
+    """Behind which queued runs of the same workers, and for how long."""
+    workers = [row for row in online if queue in row.queues and takes_runs(row)]
+    queues = fleet.served_queues(workers) or {queue}
+    counted = (
+        Run.objects.active()
+        .filter(fleet.in_queues(queues))
+        .order_by()
+        .aggregate(
+            ahead=Count("pk", filter=earlier & Q(state=Run.State.QUEUED)),
+            running=Count("pk", filter=Q(state=Run.State.RUNNING)),
+        )
+    )
+    ahead, running = counted["ahead"], counted["running"]
+    slots = sum(worker.slots for worker in workers)
+    if not slots or not (ahead or running):
+        return Place(ahead)
+    spent = typical_seconds(Run.objects.filter(fleet.in_queues([queue])))
+    if spent is None:
+        return Place(ahead)
+    # What runs now is half done on average.
+    return Place(ahead, ceil(spent * (ahead + running / 2) / slots))
+
+
+def takes_runs(worker: Worker) -> bool:
+    return not (worker.paused or worker.draining)
+
+
+def typical_seconds(rows: QuerySet[Run]) -> float | None:
+    """Mean duration of the newest finished runs that gave evidence."""
+    mean: timedelta | None = (
+        rows.filter(state=Run.State.FINISHED, evidence__isnull=False)
+        .order_by("-finished_at")[:ESTIMATE_RUNS]
+        .aggregate(mean=Avg(F("finished_at") - F("started_at")))["mean"]
+    )
+    return mean.total_seconds() if mean is not None else None
+
+
+def waiting_by_queue() -> Counter[str]:
+    """How many runs wait in each queue."""
+    rows = Run.objects.filter(state=Run.State.QUEUED).order_by()
+    counted = rows.values_list("build_id", "device").annotate(Count("pk"))
+    return Counter({f"{build}.{device}": n for build, device, n in counted})

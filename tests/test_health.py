@@ -1,0 +1,180 @@
+"""Health page, probes, metrics; and pruning, which deletes no evidence."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from io import StringIO
+from unittest import mock
+
+from django.core.management import call_command
+from django.db import OperationalError
+from django.db.models.functions import Now
+from django.test import TestCase, override_settings
+from django.utils import timezone
+
+from runner import evidence, health, ledger, prune
+from runner.live_log import Line, LiveLog, pack_finished
+from runner.models import Chore, Device, Evidence, Run, RunLog, Worker
+from tests import runs
+
+QUEUE = f"{runs.SLUG}.cpu"
+SAMPLE = re.compile(r'doesitnan_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+0-9.e]+')
+
+
+def worker(name: str = "w", *, age: int = 0, **fields: object) -> Worker:
+    seen = timezone.now() - timedelta(seconds=age)
+    values = {"host": "h", "queues": [QUEUE], "started_at": seen, "last_seen": seen}
+    return Worker.objects.create(name=name, **{**values, **fields})
+
+
+def waiting_for(seconds: int, **fields: object) -> Run:
+    run = runs.make_run(**fields)
+    created = timezone.now() - timedelta(seconds=seconds)
+    Run.objects.filter(pk=run.pk).update(created_at=created)
+    return run
+
+
+class HealthTest(TestCase):
+    def alarms(self) -> list[str]:
+        return [str(text) for text in health.look().alarms]
+
+    def test_a_quiet_site_needs_no_attention(self) -> None:
+        worker()
+        self.assertEqual(self.alarms(), [])
+        page = self.client.get("/en/health/").content.decode()
+        self.assertIn("Nothing needs attention.", page)
+        self.assertIn(QUEUE, page)
+
+    def test_a_forgotten_run_raises_an_alarm(self) -> None:
+        worker()
+        ledger.sweep()
+        waiting_for(59)
+        self.assertEqual(self.alarms(), [])
+        Run.objects.update(created_at=Now() - timedelta(seconds=70))
+        (alarm,) = self.alarms()
+        self.assertIn("although a worker idles", alarm)
+        Worker.objects.update(paused=True)
+        self.assertEqual(self.alarms(), [])
+
+    def test_nobody_serves_nobody_sweeps(self) -> None:
+        waiting_for(5)
+        self.assertEqual(len(self.alarms()), 3)
+        ledger.sweep()
+        self.assertEqual(len(self.alarms()), 1)  # its build is on no machine
+        self.assertEqual(Run.objects.get().reason, "build_missing")
+
+    def test_the_oldest_wait_and_both_languages(self) -> None:
+        worker(slots=1)
+        worker("gone", age=3600)
+        Device.objects.create(
+            host="h", uuid="GPU-1", state="quarantined", reason="ECC", last_seen=Now()
+        )
+        runs.make_run(state="running", worker="w")
+        waiting_for(600, repro_digest="x")
+        found = health.look()
+        (row,) = found.queues
+        self.assertEqual((row.waiting, row.running, row.idle_slots), (1, 1, 0))
+        self.assertAlmostEqual(row.oldest_s, 600, delta=30)
+        page = self.client.get("/en/health/").content.decode()
+        self.assertIn("10\xa0minutes", page)
+        page = self.client.get("/zh/health/").content.decode()
+        self.assertIn("GPU-1", page)
+        self.assertIn("ECC", page)
+
+
+class ProbeTest(TestCase):
+    def test_ready_and_not(self) -> None:
+        self.assertEqual(self.client.get("/readyz").content, b"ok\n")
+        error = OperationalError("no such host\nmore")
+        with mock.patch.object(health, "MigrationExecutor", side_effect=error):
+            response = self.client.get("/readyz")
+        self.assertEqual(response.status_code, 503)
+        self.assertEqual(response.content, b"database: no such host\n")
+
+    def test_migrations_that_are_not_applied(self) -> None:
+        with mock.patch.object(health, "MigrationExecutor") as executor:
+            executor.return_value.migration_plan.return_value = [1, 2]
+            response = self.client.get("/readyz")
+        self.assertContains(response, "2 migrations", status_code=503)
+
+    def test_metrics_are_prometheus_text(self) -> None:
+        worker()
+        ledger.sweep()
+        waiting_for(30)
+        runs.make_run(
+            repro_digest="x", state="finished", verdict="error", finished_at=Now()
+        )
+        response = self.client.get("/metrics")
+        self.assertTrue(response["Content-Type"].startswith("text/plain; version="))
+        lines = response.content.decode().splitlines()
+        for line in lines:
+            self.assertTrue(line.startswith("# ") or SAMPLE.fullmatch(line), line)
+        self.assertIn(f'doesitnan_runs_queued{{queue="{QUEUE}"}} 1', lines)
+        self.assertIn('doesitnan_runs_finished_day{verdict="error"} 1', lines)
+        self.assertIn("doesitnan_workers_online 1", lines)
+
+    def test_a_label_is_escaped(self) -> None:
+        found = health.label(name='a"b\\c\nd')
+        self.assertEqual(found, '{name="a\\"b\\\\c\\nd"}')
+
+    @override_settings(METRICS_TOKEN="secret")
+    def test_metrics_may_ask_for_a_token(self) -> None:
+        for given, status in [("", 401), ("Bearer x", 401), ("Bearer secret", 200)]:
+            response = self.client.get("/metrics", headers={"Authorization": given})
+            self.assertEqual(response.status_code, status)
+
+
+@override_settings(LOG_DAYS=90, RUN_DAYS=365)
+class PruneTest(TestCase):
+    def finished(self, days: int, number: int) -> Run:
+        """A run of one question, with evidence and a log, that ended days ago."""
+        moment = timezone.now() - timedelta(days=days)
+        body = runs.make_evidence(
+            runs.make_repro(), started_at=f"2024-01-01T00:00:0{number}Z"
+        )
+        run = runs.make_run(
+            state="finished",
+            verdict="bug_present",
+            finished_at=moment,
+            evidence=evidence.add(body, origin="site"),
+        )
+        run.log.create(seq=1, attempt=1, text="x", at=0)
+        return run
+
+    def test_old_logs_and_superseded_runs_go_and_evidence_stays(self) -> None:
+        ages = (400, 380, 100, 10)
+        rows = [self.finished(days, n) for n, days in enumerate(ages)]
+        pack_finished()
+        self.assertEqual(prune.prune(dry_run=True), {"logs": 3, "runs": 2})
+        self.assertEqual((Run.objects.count(), RunLog.objects.count()), (4, 4))
+        self.assertEqual(prune.prune(), {"logs": 3, "runs": 2})
+        self.assertEqual(set(Run.objects.all()), set(rows[2:]))
+        self.assertEqual(Evidence.objects.count(), 4)
+        self.assertEqual(RunLog.objects.get().run, rows[3])
+
+    def test_the_last_answer_to_a_question_stays_however_old(self) -> None:
+        run = self.finished(2000, 0)
+        prune.prune()
+        self.assertEqual(Run.objects.get(), run)
+
+    def test_runs_that_go_on_are_left_alone(self) -> None:
+        runs.make_run()
+        run = ledger.claim([QUEUE], "w")
+        assert run
+        LiveLog(run).append([Line("control", "stdout", "x", 0)])
+        self.assertEqual(prune.prune(), {"logs": 0, "runs": 0})
+        self.assertEqual(run.log.count(), 1)
+
+    def test_once_a_day(self) -> None:
+        self.finished(100, 0)
+        pack_finished()
+        self.assertEqual(prune.prune_if_due()["logs"], 1)
+        self.assertEqual(prune.prune_if_due(), {})
+        Chore.objects.update(done_at=Now() - timedelta(hours=25))
+        self.assertNotEqual(prune.prune_if_due(), {})
+
+    def test_the_command_says_what_it_did(self) -> None:
+        out = StringIO()
+        call_command("prune", "--dry-run", stdout=out)
+        self.assertIn("0 logs older than 90 days", out.getvalue())
