@@ -1,74 +1,32 @@
-"""What is installed, from whatever list of it a reader pastes. Pure.
+"""What is installed, from whatever a reader pastes of it. Pure.
 
-Understood: pip freeze and pip list, conda list, torch's collect_env, lists such as
-"- PyTorch: 2.6.0+cu124", a bare torch version. A version is kept as it was written.
+Understood: pip freeze, pip list (also as JSON) and pip show, uv, conda list and
+conda's files, lock files, requirements, the reports of collect_env (also vLLM's),
+transformers, accelerate, DeepSpeed and Lightning, nvidia-smi, container images,
+"- PyTorch: 2.6.0+cu124" in English and Chinese, a bare version. A version is kept as
+it was written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from urllib.parse import unquote
 
-MAX_LINES = 4000
-LINE_CHARS = 1000
+from kb.environment_report import LINE_CHARS, Reader
+from kb.package_lines import VERSION, Said, canonical
 
-VERSION = r"v?\d++(?:\.[0-9A-Za-z]++)++(?:[-+_.!][0-9A-Za-z]++)*+"
-NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
-BARE = re.compile(
-    rf"(?:(?:py)?torch(?:\.__version__)?\s*[:=]{{0,2}}\s*)?['\"]?({VERSION})['\"]?",
-    re.IGNORECASE,
-)
-PINNED = re.compile(rf"({NAME})(?:\[[\w,.-]*\])?(\s*)={{2,3}}\s*(v?\d[^\s;#,]*+)")
-AT_URL = re.compile(rf"({NAME})(?:\[[\w,.-]*\])? @ (\S++)")
-EDITABLE = re.compile(r"-e ((?:git|hg|svn)\+[^\s#]++)#egg=([\w.-]++)")
-COLUMNS = re.compile(rf"({NAME})\s+({VERSION})(?:\s+\S+){{0,3}}")
-NAMED = re.compile(
-    rf"[-*•\s>`'\"]*+({NAME})[`'\"*]*+(?:\s+version)?(?:\s*\([^()]{{0,40}}\))?"
-    rf"[`'\"*]*+\s*+[:：=]\s*+[`'\"*]*+({VERSION})(?![\w/])",
-    re.IGNORECASE,
-)
-CONDA_YAML = re.compile(rf"\s*-\s+({NAME})={{1,2}}([^\s=]++)(?:=\S++)?")
-COLLECTED = re.compile(r"\[(?:pip3?|conda)\]\s+(.++)")
-# Lines of collect_env that say nothing a record's range could use.
-NOT_USED = re.compile(
-    r"""
-    (?: Collecting[ ]environment[ ]information | OS | Is[ ][\w ]{2,30} | Clang[ ]version
-      | GCC[ ]version | CMake[ ]version | Libc[ ]version | Python[ ]platform
-      | CUDA[ ]runtime[ ]version | CUDA_MODULE_LOADING[ ]set[ ]to
-      | (?:CUDA|ROCM)[ ]used[ ]to[ ]build[ ]PyTorch | GPU[ ]models[ ]and[ ]configuration
-      | Nvidia[ ]driver[ ]version | cuDNN[ ]version | HIP[ ]runtime[ ]version
-      | MIOpen[ ]runtime[ ]version | Versions[ ]of[ ]relevant[ ]libraries
-    ) \s*+ (?:[:.]|$)
-    """,
-    re.VERBOSE,
-)
-GPU_LABEL = re.compile(
-    r"[-*•\s]*+(?:GPU(?: type| \d++| models?[^:]{0,40})?|Device(?: name)?|显卡)"
-    r"\s*+[:：]",
-    re.IGNORECASE,
-)
-GPU_NAME = re.compile(
-    r"(?<![\w.])(?:NVIDIA )?(?:GeForce )?"
-    r"(?:[ABHLVPT]\d{2,3}[A-Z]?|[TL]4|G[BH]\d{3}|RTX ?(?:A|PRO )?\d{4}|MI\d{3}X?)"
-    r"(?![\w.])[^,;|\n(]{0,30}"
-)
-DRIVER_ROW = re.compile(r"\|\s++\d++\s++(NVIDIA [\w ./-]{2,40}?)\s{2,}")
-# Sections of collect_env with lines that only look like versions.
-CPU_SECTION = re.compile(r"CPU:\s*+$")
-LIBRARIES = re.compile(r"Versions of relevant libraries")
-TORCH_NAMES = {"pytorch", "torch-version", "pytorch-version", "torch"}
-ALIASES = {
-    "llama-factory": "llamafactory",
-    "hugging-face-transformers": "transformers",
-    "flashattention": "flash-attn",
-    "flash-attention": "flash-attn",
-    "fla": "flash-linear-attention",
-}
-NO_INFORMATION = re.compile(
-    r"\s*+(?:#.*+|[-=\s]*+|Package\s++Version.*+|```\w*+|>>>.*+|import torch.*+)\s*+"
-)
+__all__ = [
+    "Environment",
+    "canonical",
+    "find_environment",
+    "only_environment",
+    "parse_environment",
+]
+
+MAX_GPUS = 8
+BARE = re.compile(rf"['\"]?({VERSION})['\"]?", re.IGNORECASE)
+SERIES = re.compile(r"v?\d+\.\d+")
 
 
 @dataclass(frozen=True)
@@ -77,10 +35,14 @@ class Environment:
 
     torch_raw: str | None = None
     packages: dict[str, str] = field(default_factory=dict)
+    # The first GPU named, and all of them.
     gpu: str | None = None
     unparsed_lines: int = 0
     # freeze | collect_env | conda; None where nothing was found
     kind: str | None = None
+    gpus: tuple[str, ...] = ()
+    # A build of torch without GPU support, where the report says so.
+    is_cpu_build: bool = False
 
     @property
     def is_given(self) -> bool:
@@ -99,15 +61,10 @@ class Environment:
             gpu=self.gpu or other.gpu,
             unparsed_lines=self.unparsed_lines,
             kind=self.kind or other.kind,
+            gpus=self.gpus or other.gpus,
+            is_cpu_build=self.is_cpu_build
+            or (not self.torch_raw and other.is_cpu_build),
         )
-
-
-def canonical(name: str) -> str:
-    """The package's name as the index writes it: lower case, dashes."""
-    name = re.sub(r"[-_.\s]+", "-", name.strip().lower())
-    if name in TORCH_NAMES:
-        return "torch"
-    return ALIASES.get(name, name)
 
 
 def parse_environment(text: str) -> Environment:
@@ -115,97 +72,71 @@ def parse_environment(text: str) -> Environment:
     bare = BARE.fullmatch(text.strip()) if len(text) < LINE_CHARS else None
     if bare:
         return Environment(torch_raw=bare[1], kind="freeze")
-    return _parse(text, strict=False)
+    return environment_of(Reader(strict=False).read(text))
+
+
+def only_environment(text: str) -> Environment | None:
+    """The environment, if every line of `text` is part of its description."""
+    bare = BARE.fullmatch(text.strip()) if len(text) < LINE_CHARS else None
+    if bare:
+        return Environment(torch_raw=bare[1], kind="freeze")
+    found = environment_of(Reader(strict=False).read(text, stop_at_unparsed=True))
+    return found if found.is_given and not found.unparsed_lines else None
 
 
 def find_environment(log: str) -> Environment:
     """What a log says of its environment: only lines that say so plainly."""
-    return _parse(log, strict=True)
+    return environment_of(Reader(strict=True).read(log))
 
 
-def _parse(text: str, strict: bool) -> Environment:
-    packages: dict[str, str] = {}
-    gpu: str | None = None
-    unparsed = 0
-    for line in _lines(text):
-        found = _package(line, strict)
-        if found:
-            packages.setdefault(canonical(found[0]), found[1])
-            continue
-        named = _gpu(line, strict)
-        gpu = gpu or named
-        unparsed += not (
-            named or NOT_USED.match(line) or NO_INFORMATION.fullmatch(line)
-        )
-    kind = _kind(text) if packages else None
-    torch = packages.pop("torch", None)
-    return Environment(torch, packages, gpu, 0 if strict else unparsed, kind)
+def environment_of(reader: Reader) -> Environment:
+    packages, dropped = resolved(reader.said)
+    gpus = tuple(dict.fromkeys(reader.gpus))[:MAX_GPUS]
+    return Environment(
+        torch_raw=packages.pop("torch", None),
+        packages=packages,
+        gpu=gpus[0] if gpus else None,
+        unparsed_lines=0 if reader.strict else reader.unparsed + dropped,
+        kind=(reader.kind or "freeze") if reader.said else None,
+        gpus=gpus,
+        is_cpu_build=reader.is_cpu_build,
+    )
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Lines with text, without the part of collect_env that describes the CPU."""
-    in_cpu = False
-    for line in re.split(r"[\r\n]+", text)[:MAX_LINES]:
-        in_cpu = not LIBRARIES.match(line) and (in_cpu or bool(CPU_SECTION.match(line)))
-        if line.strip() and not in_cpu:
-            yield line[:LINE_CHARS]
+def resolved(said: Iterable[Said]) -> tuple[dict[str, str], int]:
+    """One version per package, and of how many packages it cannot be told.
+
+    What is surely installed outweighs a wish, and comes first where it is said twice:
+    collect_env says what torch calls itself before what pip calls it. Wishes that
+    contradict each other say nothing.
+    """
+    by_name: dict[str, tuple[list[str], list[str]]] = {}
+    for item in said:
+        sure, unsure = by_name.setdefault(canonical(item.name), ([], []))
+        # What Debian adds says nothing, and torch itself leaves it out.
+        version = item.version.removesuffix("+gitunknown")
+        (sure if item.is_sure else unsure).append(version)
+    found: dict[str, str] = {}
+    for name, (sure, unsure) in by_name.items():
+        chosen = most_specific(sure or unsure)
+        if sure or all(is_same(chosen, other) for other in unsure):
+            found[name] = chosen if not sure else most_specific([*sure, *unsure])
+    return found, len(by_name) - len(found)
 
 
-def _package(line: str, strict: bool) -> tuple[str, str] | None:
-    """(name, version) if the line names one. Strict: not from columns."""
-    line = line.strip()
-    collected = COLLECTED.fullmatch(line)
-    if collected:
-        line, strict = collected[1], False
-    editable = EDITABLE.match(line)
-    if editable:
-        return editable[2], editable[1]
-    at_url = AT_URL.match(line)
-    if at_url:
-        return at_url[1], wheel_version(at_url[2]) or at_url[2]
-    pinned = PINNED.match(line)
-    if pinned and not (strict and pinned[2]):
-        return pinned[1], pinned[3]
-    named = None if NOT_USED.match(line) else NAMED.match(line)
-    if named and (not strict or _is_plain(named[1])):
-        return named[1], named[2]
-    listed = None if strict else COLUMNS.fullmatch(line) or CONDA_YAML.fullmatch(line)
-    return (listed[1], listed[2]) if listed else None
+def most_specific(versions: list[str]) -> str:
+    """The first, or one that says the same and more: 2.5.1+cu124 after 2.5.1."""
+    chosen = versions[0]
+    for version in versions[1:]:
+        if version != chosen and is_same(version, chosen):
+            chosen = version
+    return chosen
 
 
-def wheel_version(address: str) -> str | None:
-    """The version in a wheel's file name, as in …/torch-2.5.0%2Bcu124-cp311-….whl."""
-    name = unquote(address.partition("#")[0]).rsplit("/", 1)[-1]
-    parts = name.split("-")
-    return parts[1] if name.endswith(".whl") and len(parts) >= 5 else None
-
-
-# In a log "loss: 0.25" looks like "peft: 0.15.0": only these are believed there.
-PLAIN_NAMES = """
-torch transformers peft datasets tokenizers accelerate trl deepspeed triton torchao
-torchtitan flash-attn xformers llamafactory flash-linear-attention bitsandbytes python
-"""
-PLAIN = frozenset(PLAIN_NAMES.split())
-
-
-def _is_plain(name: str) -> bool:
-    return canonical(name) in PLAIN
-
-
-def _gpu(line: str, strict: bool) -> str | None:
-    row = DRIVER_ROW.match(line)
-    if row:
-        return row[1].strip()
-    labelled = GPU_LABEL.match(line)
-    named = GPU_NAME.search(line) if labelled or not strict else None
-    return named[0].strip() if named else None
-
-
-def _kind(text: str) -> str:
-    if "Collecting environment information" in text or "[pip3]" in text:
-        return "collect_env"
-    if re.search(r"Is debug build|GPU models and configuration", text):
-        return "collect_env"
-    if re.search(r"# packages in environment at|^\s*- (?:conda|defaults)", text):
-        return "conda"
-    return "freeze"
+def is_same(version: str, other: str) -> bool:
+    """`version` says at least what `other` says."""
+    more = version[len(other) :]
+    if not version.startswith(other):
+        return False
+    is_series = bool(SERIES.fullmatch(other)) and more.startswith(".")
+    return not more or more.startswith("+") or "+" in other or is_series

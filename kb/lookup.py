@@ -5,39 +5,48 @@ Nothing of the paste is stored, and nothing of it is ever used as a pattern.
 
 from __future__ import annotations
 
-import re
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
 from kb import claims, documents, versions
 from kb.choices import Verdict
-from kb.environment import Environment, find_environment, parse_environment
+from kb.environment import Environment, parse_environment
 from kb.models import Finding, Record
-from kb.search.lognorm import Reading, read_log
+from kb.paste import (
+    EmptyPaste,
+    Paste,
+    PasteTooLarge,
+    check_size,
+    kinds_of,
+    read_paste,
+    read_stream,
+    readable,
+)
+from kb.search.lognorm import Reading
 from kb.search.masks import ALGORITHM
-from kb.search.rank import BY_CONFIDENCE, Confidence, LogMatch, match_log
+from kb.search.match import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.store import current_store
-from kb.search.tokens import words_of
 
-MAX_BYTES = 1024 * 1024
+__all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]
+
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
-# Controls other than tab, line ends and escape; halves of surrogate pairs.
-UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff\ufffd]")
-MAX_UNREADABLE = 0.3
-FEW_WORDS = 30
+# What an answer tells of a record.
+FIELDS = (
+    "slug",
+    "title_en",
+    "title_zh",
+    "affected",
+    "affected_when",
+    "preconditions",
+    "workarounds",
+    "fixes",
+    "modified",
+)
 Json = dict[str, Any]
-
-
-class PasteTooLarge(ValueError):
-    """More than MAX_BYTES of log and environment together."""
-
-
-class EmptyPaste(ValueError):
-    """Nothing was pasted, or nothing that is text."""
 
 
 def look_up(log: str, env: str = "", lang: str | None = None) -> Json:
@@ -50,11 +59,26 @@ def look_up(log: str, env: str = "", lang: str | None = None) -> Json:
     log, env = readable(log), readable(env)
     if not (log.strip() or env.strip()):
         raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
-    paste = read_paste(log)
+    return answer(read_paste(log), env, lang)
+
+
+def look_up_stream(log: BinaryIO, env: str = "", lang: str | None = None) -> Json:
+    """The same for a log of any size, read once in bounded memory.
+
+    Raises EmptyPaste.
+    """
+    paste = read_stream(log)
+    env = readable(env)
+    if not (paste.text.strip() or env.strip()):
+        raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
+    return answer(paste, env, lang)
+
+
+def answer(paste: Paste, env: str, lang: str | None) -> Json:
     environment = parse_environment(env).merged(paste.environment)
     matches = match_log(paste.reading, current_store())[:MAX_MATCHES]
     found = ranked(matches, paste.reading, environment)
-    answer = {
+    whole = {
         "query": query_document(paste, env, environment),
         "outcome": found[0]["confidence"] if found else Confidence.NONE.value,
         "matches": found,
@@ -62,63 +86,7 @@ def look_up(log: str, env: str = "", lang: str | None = None) -> Json:
             environment, {item["record"] for item in found}
         ),
     }
-    return {**documents.flatten(answer, lang), "lang_used": lang} if lang else answer
-
-
-@dataclass(frozen=True)
-class Paste:
-    """A text as a log and as a list of versions; it may be both."""
-
-    text: str
-    reading: Reading
-    environment: Environment
-    is_only_environment: bool
-
-
-def read_paste(text: str) -> Paste:
-    whole = parse_environment(text)
-    only = whole.is_given and not whole.unparsed_lines
-    return Paste(text, read_log(text), whole if only else find_environment(text), only)
-
-
-def check_size(log: str, env: str) -> None:
-    size = sum(len(text.encode("utf-8", "replace")) for text in (log, env))
-    if size > MAX_BYTES:
-        raise PasteTooLarge(
-            _(
-                "The paste has %(size)d bytes; at most %(limit)d are read. Paste the "
-                "part around the first warning or error."
-            )
-            % {"size": size, "limit": MAX_BYTES}
-        )
-
-
-def readable(text: str) -> str:
-    """The text with a mark in place of what is none. Raises EmptyPaste for binary."""
-    if text.count("\x00") * 3 > len(text):
-        text = text.replace("\x00", "")  # UTF-16 read as bytes
-    marked, count = UNREADABLE.subn("\ufffd", text)
-    if count > MAX_UNREADABLE * len(text):
-        raise EmptyPaste(_("This is not text: paste the lines of the log as text."))
-    return marked
-
-
-def classify_paste(text: str) -> list[str]:
-    """What a paste is taken for: log, traceback, collect_env, freeze, conda, words."""
-    return kinds_of(read_paste(readable(text)))
-
-
-def kinds_of(paste: Paste) -> list[str]:
-    environment = [paste.environment.kind] if paste.environment.kind else []
-    if paste.is_only_environment or not paste.text.strip():
-        return environment
-    reading = paste.reading
-    says = bool(reading.facets) or any(line.class_name for line in reading.key_lines)
-    if reading.traceback:
-        return ["traceback", *environment]
-    if not says and len(words_of(paste.text)) <= FEW_WORDS and not environment:
-        return ["words"]
-    return ["log", *environment]
+    return {**documents.flatten(whole, lang), "lang_used": lang} if lang else whole
 
 
 def query_document(paste: Paste, env: str, environment: Environment) -> Json:
@@ -163,13 +131,16 @@ def build_of(raw: str) -> str | None:
 def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[Json]:
     """By confidence and score; where equal, what affects, is verified, is newer."""
     ids = [match.record for match in matches]
-    rows = Record.objects.visible().with_everything().in_bulk(ids)
+    rows_by_id = Record.objects.visible().only(*FIELDS).in_bulk(ids)
+    tested: dict[str, list[Finding]] = defaultdict(list)
+    for finding in Finding.objects.filter(record__in=rows_by_id):
+        tested[finding.record_id].append(finding)
     found = []
     for match in matches:
-        row = rows.get(match.record)
+        row = rows_by_id.get(match.record)
         if row is None:
             continue
-        findings = list(row.findings.all())
+        findings = tested[row.pk]
         answer = versions.answer_for(row, env, findings)
         order = (
             BY_CONFIDENCE[match.confidence],
@@ -199,7 +170,7 @@ def match_document(
         "why": [
             {
                 "line": why.line,
-                "pasted": reading.lines[why.line],
+                "pasted": pasted(why, reading),
                 "signature": why.signature,
             }
             for why in match.why
@@ -209,6 +180,12 @@ def match_document(
         "fix_version": [documents.fix_version(entry) for entry in row.fixes],
         "urls": documents.record_urls(row),
     }
+
+
+def pasted(why: Why, reading: Reading) -> str:
+    """The line as pasted; of a message that was broken, its lines."""
+    numbers = range(why.line, why.last_line + 1)
+    return " ".join(line for at in numbers if (line := reading.lines.get(at)))
 
 
 def workarounds(
@@ -246,9 +223,11 @@ def also_affecting(env: Environment, matched: set[str]) -> list[str]:
     for finding in here.filter(build_raw=env.torch_raw or ""):
         tested.setdefault(finding.record_id, []).append(finding)
     rows = Record.objects.visible().exclude(id__in=matched)
-    rows = rows.only("id", "affected", "affected_when", "preconditions")
+    facts = rows.values_list("id", *versions.Documented._fields)
     return [
-        row.id
-        for row in rows
-        if versions.answer_for(row, env, tested.get(row.id, [])).is_affected
+        key
+        for key, *said in facts
+        if versions.answer_for(
+            versions.Documented(*said), env, tested.get(key, [])
+        ).is_affected
     ]

@@ -12,13 +12,14 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb import front_page, lookup, search
+from kb import front_page, lookup, search, triage
 from kb.alignment import Alignment, align
 from kb.front_page import FrontPage
 from kb.languages import current_lang
 from kb.models import Record
 from kb.search import Hit
-from kb.search_page import MAX_QUERY
+from kb.search.lines import split_lines
+from kb.search.query import MAX_QUERY
 
 DRAIN_BYTES = 32 * 1024 * 1024
 AROUND = 2
@@ -86,6 +87,8 @@ class LookupPage:
     pasted: list[PastedLine] = field(default_factory=list)
     packages: list[tuple[str, str]] = field(default_factory=list)
     took_it_for: str = ""
+    # Where numbers or nothing was recognised: questions that narrow the records.
+    triage: str = ""
 
     @property
     def has_kinds(self) -> bool:
@@ -157,7 +160,8 @@ def found_page(log: str, env: str, found: dict[str, Any]) -> LookupPage:
         worded=worded,
         pasted=pasted_lines(log, kinds_of(found["query"]["key_lines"], matches)),
         packages=list(found["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
-        took_it_for=listed(map(kind_label, found["query"]["took_it_for"])),
+        took_it_for=taken_for(found["query"]),
+        triage="" if sure else triage.address_for(found["query"]),
     )
 
 
@@ -206,11 +210,22 @@ def listed(names: Iterable[str]) -> str:
     return ("、" if current_lang() == "zh" else ", ").join(dict.fromkeys(names))
 
 
-def kind_label(kind: str) -> str:
+def taken_for(query: dict[str, Any]) -> str:
+    """What the paste was taken for, in words."""
+    return listed(kind_label(kind, query) for kind in query["took_it_for"])
+
+
+def kind_label(kind: str, query: dict[str, Any]) -> str:
+    if kind == "log" and not query["facets"]:
+        classes = {line["class"] for line in query["key_lines"]} - {""}
+        if classes:
+            only_warnings = all(name.endswith("Warning") for name in classes)
+            return _("warning") if only_warnings else _("error message")
     return {
         "log": _("training log"),
         "traceback": _("traceback"),
         "collect_env": "collect_env",
+        "nan_probe": "nan_probe",
         "freeze": _("package list"),
         "conda": _("package list"),
         "words": _("words"),
@@ -270,7 +285,7 @@ def join(*sentences: str) -> str:
 
 def pasted_lines(log: str, kinds: dict[int, str]) -> list[PastedLine]:
     """The key lines with their neighbours; the first lines where there are none."""
-    lines = log.rstrip("\r\n").split("\n")
+    lines = split_lines(log.rstrip("\r\n"))
     wanted = {
         number
         for key in kinds

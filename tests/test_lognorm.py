@@ -2,15 +2,10 @@
 
 from django.test import SimpleTestCase
 
+from kb.search.error_ids import contradict, error_ids
 from kb.search.facets import metrics_in
-from kb.search.lognorm import (
-    HEAD_LINES,
-    LINE_CHARS,
-    TAIL_LINES,
-    Reading,
-    read_log,
-    relative,
-)
+from kb.search.lines import HEAD_LINES, LINE_CHARS, TAIL_LINES
+from kb.search.lognorm import Reading, key_line, read_log, relative
 from kb.search.masks import masked
 from kb.search.signatures import read_signature
 from kb.search.tokens import analyse, analyse_query
@@ -40,6 +35,25 @@ SAME_MESSAGE = [
     [
         "RuntimeError: value cannot be converted to at::Half without overflow: 1e9",
         "RuntimeError: value cannot be converted to at::Half without overflow: -2.5",
+    ],
+    [
+        "RuntimeError: value cannot be converted to type at::Half without overflow",
+        "RuntimeError: value cannot be converted to type c10::Half without overflow",
+        "RuntimeError: value cannot be converted to type "
+        "torch::headeronly::Half without overflow",
+    ],
+    [
+        "RuntimeError: CUDA error: misaligned address",
+        "torch.AcceleratorError: CUDA error: misaligned address",
+    ],
+    [
+        "UserWarning: the gradient is old",
+        "[W1024 09:10:11.123456789 Engine.cpp:66] Warning: the gradient is old "
+        "(function operator())",
+    ],
+    [
+        "RuntimeError: bad [torch.cuda.FloatTensor [256, 512]] of AsStridedBackward0",
+        "RuntimeError: bad [torch.FloatTensor [3, 4]] of AsStridedBackward",
     ],
     [
         "ValueError: expected dtype torch.float32 but got torch.bfloat16 on cuda:0",
@@ -82,9 +96,14 @@ OTHER_MESSAGE = [
 
 class FingerprintTests(SimpleTestCase):
     def test_what_varies_does_not_count(self) -> None:
-        for lines in SAME_MESSAGE:
-            with self.subTest(lines[0][:50]):
-                self.assertEqual(len({only_key(line)[2] for line in lines}), 1)
+        for same in SAME_MESSAGE:
+            with self.subTest(same[0][:50]):
+                self.assertEqual(len({only_key(line)[2] for line in same}), 1)
+
+    def test_neither_do_overloads_and_namespaces_as_words(self) -> None:
+        old = key_line(1, "", "at::Half in torch::autograd::AcosBackward")
+        new = key_line(1, "", "c10::Half in AcosBackward0")
+        self.assertEqual(old.tokens, new.tokens)
 
     def test_what_tells_problems_apart_does(self) -> None:
         for one, other in OTHER_MESSAGE:
@@ -92,7 +111,7 @@ class FingerprintTests(SimpleTestCase):
                 self.assertNotEqual(only_key(one)[2], only_key(other)[2])
 
     def test_a_fingerprint_is_stable(self) -> None:
-        # Stored fingerprints carry ALGORITHM = 1: raise it if this must change.
+        # Stored fingerprints carry ALGORITHM = 2: raise it if this must change.
         line = "RuntimeError: element 0 of tensors does not require grad"
         self.assertEqual(only_key(line)[2], "626c07bb9940536d")
 
@@ -171,6 +190,12 @@ class FacetTests(SimpleTestCase):
             "训练几步后 loss 变成 nan": ["loss_nan"],
             "grad_norm nan from step 1": ["grad_norm_nan"],
             "'reward_std': nan": ["reward_std_nan"],
+            "9/540 [00:09<04:51, v_num=4, train_loss=nan.0]": [
+                "train_loss_nan", "loss_nan",
+            ],
+            "wandb:  train/loss nan": ["loss_nan"],
+            "Non-finite loss in step 3, stopping": ["loss_nan"],
+            "梯度范数为 nan": ["grad_norm_nan"],
             "{'loss': 0.41, 'grad_norm': 0.7, 'learning_rate': 0.0}": [],
             "requires_grad=True, returned nan values": [],
             "transformers==4.50.0": [],
@@ -182,6 +207,44 @@ class FacetTests(SimpleTestCase):
     def test_line_numbers_of_facets(self) -> None:
         log = "start\r\n{'loss': 3.0}\r\n 1%|#  | 1/9 [00:01<00:08]\r{'loss': nan}\r\n"
         self.assertEqual(read_log(log).facets, {"loss_nan": 3})
+
+
+class ErrorIdTests(SimpleTestCase):
+    def test_names(self) -> None:
+        rows: dict[str, set[str]] = {
+            "visit https://x.org/gb/gb0170.html": {"gb:0170"},
+            "CUDA error: an illegal memory access was encountered": {
+                "cuda:illegaladdress"
+            },
+            "Search for `cudaErrorIllegalAddress' in": {"cuda:illegaladdress"},
+            "CUDA_ERROR_ILLEGAL_ADDRESS": {"cuda:illegaladdress"},
+            "CUDA_ERROR_LAUNCH_FAILED": {"cuda:launchfailure"},
+            "CUBLAS_STATUS_EXECUTION_FAILED when calling": {
+                "cublas:cublas_status_execution_failed"
+            },
+            "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED": {
+                "cudnn:cudnn_status_not_supported"
+            },
+            "ncclUnhandledCudaError: Call to CUDA function failed": {
+                "nccl:ncclunhandledcudaerror"
+            },
+            "NVRM: Xid (PCI:0000:3b:00): 79, pid=1": {"xid:79"},
+            "Function 'MulBackward0' returned nan values": {"op:MulBackward"},
+            "47.62GiB, 2 GB0, gbm0012": set(),
+        }
+        for text, expected in rows.items():
+            with self.subTest(text):
+                found = error_ids(text)
+                self.assertEqual(found, expected)
+
+    def test_a_name_that_contradicts(self) -> None:
+        illegal = error_ids("CUDA error: an illegal memory access was encountered")
+        aligned = error_ids("CUDA error: misaligned address")
+        nccl = error_ids("ncclSystemError: x")
+        self.assertTrue(contradict(illegal, aligned))
+        self.assertFalse(contradict(illegal, illegal | aligned))
+        self.assertFalse(contradict(illegal, nccl))
+        self.assertFalse(contradict(illegal, frozenset()))
 
 
 class CapTests(SimpleTestCase):
@@ -206,6 +269,18 @@ class CapTests(SimpleTestCase):
         self.assertEqual(reading.key_lines, [])
         self.assertEqual(reading.cut_bytes, len(" RuntimeError: far away"))
 
+    def test_what_a_bar_overwrote_is_cut_in_its_middle(self) -> None:
+        pieces = ["x" * 10] * 500
+        pieces[15] = "RuntimeError: among the first"
+        pieces[100] = "RuntimeError: in the gap"
+        pieces[-5] = "RuntimeError: among the last"
+        reading = self.read("\r".join(pieces) + "\nend")
+        self.assertEqual(
+            [line.text for line in reading.key_lines],
+            ["among the first", "among the last"],
+        )
+        self.assertEqual(reading.cut_bytes, 279 * 11 + len(pieces[100]) + 1)
+
     def test_nothing(self) -> None:
         self.assertEqual(self.read("").key_lines, [])
 
@@ -223,7 +298,7 @@ class TokenTests(SimpleTestCase):
     def test_chinese(self) -> None:
         self.assertEqual(analyse_query("梯度丢失"), ["梯度", "度丢", "丢失"])
         self.assertEqual(analyse_query("步"), ["步"])
-        self.assertIn("步", analyse("步幅"))
+        self.assertEqual(analyse("步幅"), ["步幅", "幅"])
         self.assertEqual(analyse_query("檢查點"), analyse_query("检查点"))
 
     def test_compatibility_forms(self) -> None:

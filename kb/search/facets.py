@@ -5,28 +5,45 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-NUMBER = r"[-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?|nan|inf(?:inity)?)(?![\w.])"
+NUMBER = (
+    r"[-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?"
+    r"|(?:nan|inf(?:inity)?)(?:\.0)?)(?!\w|\.\w)"
+)
 METRIC = re.compile(
     rf"""
     (?<![\w./'-])['"]?+
     ((?:(?:grad(?:ient)?|lm|global|total)[ ])?[A-Za-z][\w./-]{{0,60}}+)['"]?+
-    (?:\s{{0,4}}+[:=|]\s{{0,8}}+|\s(?:is|was|became|becomes|of|to)\s
-       |\s?(?:变成了?|变为|为|是)\s?)
-    (?:[\w.]{{0,16}}\()?({NUMBER})
+    (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|of|to)\s
+       |\s?(?:直接)?(?:变成了?|变为|为|是)\s?)
+    ['"]?+(?:[\w.]{{0,16}}\()?({NUMBER})
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 # "grad_norm nan": without a sign between them only for what is surely a metric.
 BARE = re.compile(
-    r"(?<![\w./-])(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss)"
-    r"\s{1,8}(nan|[-+]?inf(?:inity)?)(?![\w.])",
+    r"(?<![\w./-])(?:[\w-]{1,30}/)?"
+    r"(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss|running_\w{3,4})"
+    r"\s{1,8}(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)",
     re.IGNORECASE,
 )
+# "NaN loss", "nan gradients": the value before what it is a value of.
+REVERSED = re.compile(
+    r"(?<![\w.-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"
+    r"(loss|grad(?:ient)?[ _]norm|grad(?=s?\b)|gradient(?=s?\b))",
+    re.IGNORECASE,
+)
+CHINESE = re.compile(
+    r"(损失|梯度范数|梯度)[^\s，。；,;]{0,6}?\s?(?<![A-Za-z])(nan|inf)(?![A-Za-z])",
+    re.IGNORECASE,
+)
+CHINESE_NAMES = {"损失": "loss", "梯度范数": "grad_norm", "梯度": "grad"}
+ZERO = re.compile(r"0(?<![\d.]0)(?:\.0+)?(?![\d.eE]\d)")
 # What autograd's anomaly mode prints. A suffix digit counts overloads, no more.
 ANOMALY = re.compile(r"Function '([A-Za-z_:]\w{0,80}?)\d{0,3}' returned nan values")
 NORMS = ("gnorm", "global_norm", "gradient_norm", "total_norm", "grad_norm")
 MAX_PAIRS = 100
 MAX_FACETS = 20
+MAX_WORDS = 8
 
 
 @dataclass(frozen=True)
@@ -36,28 +53,58 @@ class Metrics:
     facets: list[str]
     count: int
     is_mapping: bool
+    # Words besides the metrics' names and values.
+    words: int
 
     @property
     def are_the_line(self) -> bool:
         """The line is values rather than words: its facets say all there is in it."""
+        if self.words > MAX_WORDS and not self.is_mapping:
+            return False
         return bool(self.count and (self.is_mapping or self.facets or self.count > 2))
+
+
+NOTHING = Metrics([], 0, False, 0)
 
 
 def metrics_in(text: str) -> Metrics:
     """Facets: grad_norm_nan, nan_in_MulBackward; eval_loss_nan is loss_nan too."""
     pairs = METRIC.findall(text)
-    found = dict.fromkeys(f"nan_in_{name}" for name in ANOMALY.findall(text))
-    for name, number in (pairs + BARE.findall(text))[:MAX_PAIRS]:
+    count = len(pairs)
+    low = text.lower()
+    found: dict[str, None] = {}
+    # Of a line with numbers only, as most are, the other forms say nothing.
+    if "nan" in low or "inf" in low or "finite" in low:
+        found = dict.fromkeys(f"nan_in_{name}" for name in ANOMALY.findall(text))
+        pairs += other_forms(text)
+    for name, number in pairs[:MAX_PAIRS]:
         state = _state(number)
         for metric in _names(name) if state else ():
             if state != "zero" or metric in ("loss", "grad_norm"):
                 found[f"{metric}_{state}"] = None
-    return Metrics(list(found)[:MAX_FACETS], len(pairs), text.startswith("{"))
+    words = text.count(" ") + 1 - 2 * count
+    return Metrics(list(found)[:MAX_FACETS], count, text.startswith("{"), words)
+
+
+def tells(text: str) -> bool:
+    """Whether a line may hold a facet at all: most lines of a log do not."""
+    low = text.lower()
+    if "nan" in low or "inf" in low:
+        return True
+    return ("loss" in low or "norm" in low) and ZERO.search(low) is not None
+
+
+def other_forms(text: str) -> list[tuple[str, str]]:
+    """(metric, value) where no sign stands between them."""
+    found = BARE.findall(text)
+    found += [(name, value) for value, name in REVERSED.findall(text)]
+    found += [(CHINESE_NAMES[name], value) for name, value in CHINESE.findall(text)]
+    return found
 
 
 def _state(number: str) -> str:
     number = number.lower().lstrip("+-")
-    if number == "nan":
+    if number.startswith(("nan", "non")):
         return "nan"
     if number.startswith("inf"):
         return "inf"

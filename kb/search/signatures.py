@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from kb.search.cleaning import clean
+from kb.search.error_ids import error_ids
 from kb.search.facets import metrics_in
-from kb.search.lognorm import clean, key_line, message_of, relative
-from kb.search.masks import fingerprint
+from kb.search.lognorm import key_line, message_of, relative
+from kb.search.masks import MASK, fingerprint, masked, normalised
 from kb.search.tokens import HAN_RUN, identifiers, is_common, words_of
 
 # A message of fewer letters than this identifies nothing, even word for word.
@@ -15,12 +17,12 @@ MIN_LETTERS = 20
 MIN_TELLING_TOKENS = 2
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """One way a record shows in a log.
 
     `kind`: message (compared by its telling words), code and remark (looked for word
-    for word; a remark is a line that complains of nothing), frame, facet.
+    for word; a remark is a line that complains of nothing), frame, facet. `ids` are
+    the official names of errors in it.
     """
 
     kind: str
@@ -28,6 +30,7 @@ class Signature:
     class_name: str = ""
     letters: str = ""
     tokens: frozenset[str] = frozenset()
+    ids: frozenset[str] = frozenset()
 
     @property
     def fingerprint(self) -> str:
@@ -44,14 +47,56 @@ class Signature:
         )
 
     @property
+    def is_official(self) -> bool:
+        """Nothing but an official name, or one that stands for this error alone."""
+        return self.kind == "code" and bool(self.ids)
+
+    @property
     def keys(self) -> list[str]:
         """What an index finds this signature by, besides its tokens."""
+        keys = [f"id:{name}" for name in sorted(self.ids)]
         if self.kind == "message":
-            return [f"fp:{self.fingerprint}"]
-        if self.kind in ("code", "remark"):
-            # Its longest word: where that is missing the whole cannot stand.
-            return [f"word:{max(words_of(self.text), key=len, default='')}"]
+            return [f"fp:{self.fingerprint}", *keys]
+        if self.kind == "remark":
+            return [f"fp:{self.fingerprint}", f"word:{rarest_word(self.text)}", *keys]
+        if self.kind == "code":
+            return [f"word:{rarest_word(self.text)}", *keys]
         return [f"{self.kind}:{self.text}"]
+
+    def pack(self) -> list[Any]:
+        """As JSON values, for a store to keep beside its record."""
+        return [
+            self.kind,
+            self.text,
+            self.class_name,
+            self.letters,
+            " ".join(sorted(self.tokens)),
+            " ".join(sorted(self.ids)),
+        ]
+
+    @classmethod
+    def unpack(cls, row: list[Any]) -> Signature:
+        kind, text, class_name, letters, tokens, ids = row
+        return cls(
+            kind,
+            text,
+            class_name,
+            letters,
+            frozenset(tokens.split()),
+            frozenset(ids.split()),
+        )
+
+
+def rarest_word(text: str) -> str:
+    """The word without which the whole cannot stand: a name, else the longest."""
+    named = masked(text).replace(MASK, " ")
+    text = named if words_of(named) else normalised(text)
+    return max(identifiers(text) or words_of(text), key=len, default="")
+
+
+def plain(text: str) -> str:
+    """As texts are compared word for word: case, spaces and quotes unified."""
+    return " ".join(normalised(text).lower().split())
 
 
 def read_signatures(entries: Iterable[Mapping[str, str]]) -> list[Signature]:
@@ -69,7 +114,8 @@ def read_signature(kind: str, text: str) -> list[Signature]:
     if kind == "frame":
         return [Signature("frame", relative(text), tokens=frozenset(identifiers(text)))]
     if kind == "code":
-        return [Signature("code", text, tokens=key_line(0, "", text).tokens)]
+        read = key_line(0, "", text)
+        return [Signature("code", text, "", read.letters, read.tokens, error_ids(text))]
     line = clean(text)
     metrics = metrics_in(line)
     if metrics.are_the_line and metrics.facets:
@@ -77,4 +123,4 @@ def read_signature(kind: str, text: str) -> list[Signature]:
     class_name, message = message_of(line, metrics) or ("", "")
     read = key_line(0, class_name, message or line)
     kind = "message" if message else "remark"
-    return [Signature(kind, text, class_name, read.letters, read.tokens)]
+    return [Signature(kind, text, class_name, read.letters, read.tokens, read.ids)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # A word keeps the punctuation that identifiers carry inside: grad_output.strides,
@@ -15,6 +16,7 @@ OUTER = "-.:=+/#_"
 CAMEL = re.compile(r"[A-Z]++(?![a-z])|[A-Z][a-z]++|[a-z]++|[0-9]++")
 PARTS = re.compile(r"[-.:=+/#]++")
 MAX_WORD = 120
+MIN_PLURAL = 4
 # The 7388 of …/issues/7388 is worth finding, the 2 of 2.6 is not.
 MIN_DIGITS = 3
 
@@ -42,13 +44,18 @@ version warning without yet zero
 """
 COMMON = frozenset(COMMON_WORDS.split())
 
-# The characters by which the terms of this field differ in traditional script.
-TRADITIONAL = str.maketrans(
-    "損張類錯誤編譯訓練檢點為層顯數據顆圖節導環寫讀輸歸約簡複雜運調試驗實測"
-    "啟動設備機驅內線異記憶體網絡權優應對無變換轉並開關閉長間後執",
-    "损张类错误编译训练检点为层显数据颗图节导环写读输归约简复杂运调试验实测"
-    "启动设备机驱内线异记忆体网络权优应对无变换转并开关闭长间后执",
-)
+# Raised whenever a text would give other tokens than before.
+ALGORITHM = 1
+
+
+def read_pairs(path: Path) -> dict[int, str]:
+    """Traditional -> simplified characters. Its head says where the table is from."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    pairs = " ".join(line for line in lines if not line.startswith("#")).split()
+    return {ord(pair[0]): pair[1] for pair in pairs}
+
+
+SIMPLIFIED = read_pairs(Path(__file__).with_name("t2s.txt"))
 
 
 def is_common(token: str) -> bool:
@@ -58,17 +65,44 @@ def is_common(token: str) -> bool:
 
 def fold(text: str) -> str:
     """Compatibility forms and traditional script folded; case is kept."""
-    return unicodedata.normalize("NFKC", text).translate(TRADITIONAL)
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", text).translate(SIMPLIFIED)
 
 
 def analyse(text: str) -> list[str]:
-    """Tokens of a text to be found, repeats kept."""
-    return list(_tokens(fold(text), single_han=True))
+    """Tokens of a text to be found, repeats kept.
+
+    A single Chinese character is found as the beginning of a token: of every run
+    the last one, which begins no pair, is a token too.
+    """
+    return list(_tokens(fold(text), to_be_found=True))
 
 
 def analyse_query(text: str) -> list[str]:
     """Tokens to look for, each once: a single Chinese character only when alone."""
-    return list(dict.fromkeys(_tokens(fold(text), single_han=False)))
+    return list(dict.fromkeys(_tokens(fold(text), to_be_found=False)))
+
+
+def word_tokens(word: str) -> list[str]:
+    """Tokens to look for of one word without Chinese in it."""
+    return list(_word(word[:MAX_WORD], to_be_found=False))
+
+
+def singular(word: str) -> str:
+    """A plain English word in lower case without its plural s (Harman's rules)."""
+    if len(word) < MIN_PLURAL or not word.endswith("s") or word.endswith(("us", "ss")):
+        return word
+    if word.endswith("ies") and not word.endswith(("eies", "aies")):
+        return f"{word[:-3]}y"
+    if word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    return word[:-1]
+
+
+def is_plain(word: str) -> bool:
+    """English prose as far as one can see: letters, a capital at most in front."""
+    return word.isascii() and word.isalpha() and word[1:] == word[1:].lower()
 
 
 def words_of(text: str) -> list[str]:
@@ -89,29 +123,35 @@ def is_identifier(word: str) -> bool:
     return len(word) > 2 and (inner or mixed)
 
 
-def _tokens(text: str, single_han: bool) -> Iterator[str]:
+def _tokens(text: str, to_be_found: bool) -> Iterator[str]:
     for found in WORD.finditer(text):
         run = found[0]
         if HAN_RUN.match(run):
-            yield from _han(run, single_han)
+            yield from _han(run, to_be_found)
         else:
-            yield from _word(run.strip(OUTER)[:MAX_WORD])
+            yield from _word(run.strip(OUTER)[:MAX_WORD], to_be_found)
 
 
-def _han(run: str, singles: bool) -> Iterator[str]:
-    if singles or len(run) == 1:
-        yield from run
+def _han(run: str, to_be_found: bool) -> Iterator[str]:
     for at in range(len(run) - 1):
         yield run[at : at + 2]
+    if to_be_found or len(run) == 1:
+        yield run[-1]
 
 
-def _word(word: str) -> Iterator[str]:
-    whole = word.lower()
+def _word(word: str, to_be_found: bool) -> Iterator[str]:
+    # Cut, it may end in what was inside.
+    word = word.rstrip(OUTER)
+    whole = word.lower()[:MAX_WORD].rstrip(OUTER)
     if not whole or whole in STOP:
         return
     yield whole
+    if is_plain(word):
+        if to_be_found and singular(whole) != whole:
+            yield singular(whole)
+        return
     seen = {whole}
-    for piece in PARTS.split(word):
+    for piece in filter(None, PARTS.split(word)):
         for part in _parts(piece):
             is_small_number = part.isdigit() and len(part) < MIN_DIGITS
             if part not in seen and part not in STOP and not is_small_number:

@@ -1,4 +1,8 @@
-"""Look a log up from the terminal: `manage.py lookup --env freeze.txt < train.log`."""
+"""Look a log up from the terminal: `manage.py lookup --env freeze.txt < train.log`.
+
+The log is read as a stream, whatever its size: its first and last lines, and of what
+lies between them the lines that complain.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,9 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from kb.languages import SHORT
-from kb.lookup import MAX_BYTES, EmptyPaste, PasteTooLarge, look_up
-from kb.search.rank import Confidence
+from kb.lookup import look_up_stream
+from kb.paste import MAX_BYTES, EmptyPaste
+from kb.search.match import Confidence
 from kb.terminal import in_terminal_language
 
 EXIT = {
@@ -24,18 +29,25 @@ EXIT = {
     Confidence.POSSIBLE: 3,
 }
 USAGE = 2
-READ_LIMIT = MAX_BYTES + 1
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Command(BaseCommand):
     help = (
-        "Name the known issues that a log read from standard input shows. "
+        "Name the known issues that a log of any size shows. "
         "Exit status: 0 a match, 3 only possible ones, 1 none, 2 wrong usage."
     )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "log",
+            nargs="?",
+            type=argparse.FileType("rb"),
+            default="-",
+            metavar="FILE",
+            help="the log; standard input where none is named",
+        )
         parser.add_argument(
             "--env",
             type=argparse.FileType("rb"),
@@ -49,7 +61,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with in_terminal_language():
             env = text_of(options["env"]) if options["env"] else ""
-            found = self.answer(text_of(sys.stdin.buffer), env)
+            found = self.answer(options["log"], env)
             if options["json"]:
                 self.stdout.write(json.dumps(found, indent=1, ensure_ascii=False))
             else:
@@ -58,10 +70,10 @@ class Command(BaseCommand):
         if status:
             sys.exit(status)
 
-    def answer(self, log: str, env: str) -> dict[str, Any]:
+    def answer(self, log: BinaryIO, env: str) -> dict[str, Any]:
         try:
-            return look_up(log, env)
-        except (EmptyPaste, PasteTooLarge) as error:
+            return look_up_stream(log, env)
+        except EmptyPaste as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except DatabaseError as error:
             text = _("No records can be read (%s): run migrate and load_records first.")
@@ -69,8 +81,8 @@ class Command(BaseCommand):
 
 
 def text_of(stream: BinaryIO) -> str:
-    """The stream as text, whatever its encoding; one byte past the limit at most."""
-    data = stream.read(READ_LIMIT)
+    """The first MiB of the stream as text, whatever its encoding."""
+    data = stream.read(MAX_BYTES)
     if data.startswith(BYTE_ORDER_MARKS):
         return data.decode("utf-16", "replace")
     return data.decode("utf-8-sig", "replace")
@@ -82,6 +94,10 @@ def report(found: dict[str, Any]) -> list[str]:
     lines = [line for match in found["matches"] for line in paragraph(match, lang)]
     if not lines:
         lines.append(_("No known issue matches."))
+    cut = found["query"]["cut"]
+    if cut["lines"]:
+        text = _("%(lines)d lines of the middle complain of nothing and were left out.")
+        lines.append(text % cut)
     if found["also_affecting"]:
         ids = ", ".join(found["also_affecting"])
         lines.append(_("Other known issues that affect this environment: %s") % ids)

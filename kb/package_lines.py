@@ -1,0 +1,378 @@
+"""One line of a list of packages: which versions it says are installed. Pure.
+
+Every expression is linear: what repeats is possessive or bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from urllib.parse import unquote
+
+from kb.images import torch_of_image, torch_of_month
+
+VERSION = r"v?\d++(?:\.[0-9A-Za-z]++)++(?:[-+_.!][0-9A-Za-z]++)*+"
+NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """`is_sure` is False for what may concern another machine or a wish."""
+
+    name: str
+    version: str
+    is_sure: bool = True
+
+
+TORCH_NAMES = {
+    "torch", "pytorch", "torch-version", "pytorch-version", "pytorch-build-version",
+    "pytorch-gpu", "pytorch-cpu", "libtorch", "torch-nightly", "pytorch-nightly",
+    "nightly",
+}  # fmt: skip
+ALIASES = {
+    "llama-factory": "llamafactory",
+    "hugging-face-transformers": "transformers",
+    "huggingface-transformers": "transformers",
+    "hf-transformers": "transformers",
+    "flashattention": "flash-attn",
+    "flash-attention": "flash-attn",
+    "flash-attention-2": "flash-attn",
+    "flashattention2": "flash-attn",
+    "flashattention-2": "flash-attn",
+    "fla": "flash-linear-attention",
+    "fla-core": "flash-linear-attention",
+    "transformerengine": "transformer-engine",
+    "te": "transformer-engine",
+    "megatron-lm": "megatron-core",
+    "pytorch-triton": "triton",
+    "pytorch-triton-rocm": "triton",
+    "torchtriton": "triton",
+    "swift": "ms-swift",
+    "deepspeed-info": "deepspeed",
+}
+# What names carry besides the package: "transformers version", "PyTorch 版本".
+LABEL = re.compile(
+    r"\.__version__$|(?:[-_.\s]version|\s?(?:的)?版本号?)$", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=4096)
+def canonical(name: str) -> str:
+    """The package's name as the index writes it: lower case, dashes."""
+    name = re.sub(r"[-_.\s]+", "-", LABEL.sub("", name.strip()).lower()).strip("-")
+    if name in TORCH_NAMES:
+        return "torch"
+    return ALIASES.get(name, name)
+
+
+# Believed in a log, where "loss: 0.25" looks like "peft: 0.15.0".
+PLAIN_NAMES = """
+torch torchvision torchaudio transformers peft datasets tokenizers accelerate trl
+deepspeed triton torchao torchtitan flash-attn xformers llamafactory ms-swift unsloth
+flash-linear-attention bitsandbytes python vllm lightning pytorch-lightning
+megatron-core transformer-engine liger-kernel diffusers
+"""
+PLAIN = frozenset(PLAIN_NAMES.split())
+SENTENCE_CHARS = 300
+TOOLS = frozenset(("cuda", "cudnn", "nccl", "apex", "mmcv", "rocm", "cann"))
+NUMBER = re.compile(r"\d+\.\d*(?:e[-+]?\d+)?", re.IGNORECASE)
+# A number of three parts, or with letters in it: no measured value is one.
+RELEASE = re.compile(r"\.\w+\.|\d[a-z]|[+!]|[a-z]{2}", re.IGNORECASE)
+# Most lines of most logs end here, which is what keeps reading them cheap.
+HAS_DIGIT = re.compile(r"\d| @ ")
+MAY_NAME = re.compile(
+    r"torch|transformers|peft|dataset|tokenizers|accelerate|trl|deepspeed|triton|flash"
+    r"|xformers|llama.?factory|swift|unsloth|bitsandbytes|python|vllm|lightning|megatron"
+    r"|engine|liger|diffusers|==|git\+|\.whl|install",
+    re.IGNORECASE,
+)
+
+PINNED = re.compile(
+    rf"(?<![\w./=-])({NAME})(?:\[[\w,. -]{{0,80}}\])?(\s?)={{2,3}}\s?"
+    r"(v?\d[^\s;#,'\"\\)\]]*+)"
+)
+AT_URL = re.compile(
+    rf"(?:-\s)?({NAME})(?:\[[\w,.-]*\])?\s?@\s?((?:https?|file|git\+\w+|ssh|hg\+\w+):\S++)"
+)
+SOURCE = r"(?:git|hg|svn)\+[^\s#;'\"]++"
+FROM_SOURCE = re.compile(
+    rf"(?:-e\s|--editable[\s=]|-\s|pip3?\sinstall\s(?:-\S+\s)*|^)['\"]?({SOURCE})"
+    r"(?:#(?:[^\s&]*&)?egg=([\w.-]++))?"
+)
+# pip writes it above "-e /workspace/pytorch".
+EDITABLE_NOTE = re.compile(
+    rf"#\s?Editable\s[\w\s]{{3,40}}+\(({NAME})={{2,3}}([^\s()]++)\)", re.IGNORECASE
+)
+WHEEL = re.compile(
+    r"(?<![\w.%-])([A-Za-z][\w.]{0,60})-(\d[\w.+!%]{0,80})(?:-\d\w{0,20})?"
+    r"-(?:cp|py|pp)[\w.]{1,40}-[\w.]{1,30}-[\w.]{1,80}\.whl"
+)
+CONDA_FILE = re.compile(
+    rf"/(?:linux|osx|win|noarch)[\w-]{{0,12}}/({NAME}?)-(\d[^-/\s]*+)-[\w.]{{1,80}}"
+    r"\.(?:tar\.bz2|conda)"
+)
+INSTALLED = re.compile(r"Successfully installed (.++)")
+SATISFIED = re.compile(
+    rf"Requirement already satisfied: ({NAME})[^\s]* in \S+ (?:\(from [^()]*+\) )?"
+    rf"\(({VERSION})\)"
+)
+DASHED = re.compile(r"(\S{1,80})-(\d\S*+)")
+# "torch  2.5.1", and what pip and conda put after it: a build, a channel, a path.
+COLUMNS = re.compile(
+    rf"({NAME})[ \t]+({VERSION}|\d++)((?:[ \t]+(?![/+&]\s)[^\s|,;，]++){{0,3}})[ \t]*"
+)
+CONDA_PIN = re.compile(
+    rf"(?:-\s+)?(?:[\w./-]{{1,60}}::)?({NAME})={{1,2}}(\d[^\s=]*+)(=[\w.]++)?"
+)
+# "- PyTorch version (GPU?): 2.5.1 (True)", "PyTorch 版本：2.5.1", "torch … 2.5.1".
+WORDS = rf"{NAME}(?:[ ][A-Za-z][\w.-]{{0,40}}){{0,3}}?"
+NAMED = re.compile(
+    rf"[-*•·\s>`'\"|\[({{]*+(?:\d{{1,2}}[.)、]\s)?[`'\"*]*+({WORDS})[`'\"*]*+"
+    r"(?:\s?version|\s?ver\.?|\s?(?:的)?版本号?)?(?:\s*+[(（][^()（）]{0,40}[)）])?"
+    r"(?:\s?version)?[`'\"*]*+(?:\s*+[:：=\uff1d|]{1,2}|[\s.]*\.{4,}|\s*->|\sis\s|[为是])\s*+"
+    rf"[\[`'\"*=]*+({VERSION})(?![\w/%])",
+    re.IGNORECASE,
+)
+# Labels whose value no record's range could use.
+NOT_USED = re.compile(
+    r"""
+    [-*\s]*+
+    (?: Collecting[ ]environment[ ]information | OS | Is[ ][\w ]{2,30} | Clang[ ]version
+      | GCC[ ]version | CMake[ ]version | Libc[ ]version | Python[ ]platform | Platform
+      | CUDA[ ]runtime[ ]version | CUDA_MODULE_LOADING[ ]set[ ]to
+      | (?:CUDA|ROCM)[ ]used[ ]to[ ]build[ ]PyTorch
+      | (?:CUDA|GPU|MPS|XPU)[ ]available | (?:GPU|XPU)[ ]models[ ]and[ ]configuration
+      | N(?:vidia|VIDIA)[ ]driver[ ]version | (?:Driver|CUDA|ROCm)[ ][Vv]ersion
+      | cuDNN[ ]version | HIP[ ]runtime[ ]version
+      | MIOpen[ ]runtime[ ]version | Versions[ ]of[ ]relevant[ ]libraries
+      | Caching[ ]allocator[ ]config | Using[ ][\w ,/-]{3,60}\? | System[ ]RAM
+      | (?:Huggingface|Tensorflow|Flax|Jax|JaxLib)[ _]?[\w ]{0,20}(?:\([^()]*+\))?
+        (?=\s*+:\s*not[ ]installed)
+      | Summary | Home-page | Author(?:-email)? | License(?:-Expression)? | Location
+      | Requires | Required-by | Editable[ ]project[ ]location | Installer
+      | (?:torch|deepspeed)[ ]install[ ]path | torch[ ](?:cuda|hip)[ ]version
+      | nvcc[ ]version | deepspeed[ ]wheel[ ]compiled[ ]w
+      | shared[ ]memory[ ]\(/dev/shm\)
+      | CUDA[ ]?版本 | 操作系统 | 系统 | 驱动(?:版本)? | 显存 | 内存
+    ) (?:\s?\([^()]{0,40}\))? \s*+ (?:[:：.?]|$)
+    """,
+    re.VERBOSE,
+)
+# Without a sign between: only for what is surely a package.
+BESIDE = re.compile(
+    rf"(?<![\w.@/:-])({NAME})(?:\s?(?:version|nightly|stable|版本号?))?\s?[ =vV-]?\s?"
+    rf"({VERSION})(?![\w/%])",
+    re.IGNORECASE,
+)
+# torch-2.5.1, torch@2.5.1, PyTorch2.5.1+cu121.
+GLUED = re.compile(
+    r"(?<![\w./:@-])(torch|pytorch|transformers|deepspeed|accelerate|peft|trl|vllm|python)"
+    rf"(?:[-@]|\s?v)?({VERSION})(?![\w/%])",
+    re.IGNORECASE,
+)
+# As Ultralytics says it at the head of its logs.
+DASHED_TORCH = re.compile(
+    r"\storch-(\d++\.\d++\.\d++(?:(?:a|rc|\.dev|\.post)\d++)?(?:\+[\w.]++)?)(?=\s)"
+)
+NAME_AND_VERSION = re.compile(rf"Name: ({NAME}) Version: ({VERSION})")
+JSON_PAIR = re.compile(
+    r"\"name\"\s?:\s?\"([\w.-]{1,80})\"[^{}]{0,600}?\"version\"\s?:\s?\"([^\"]{1,120})\""
+)
+TABLE_PIN = re.compile(
+    rf"['\"]?({NAME})['\"]?\s?=\s?\{{[^}}]*?version\s?=\s?\"=*({VERSION})\""
+)
+# A log may say which versions it wants, or which would help.
+WISHED = re.compile(
+    r"requir|minimum|at least|expect|should|need|upgrad|downgrad|recommend|support|"
+    r"since|until|before|after|older|newer|fixed|incompatib|conflict|[<>]=?\s?\d|~=|!=|"
+    r"要求|需要|建议|推荐|升级|降级|至少|最低|以上|以下|之前|之后|修复|支持|不兼容|正式版|最后版本",
+    re.IGNORECASE,
+)
+ENVIRONMENT = re.compile(
+    r"[-*#>\s]*(?:[\u4e00-\u9fff]{0,4}(?:环境|版本)(?:信息|配置|说明)?|env(?:ironment)?|versions?)"
+    r"\**\s*[:：]\s*(\S.+)",
+    re.IGNORECASE,
+)
+SAVED = re.compile(r"\"\w+_version\"")
+MARKER = re.compile(
+    r";\s*(?:python_version|sys_platform|platform_|os_name|implementation)"
+)
+SEPARATOR = re.compile(
+    r"\s*[,，、;；|]\s*|\s+[/+&]\s+|\s+(?:and|with|和|与)\s+|。|\.\s+"
+)
+DEEPSPEED = re.compile(rf"DeepSpeed info: version=({VERSION})")
+NOT_A_PACKAGE = re.compile(
+    r"driver|sys|platform|os|gcc|clang|glibc|libc|cmake|nvcc|ubuntu|debian|linux|kernel"
+    r"|windows|macos|release|build|version|name|docker|image|nvidia|gpu|step|epoch|loss",
+    re.IGNORECASE,
+)
+
+
+def said_by_list(line: str, in_report: bool = False) -> Iterator[Said]:
+    """What a line of a list of packages says, or a sentence about some.
+
+    Outside of a report "loss 0.25" is no package called loss.
+    """
+    if not HAS_DIGIT.search(line):
+        return
+    marked = _marked(line)
+    yield from marked
+    if not marked:
+        for said in _listed(line) or _spoken(line[:SENTENCE_CHARS]):
+            if in_report or _is_believable(said):
+                yield said
+
+
+def said_by_log(line: str) -> Iterator[Said]:
+    """What a line of a log says plainly: nothing that it wants or advises."""
+    if not HAS_DIGIT.search(line) or not MAY_NAME.search(line):
+        return
+    found = _marked(line, in_log=True)
+    if found or WISHED.search(line):
+        yield from found
+        return
+    labelled = ENVIRONMENT.match(line)
+    if labelled:
+        yield from filter(_is_believable, _spoken(labelled[1][:SENTENCE_CHARS]))
+        return
+    columns = COLUMNS.fullmatch(line)
+    if columns and _is_plain(columns[1]):
+        yield Said(columns[1], columns[2])
+        return
+    for part in SEPARATOR.split(line[:SENTENCE_CHARS]):
+        # "transformers_version" in the configuration of a checkpoint says who saved it.
+        if SAVED.match(part):
+            continue
+        named = NAMED.match(part) or _after_prefix(part)
+        if named and _is_plain(named[1]):
+            yield Said(named[1], named[2])
+
+
+def _after_prefix(part: str) -> re.Match[str] | None:
+    """A name and version at the end of what a logger put before it."""
+    for found in re.finditer(r"(?<=[\s:\]])(?:Py)?[Tt]orch(?= |:|\.__)", part):
+        named = NAMED.match(part, found.start())
+        if named:
+            return named
+    return None
+
+
+def _is_plain(name: str) -> bool:
+    return canonical(name) in PLAIN
+
+
+def _is_believable(said: Said) -> bool:
+    if _is_plain(said.name) or canonical(said.name) in TOOLS:
+        return True
+    return bool(RELEASE.search(said.version)) and not NUMBER.fullmatch(said.version)
+
+
+def _marked(line: str, in_log: bool = False) -> list[Said]:
+    """Forms that mean a package wherever they stand."""
+    note = EDITABLE_NOTE.match(line)
+    if note:
+        return [Said(note[1], note[2])]
+    if line.startswith("#"):
+        return []
+    at_url = AT_URL.match(line)
+    if at_url:
+        return [Said(at_url[1], _version_in(at_url[2]) or at_url[2])]
+    source = FROM_SOURCE.match(line)
+    if source:
+        return [Said(source[2] or _repository(source[1]), source[1])]
+    installed = INSTALLED.search(line)
+    if installed:
+        return [Said(found[1], found[2]) for found in DASHED.finditer(installed[1])]
+    satisfied = SATISFIED.match(line)
+    if satisfied:
+        return [Said(satisfied[1], satisfied[2])]
+    found = _in_log_lines(line) or _in_file_names(line)
+    return found or _pinned(line, in_log)
+
+
+def _in_log_lines(line: str) -> list[Said]:
+    """As programs say it of themselves."""
+    info, dashed = DEEPSPEED.search(line), DASHED_TORCH.search(line)
+    found = [Said("deepspeed", info[1])] if info else []
+    return [*found, Said("torch", dashed[1])] if dashed else found
+
+
+def _in_file_names(line: str) -> list[Said]:
+    """The names of wheels, of conda's packages, of images."""
+    files = [*WHEEL.finditer(unquote(line)), *CONDA_FILE.finditer(line)]
+    if files:
+        return [Said(found[1], found[2]) for found in files]
+    image = torch_of_image(line)
+    return [Said("torch", image, is_sure=False)] if image else []
+
+
+def _pinned(line: str, in_log: bool) -> list[Said]:
+    sure = not MARKER.search(line)
+    if in_log:
+        found = PINNED.match(line)
+        return [Said(found[1], found[3])] if found and not found[2] else []
+    if line.startswith("--") and "==" not in line:
+        return []
+    return [Said(found[1], found[3], sure) for found in PINNED.finditer(line)]
+
+
+def _version_in(address: str) -> str | None:
+    """The version in the name of a wheel or of a source archive."""
+    path = unquote(address.partition("#")[0])
+    wheel = WHEEL.search(path)
+    if wheel:
+        return wheel[2]
+    archive = re.search(r"/[A-Za-z][\w.-]{0,80}?-(\d[\w.+!]*?)\.(?:tar\.gz|zip)$", path)
+    return archive[1] if archive else None
+
+
+def _repository(address: str) -> str:
+    """The package that a repository is named for."""
+    path = address.partition("://")[2].split("@")
+    # git@host:owner/name and host/owner/name@revision.
+    name = next((part for part in path if "/" in part), "")
+    return name.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
+
+
+def _listed(line: str) -> list[Said]:
+    table = TABLE_PIN.match(line)
+    if table:
+        return [Said(table[1], table[2])]
+    pairs = [Said(found[1], found[2]) for found in JSON_PAIR.finditer(line)]
+    pairs += [Said(found[1], found[2]) for found in NAME_AND_VERSION.finditer(line)]
+    if pairs:
+        return pairs
+    columns = COLUMNS.fullmatch(line)
+    if columns and not NOT_A_PACKAGE.fullmatch(columns[1]):
+        return [Said(columns[1], columns[2])]
+    conda = CONDA_PIN.fullmatch(line)
+    return [Said(conda[1], conda[2])] if conda else []
+
+
+def _spoken(line: str) -> list[Said]:
+    """Named with their version: bullets, tables, "torch 2.5.1, CUDA 12.4"."""
+    sure = not WISHED.search(line)
+    found = []
+    whole = NAMED.match(line.replace(" | ", ": ", 1) if line.startswith("|") else line)
+    for part in SEPARATOR.split(line):
+        if NOT_USED.match(part):
+            continue
+        named = NAMED.match(part)
+        if named is None:
+            beside = (said for said in BESIDE.finditer(part) if _is_plain(said[1]))
+            named = next(beside, None) or GLUED.search(part)
+        if named and not NOT_A_PACKAGE.fullmatch(canonical(named[1])):
+            found.append(Said(named[1], named[2], sure))
+    if (
+        not found
+        and whole
+        and not NOT_USED.match(line)
+        and not NOT_A_PACKAGE.fullmatch(canonical(whole[1]))
+    ):
+        found.append(Said(whole[1], whole[2], sure))
+    month = re.fullmatch(r"NVIDIA Release (\d{2}\.\d{2})(?: \(build \d+\))?", line)
+    if month:
+        found.append(Said("torch", torch_of_month(month[1]), is_sure=False))
+    return found

@@ -1,0 +1,119 @@
+"""What was pasted: text, a list of versions, or both; and what it is taken for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+from django.utils.translation import gettext as _
+
+from kb.environment import Environment, find_environment, only_environment
+from kb.search.lines import Kept, kept_lines, kept_of_stream
+from kb.search.lognorm import Reading, read_kept
+from kb.search.tokens import words_of
+
+MAX_BYTES = 1024 * 1024
+# Controls other than tab, line ends and escape; halves of surrogate pairs.
+UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff\ufffd]")
+MAX_UNREADABLE = 0.3
+FEW_WORDS = 60
+
+
+class PasteTooLarge(ValueError):
+    """More than MAX_BYTES of log and environment together."""
+
+
+class EmptyPaste(ValueError):
+    """Nothing was pasted, or nothing that is text."""
+
+
+@dataclass(frozen=True)
+class Paste:
+    """A text as a log and as a list of versions; it may be both."""
+
+    text: str
+    reading: Reading
+    environment: Environment
+    is_only_environment: bool
+
+
+def check_size(log: str, env: str) -> None:
+    size = sum(len(text.encode("utf-8", "replace")) for text in (log, env))
+    if size > MAX_BYTES:
+        raise PasteTooLarge(
+            _(
+                "The paste has %(size)d bytes; at most %(limit)d are read. Paste the "
+                "part around the first warning or error."
+            )
+            % {"size": size, "limit": MAX_BYTES}
+        )
+
+
+def readable(text: str) -> str:
+    """The text with a mark in place of what is none. Raises EmptyPaste for binary."""
+    if text.count("\x00") * 3 > len(text):
+        text = text.replace("\x00", "")  # UTF-16 read as bytes
+    marked, count = UNREADABLE.subn("\ufffd", text)
+    if count > MAX_UNREADABLE * len(text):
+        raise EmptyPaste(_("This is not text: paste the lines of the log as text."))
+    return marked
+
+
+def read_paste(text: str) -> Paste:
+    """`text` as `readable` gives it."""
+    return paste_of(kept_lines(text))
+
+
+def read_stream(stream: BinaryIO) -> Paste:
+    """A log of any size; of a long one its ends and the lines that complain."""
+    kept = kept_of_stream(stream)
+    if not kept.lines:
+        return paste_of(kept)
+    marked = readable("\n".join(line for _number, line in kept.lines)).split("\n")
+    numbers = [number for number, _line in kept.lines]
+    return paste_of(replace(kept, lines=list(zip(numbers, marked, strict=True))))
+
+
+def paste_of(kept: Kept) -> Paste:
+    text = "\n".join(line for _number, line in kept.lines)
+    reading = read_kept(kept)
+    only = None if is_log(reading) else only_environment(text)
+    return Paste(text, reading, only or find_environment(text), only is not None)
+
+
+def is_log(reading: Reading) -> bool:
+    """It says what went wrong, rather than what is installed."""
+    return bool(
+        reading.traceback
+        or reading.facets
+        or reading.ids
+        or any(line.class_name for line in reading.key_lines)
+    )
+
+
+def classify_paste(text: str) -> list[str]:
+    """What it is taken for: log, traceback, nan_probe, collect_env, freeze, words."""
+    return kinds_of(read_paste(readable(text)))
+
+
+def kinds_of(paste: Paste) -> list[str]:
+    environment = [paste.environment.kind] if paste.environment.kind else []
+    if paste.is_only_environment or not paste.text.strip():
+        return environment
+    reading = paste.reading
+    if reading.probe:
+        return ["nan_probe", *(["traceback"] if reading.traceback else [])]
+    if reading.traceback:
+        return ["traceback", *environment]
+    if not is_log(reading) and is_words(paste):
+        return ["words", *environment]
+    return ["log", *environment]
+
+
+def is_words(paste: Paste) -> bool:
+    """A few words beside the list of versions, and nothing that a program logs."""
+    if paste.reading.frames or paste.reading.has_entries:
+        return False
+    listed = 2 * len(paste.environment.packages) + 2 * bool(paste.environment.torch_raw)
+    return len(words_of(paste.text)) - listed <= FEW_WORDS

@@ -1,0 +1,196 @@
+"""A record as a document to be found: its tokens, its signatures, its facets."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from kb.choices import LANGS, SECTIONS
+from kb.models import Record
+from kb.search import masks, tokens
+from kb.search.signatures import Signature, read_signatures
+from kb.search.tokens import analyse
+
+# Of an indexed document: another number means that it must be read again.
+ALGORITHM = 1000 * masks.ALGORITHM + tokens.ALGORITHM
+
+TITLE, SIGNATURE = 3, 2
+MAX_WEIGHT = 255
+# How many terms there are, and how many of them stand in the title.
+HEAD = struct.Struct("<II")
+# Bytes of a step from one number to the next.
+STEP = 4
+
+
+# Of a SearchDocument, in this order.
+Row = tuple[int, str, int, str, bytes]
+COLUMNS = "id, record_id, length, signatures, terms"
+# What its record can be narrowed by is in the record's standing (kb.tallies).
+FACETS = (
+    "SELECT d.id, d.record_id, s.facets FROM kb_searchdocument d "
+    "JOIN kb_standing s ON s.record_id = d.record_id"
+)
+
+
+class State(NamedTuple):
+    """Of the SearchState, in this order; of a new database nothing."""
+
+    documents: int = 0
+    length: int = 0
+    generation: int = 0
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a record is found by. `length`: in tokens, repeats counted.
+
+    `weights`: how often each token stands there, counted three times in the title
+    and twice in a signature. `sign`: the tokens of signatures that are messages.
+    """
+
+    weights: Mapping[str, int]
+    title: frozenset[str]
+    signatures: tuple[Signature, ...]
+    length: int
+
+    @property
+    def sign(self) -> frozenset[str]:
+        return sign_of(self.signatures)
+
+    def column(self, name: str) -> frozenset[str]:
+        """The tokens of a column of the index: any, title or sign."""
+        if name == "title":
+            return self.title
+        return self.sign if name == "sign" else frozenset(self.weights)
+
+    @property
+    def keys(self) -> list[str]:
+        """What finds the signatures besides their tokens, each once."""
+        return list(dict.fromkeys(key for sign in self.signatures for key in sign.keys))
+
+
+def sign_of(signatures: Iterable[Signature]) -> frozenset[str]:
+    messages = (sign.tokens for sign in signatures if sign.kind == "message")
+    return frozenset().union(*messages)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The weights of a document by the numbers of its terms, as they are stored."""
+
+    weights: Mapping[int, int]
+    title: frozenset[int]
+
+    def pack(self) -> bytes:
+        """Deflated: the title's numbers, then all others, then the weights.
+
+        Of each number the step from the one before, and of all steps first the
+        lowest bytes, then the next: so they deflate to half.
+        """
+        order = sorted(self.title) + sorted(self.weights.keys() - self.title)
+        steps = [after - before for before, after in pairwise([0, *order])]
+        # Signed: the first of the others may be less than the title's last.
+        plain = struct.pack(f"<{len(steps)}i", *steps)
+        planes = [plain[at::STEP] for at in range(STEP)]
+        weights = bytes(min(self.weights[number], MAX_WEIGHT) for number in order)
+        head = HEAD.pack(len(order), len(self.title))
+        data = b"".join([head, *planes, weights])
+        return zlib.compress(data, zlib.Z_BEST_COMPRESSION)
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Terms:
+        data = zlib.decompress(packed)
+        count, in_title = HEAD.unpack_from(data)
+        plain = bytearray(STEP * count)
+        for at in range(STEP):
+            start = HEAD.size + at * count
+            plain[at::STEP] = data[start : start + count]
+        order = list(accumulate(struct.unpack(f"<{count}i", plain)))
+        weights = data[HEAD.size + STEP * count :]
+        return cls(dict(zip(order, weights, strict=True)), frozenset(order[:in_title]))
+
+
+class Weights:
+    """How much each token weighs in a document; `number`: a token's number or 0."""
+
+    def __init__(self, terms: Mapping[int, int], number: Callable[[str], int]) -> None:
+        self._terms = terms
+        self._number = number
+
+    def get(self, token: str, default: int = 0) -> int:
+        return self._terms.get(self._number(token), default)
+
+    def __contains__(self, token: str) -> bool:
+        return self._number(token) in self._terms
+
+
+class Document:
+    """An indexed record. What is stored packed is unpacked when it is asked for."""
+
+    def __init__(self, row: Row, number: Callable[[str], int]) -> None:
+        self.id, self.record, self.length, self._signatures, self._terms = row
+        self._number = number
+
+    @cached_property
+    def terms(self) -> Mapping[int, int]:
+        """The weights by the numbers of their tokens."""
+        return Terms.unpack(bytes(self._terms)).weights
+
+    @property
+    def weights(self) -> Weights:
+        return Weights(self.terms, self._number)
+
+    @cached_property
+    def signatures(self) -> tuple[Signature, ...]:
+        return unpacked(self._signatures)
+
+
+def packed(signatures: Iterable[Signature]) -> str:
+    return json.dumps([sign.pack() for sign in signatures], ensure_ascii=False)
+
+
+def unpacked(signatures: str) -> tuple[Signature, ...]:
+    return tuple(map(Signature.unpack, json.loads(signatures)))
+
+
+def contents_of(record: Record) -> Contents:
+    signatures = tuple(read_signatures(record.signatures))
+    title = analyse(" ".join(record.both("title").values()))
+    literal = analyse("\n".join(entry["text"] for entry in record.signatures))
+    weights: Counter[str] = Counter()
+    for found, weight in ((title, TITLE), (literal, SIGNATURE)):
+        for token in found:
+            weights[token] += weight
+    body = analyse(body_of(record))
+    weights.update(body)
+    for token in sign_of(signatures):
+        weights[token] = weights[token] or SIGNATURE
+    length = len(title) + len(literal) + len(body)
+    return Contents(weights, frozenset(title), signatures, length)
+
+
+def body_of(record: Record) -> str:
+    """Names, prose of both languages, and the literal lines of the facts."""
+    names = [record.id, record.slug, *record.components, *record.aliases]
+    prose = [
+        record.text(field, lang) for lang in LANGS for field in ("summary", *SECTIONS)
+    ]
+    facts = [entry["apply"] for entry in record.workarounds]
+    facts += [f"{entry['title']} {entry.get('url', '')}" for entry in record.sources]
+    facts += [entry["package"] for entry in record.affected]
+    return "\n".join([*names, *record.environment, *prose, *facts])
+
+
+def facets_of(record: Record) -> list[str]:
+    """`name:value` of what a list of records can be narrowed by."""
+    found = [f"symptom:{record.symptom_class}", f"upstream:{record.upstream}"]
+    found += [f"component:{name}" for name in record.components]
+    found += [f"package:{entry['package']}" for entry in record.affected]
+    return list(dict.fromkeys(found))

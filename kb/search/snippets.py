@@ -1,0 +1,189 @@
+"""The passage of a record that shows what was looked for, as HTML with <mark>."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString
+
+from kb.choices import LANGS, SECTIONS
+from kb.models import Record
+from kb.search.query import Query
+from kb.search.tokens import HAN_RUN, fold
+
+BEFORE, LENGTH = 60, 220
+# Enough to choose the best place; a common word stands in a text a hundred times.
+MAX_PLACES = 60
+MARKUP = re.compile(r"^(?:```\w*$|#{1,6} )|`", re.MULTILINE)
+BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
+# What it says of a passage that it holds the whole query, a word, another word for it.
+WORTH = {"whole": 6, "own": 4, "other": 1}
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A text as it is searched, and where each of its characters is from."""
+
+    text: str
+    origin: Sequence[int]
+
+
+class FoldedCharacters(dict[str, str]):
+    """Each character as it is searched, worked out when it is first met."""
+
+    def __missing__(self, char: str) -> str:
+        # Lower case may be longer than what it stands for (Turkish i).
+        self[char] = fold(char).lower()
+        return self[char]
+
+
+FOLDED = FoldedCharacters()
+
+
+def folded(text: str) -> Folded:
+    """Folded and in lower case, character by character."""
+    if text.isascii():
+        return Folded(text.lower(), range(len(text) + 1))
+    found = list(map(FOLDED.__getitem__, text))
+    joined = "".join(found)
+    # None becomes nothing, so that with the same length each became one.
+    if len(joined) == len(text):
+        return Folded(joined, range(len(text) + 1))
+    origin = [at for at, new in enumerate(found) for _ in new]
+    return Folded(joined, [*origin, len(text)])
+
+
+class Place(NamedTuple):
+    """Where in a text something stands that was looked for."""
+
+    start: int
+    end: int
+    worth: int
+
+
+def snippet(record: Record, query: Query, lang: str) -> SafeString:
+    """The best passage in `lang`; in the other language where nothing stands there."""
+    pattern = pattern_of(query)
+    summary = conditional_escape(record.text("summary", lang))
+    if pattern is None:
+        return summary
+    enough = WORTH["own"] * len(query.terms)
+    for texts in (own_passages(record, lang), other_passages(record, lang)):
+        found = best_passage(texts, pattern, enough)
+        if found:
+            return found
+    return summary
+
+
+def best_passage(
+    texts: Iterable[str], pattern: re.Pattern[str], enough: int
+) -> SafeString | None:
+    """The first of those that say most; `enough` ends the reading."""
+    best, most = None, 0
+    for text in texts:
+        places = places_in(text, pattern)
+        start, worth = best_window(text, places)
+        if worth > most:
+            end = start + LENGTH
+            inside = [item for item in places if start <= item.start < item.end <= end]
+            best, most = marked(text, start, inside), worth
+        if most >= enough:
+            break
+    return best
+
+
+def pattern_of(query: Query) -> re.Pattern[str] | None:
+    """The whole query, its own words, what means the same; all of it literal."""
+    own = [token for term in query.terms for token in term.tokens]
+    other = [token for term in query.terms for other in term.others for token in other]
+    groups = {"whole": [re.escape(query.text)]} if len(query.terms) > 1 else {}
+    groups["own"] = [literal(token) for token in longest_first(own)]
+    groups["other"] = [literal(token) for token in longest_first(other)]
+    some = [f"(?P<{name}>{'|'.join(any_)})" for name, any_ in groups.items() if any_]
+    return re.compile("|".join(some)) if some else None
+
+
+def longest_first(tokens: Iterable[str]) -> list[str]:
+    return sorted(dict.fromkeys(tokens), key=len, reverse=True)
+
+
+def literal(token: str) -> str:
+    """A token as a pattern: in Chinese anywhere, otherwise as a word or a part."""
+    start = token.removesuffix("*")
+    if HAN_RUN.match(start):
+        return re.escape(start)
+    end = "" if start != token else r"(?![^\W_])"
+    return rf"(?<![^\W_]){re.escape(start)}{end}"
+
+
+def places_in(text: str, pattern: re.Pattern[str]) -> list[Place]:
+    """What was looked for, joined where it touches."""
+    searched = folded(text)
+    places: list[Place] = []
+    at = 0
+    while len(places) < MAX_PLACES and (found := pattern.search(searched.text, at)):
+        start = searched.origin[found.start()]
+        end = searched.origin[found.end() - 1] + 1
+        worth = WORTH[found.lastgroup or "other"]
+        if places and start <= places[-1].end:
+            last = places.pop()
+            start, end = last.start, max(end, last.end)
+            worth = max(worth, last.worth)
+        places.append(Place(start, end, worth))
+        # Pairs of Chinese characters overlap.
+        at = found.start() + 1 if HAN_RUN.match(found[0]) else found.end()
+    return places
+
+
+def best_window(text: str, places: list[Place]) -> tuple[int, int]:
+    """(start, worth) of the piece of LENGTH characters with most different words."""
+    best = (0, 0)
+    for at, first in enumerate(places):
+        begin = max(0, first.start - BEFORE)
+        inside = {
+            text[item.start : item.end].lower(): item.worth
+            for item in places[at:]
+            if item.end <= begin + LENGTH
+        }
+        worth = sum(inside.values())
+        if worth > best[1]:
+            best = (begin, worth)
+    return best
+
+
+def marked(text: str, start: int, places: Iterable[Place]) -> SafeString:
+    """`text` from `start` on, with these places in <mark>."""
+    end = min(len(text), start + LENGTH)
+    pieces = [format_html("{}", "…" if start else "")]
+    at = start
+    for place in places:
+        found = text[place.start : place.end]
+        pieces.append(format_html("{}<mark>{}</mark>", text[at : place.start], found))
+        at = place.end
+    pieces.append(format_html("{}{}", text[at:end], "…" if end < len(text) else ""))
+    return SafeString("".join(pieces))
+
+
+def own_passages(record: Record, lang: str) -> list[str]:
+    """In the order a reader would want to see them quoted, what is literal last."""
+    found = [record.text("summary", lang)]
+    found += [plain(record.text(name, lang)) for name in SECTIONS]
+    found += [entry["text"] for entry in record.signatures]
+    found += [entry["apply"] for entry in record.workarounds]
+    found += [*record.aliases, *(entry["title"] for entry in record.sources)]
+    return found + [entry["url"] for entry in record.sources if entry.get("url")]
+
+
+def other_passages(record: Record, lang: str) -> list[str]:
+    (code,) = set(LANGS) - {lang}
+    found = [record.text("title", code), record.text("summary", code)]
+    return found + [plain(record.text(name, code)) for name in SECTIONS]
+
+
+def plain(markdown: str) -> str:
+    """As it reads, without what makes headings and code of it."""
+    return " ".join(BOLD.sub(r"\1", MARKUP.sub("", markdown)).split())

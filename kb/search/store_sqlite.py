@@ -1,0 +1,160 @@
+"""The full-text index in SQLite: FTS5 tables that only know which rows have a token.
+
+Without contents, columns and positions (detail=none) they are a third of what they
+would be with them; ranking needs none of these. Every token is quoted, so that
+nothing of a query is an operator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import connection
+
+from kb.search.documents import COLUMNS, FACETS, Contents, Row, State
+
+TABLES = {"any": "kb_searchany", "title": "kb_searchtitle", "sign": "kb_searchsign"}
+# Parts of one statement; SQLite takes 500.
+AT_ONCE = 100
+AMONG = " WHERE id IN (SELECT value FROM json_each(%s))"
+
+# In two steps: an upsert would take a new number for every known token.
+RAISE = """
+UPDATE kb_searchterm SET
+    documents = documents + json_extract(given.value, '$[1]'),
+    signs = signs + json_extract(given.value, '$[2]')
+FROM json_each(%s) AS given
+WHERE token = json_extract(given.value, '$[0]') RETURNING token, id
+"""
+ADD = """
+INSERT INTO kb_searchterm (token, documents, signs)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'),
+    json_extract(value, '$[2]')
+FROM json_each(%s)
+WHERE json_extract(value, '$[0]') NOT IN (SELECT token FROM kb_searchterm)
+RETURNING token, id
+"""
+
+
+class SqliteEngine:
+    """See kb.search.store.Engine."""
+
+    def postings(
+        self, tokens: Collection[str], column: str, among: Collection[str] = ()
+    ) -> dict[str, list[int]]:
+        table = TABLES[column]
+        within = f" AND ({' OR '.join(map(quoted, among))})" if among else ""
+        # One value instead of many rows: Python reads it twice as fast.
+        one = "SELECT {}, json_group_array(rowid) FROM {} WHERE {} MATCH %s"
+        asked = list(tokens)
+        found: dict[str, list[int]] = {}
+        for at in range(0, len(asked), AT_ONCE):
+            some = asked[at : at + AT_ONCE]
+            parts = [one.format(n, table, table) for n in range(len(some))]
+            queries = [quoted(token) + within for token in some]
+            for n, ids in fetch(" UNION ALL ".join(parts), queries):
+                found[some[n]] = json.loads(ids)
+        return found
+
+    def terms(self, tokens: list[str]) -> list[tuple[str, int, int, int]]:
+        return fetch(
+            "SELECT token, id, documents, signs FROM kb_searchterm "
+            "WHERE token IN (SELECT value FROM json_each(%s))",
+            [as_json(tokens)],
+        )
+
+    def having(self, keys: list[str]) -> list[tuple[str, int]]:
+        return fetch(
+            "SELECT key, document_id FROM kb_searchkey "
+            "WHERE key IN (SELECT value FROM json_each(%s))",
+            [as_json(keys)],
+        )
+
+    def state(self) -> State:
+        rows = fetch("SELECT documents, length, generation FROM kb_searchstate", [])
+        return State(*rows[0]) if rows else State()
+
+    def documents(self, ids: list[int]) -> list[Row]:
+        every = f"SELECT {COLUMNS} FROM kb_searchdocument"  # noqa: S608
+        return fetch(every + AMONG, [as_json(ids)])
+
+    def facets(self, documents: list[int] | None) -> list[tuple[int, str, str]]:
+        if documents is None:
+            return fetch(FACETS, [])
+        among = " WHERE d.id IN (SELECT value FROM json_each(%s))"
+        return fetch(FACETS + among, [as_json(documents)])
+
+    def add(self, contents: Mapping[int, Contents]) -> None:
+        with connection.cursor() as cursor:
+            for column, table in TABLES.items():
+                cursor.executemany(
+                    f"INSERT INTO {table} (rowid, tokens) "  # noqa: S608
+                    "VALUES (%s, %s)",
+                    rows_for(column, contents),
+                )
+
+    def remove(self, contents: Mapping[int, Contents]) -> None:
+        # Without contents of its own FTS5 has to be told what a row held.
+        with connection.cursor() as cursor:
+            for column, table in TABLES.items():
+                cursor.executemany(
+                    f"INSERT INTO {table} ({table}, rowid, tokens) "  # noqa: S608
+                    "VALUES ('delete', %s, %s)",
+                    rows_for(column, contents),
+                )
+
+    def clear(self) -> None:
+        with connection.cursor() as cursor:
+            for table in TABLES.values():
+                cursor.execute(
+                    f"INSERT INTO {table} ({table}) VALUES ('delete-all')"  # noqa: S608
+                )
+
+    def count(self, counts: Mapping[str, tuple[int, int]]) -> dict[str, int]:
+        rows = as_json([(token, *numbers) for token, numbers in counts.items()])
+        return dict(fetch(RAISE, [rows]) + fetch(ADD, [rows]))
+
+    def contents(self) -> dict[str, dict[int, set[str]]]:
+        return {column: vocabulary(table) for column, table in TABLES.items()}
+
+
+def vocabulary(table: str) -> dict[int, set[str]]:
+    """Every token of each row."""
+    found: dict[int, set[str]] = defaultdict(set)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE VIRTUAL TABLE temp.kb_searchvocabulary "
+            f"USING fts5vocab (main, {table}, instance)"
+        )
+        try:
+            cursor.execute("SELECT doc, term FROM temp.kb_searchvocabulary")
+            for document, token in cursor.fetchall():
+                found[document].add(token)
+        finally:
+            cursor.execute("DROP TABLE temp.kb_searchvocabulary")
+    return dict(found)
+
+
+def fetch(statement: str, values: list[str]) -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
+
+
+def rows_for(column: str, contents: Mapping[int, Contents]) -> list[tuple[int, str]]:
+    lists = {pk: sorted(held.column(column)) for pk, held in contents.items()}
+    return [(pk, " ".join(tokens)) for pk, tokens in lists.items() if tokens]
+
+
+def quoted(token: str) -> str:
+    """A token, or the beginning of tokens, as FTS5 takes it literally."""
+    start = token.removesuffix("*")
+    text = start.replace('"', '""')
+    return f'"{text}"' + ("*" if start != token else "")
+
+
+def as_json(values: Collection[object]) -> str:
+    return json.dumps(values, ensure_ascii=False)
