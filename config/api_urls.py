@@ -1,10 +1,12 @@
 """Addresses of /api/v1/: no language prefix, no trailing slash."""
 
 from django.urls import path, re_path
-from drf_spectacular.views import SpectacularJSONAPIView
 
+from config.api_schema import Schema
 from kb import api as kb
 from runner import api as runner
+from runner import api_results as results
+from runner import single_file_api as files
 
 urlpatterns = [
     path("records", kb.RecordList.as_view(), name="api-record-list"),
@@ -13,27 +15,34 @@ urlpatterns = [
     ),
     path(
         "records/<str:record_id>/matrix",
-        runner.RecordMatrix.as_view(),
+        results.RecordMatrix.as_view(),
         name="api-record-matrix",
     ),
     path(
         "records/<str:record_id>/<str:name>",
-        kb.RecordRepro.as_view(),
+        files.SingleFile.as_view(),
         name="api-record-repro",
     ),
+    path("doctor.py", files.Doctor.as_view(), name="api-doctor"),
+    path("doesitnan.py", files.UserCommand.as_view(), name="api-user-command"),
+    path(
+        "contradictions",
+        kb.ContradictionList.as_view(),
+        name="api-contradiction-list",
+    ),
     path("lookup", kb.Lookup.as_view(), name="api-lookup"),
-    path("builds", runner.BuildList.as_view(), name="api-build-list"),
-    path("workers", runner.WorkerList.as_view(), name="api-worker-list"),
+    path("builds", results.BuildList.as_view(), name="api-build-list"),
+    path("workers", results.WorkerList.as_view(), name="api-worker-list"),
     path("runs", runner.RunList.as_view(), name="api-run-list"),
     path("runs/<str:run_id>", runner.RunDetail.as_view(), name="api-run-detail"),
     path("runs/<str:run_id>/log", runner.RunLog.as_view(), name="api-run-log"),
     path("runs/<str:run_id>/cancel", runner.RunCancel.as_view(), name="api-run-cancel"),
-    path("evidence", runner.EvidenceList.as_view(), name="api-evidence-list"),
+    path("evidence", results.EvidenceList.as_view(), name="api-evidence-list"),
     path(
         "evidence/<str:digest>",
-        runner.EvidenceDetail.as_view(),
+        results.EvidenceDetail.as_view(),
         name="api-evidence-detail",
     ),
-    path("openapi.json", SpectacularJSONAPIView.as_view(), name="api-schema"),
+    path("openapi.json", Schema.as_view(), name="api-schema"),
     re_path(r"^.*$", kb.Nowhere.as_view(), name="api-nowhere"),
 ]

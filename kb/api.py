@@ -1,104 +1,54 @@
-"""The knowledge base over REST: records, their repros, and look-up."""
+"""The knowledge base over REST: records, look-up, contradictions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    extend_schema_field,
+)
 from rest_framework import serializers
-from rest_framework.exceptions import NotFound
-from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from kb import api_shapes as shapes
 from kb import documents, lookup
-from kb.choices import LANGS, SymptomClass, Upstream
+from kb.api_endpoint import (
+    Endpoint,
+    LangQuery,
+    answer,
+    operation,
+    revalidated,
+)
+from kb.api_paging import Order, PageQuery, listing, page, read_cursor
+from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
+from kb.contradiction_list import newest_record, step
 from kb.models import Record
 from kb.problems import Problem
+from kb.search.filters import (
+    MODEL,
+    UNTESTED,
+    VERIFIED,
+    most_tested,
+    read_facts,
+    tested_builds,
+)
+from kb.search.listing import SORTS
+from kb.search.listing import listing as search_listing
+from kb.search.query import MAX_QUERY
 
-NUL = "\x00"
-
-
-def check_parameters(request: Request, allowed: set[str]) -> None:
-    """Refuse a misspelt query parameter instead of ignoring it."""
-    unknown = sorted(set(request.query_params) - allowed)
-    if unknown:
-        names = ", ".join(sorted(allowed)) or _("none")
-        raise Problem(
-            "unknown_parameter",
-            _("Unknown: %(unknown)s. This address takes: %(names)s.")
-            % {"unknown": ", ".join(unknown), "names": names},
-        )
-
-
-def wanted_lang(request: Request) -> str | None:
-    """?lang=, or None for both languages."""
-    lang = request.query_params.get("lang")
-    if lang is not None and lang not in LANGS:
-        raise Problem("invalid", _("lang must be en or zh, not %r.") % lang)
-    return lang
-
-
-def answer(request: Request, body: dict[str, Any], **kwargs: Any) -> Response:
-    """`body`, its bilingual fields flattened where ?lang= asks for it."""
-    lang = wanted_lang(request)
-    if lang:
-        body = {**documents.flatten(body, lang), "lang_used": lang}
-    return Response(body, **kwargs)
-
-
-class Endpoint(APIView):
-    """A view of the API. An address with a NUL in it names nothing."""
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        # PostgreSQL cannot even compare such text.
-        if any(NUL in text for text in kwargs.values()):
-            raise Problem("not_found", _("No such address: %s") % request.path)
-        for name, value in request.query_params.items():
-            if NUL in value:
-                raise Problem("invalid", f"{name}: {value!r}")
-
-
-class Paging(CursorPagination):
-    """{"items": […], "next": url or null}; limit 1 to 200."""
-
-    page_size = 50
-    page_size_query_param = "limit"
-    max_page_size = 200
-    cursor_query_param = "cursor"
-
-    def decode_cursor(self, request: Request) -> Any:
-        cursor = super().decode_cursor(request)
-        if cursor and NUL in str(cursor.position):
-            raise NotFound(self.invalid_cursor_message)
-        return cursor
-
-
-def listing(
-    request: Request,
-    view: APIView,
-    rows: QuerySet[Any],
-    ordering: str,
-    item: Callable[[Any], dict[str, Any]],
-) -> Response:
-    """One page of `rows`, each as `item` shows it."""
-    pager = Paging()
-    pager.ordering = ordering
-    try:
-        page = pager.paginate_queryset(rows, request, view)
-    except ValidationError as error:  # a position that is no date, say
-        raise NotFound(pager.invalid_cursor_message) from error
-    items = [item(row) for row in page or []]
-    return answer(request, {"items": items, "next": pager.get_next_link()})
+RECORD_ID = OpenApiParameter(
+    "record_id",
+    location=OpenApiParameter.PATH,
+    description="Such as NAN-0002.",
+    examples=[OpenApiExample("record", "NAN-0002")],
+)
 
 
 def get_record(record_id: str) -> Record:
@@ -108,66 +58,120 @@ def get_record(record_id: str) -> Record:
     return record
 
 
+def version_of(record_id: str) -> tuple[object, ...]:
+    """For ETags: what decides all that is said of a record."""
+    found = documents.record_version(record_id.upper())
+    if found is None:
+        raise Problem("unknown_record", _("There is no record %s.") % record_id)
+    return found
+
+
+# Query parameter -> facet of a search; some are filters of the plain list as well.
+FACETS = {
+    "symptom_class": "symptom",
+    "upstream": "upstream",
+    "component": "component",
+    "package": "package",
+    "device": "device",
+    "verdict": "verdict",
+    "workaround": "workaround",
+}
+SEARCHES = {"q", "sort", "build", "package", "device", "verdict", "workaround"}
+
+
+def several(child: serializers.Field[Any, Any, Any, Any]) -> serializers.ListField:
+    """A parameter that may be repeated: any of its values."""
+    return serializers.ListField(child=child, required=False, max_length=20)
+
+
+class RecordQuery(PageQuery):
+    q = serializers.CharField(max_length=MAX_QUERY, required=False, allow_blank=True)
+    symptom_class = several(serializers.ChoiceField(choices=SymptomClass.choices))
+    upstream = several(serializers.ChoiceField(choices=Upstream.choices))
+    component = several(serializers.CharField(max_length=80))
+    package = several(serializers.CharField(max_length=80))
+    device = several(serializers.ChoiceField(choices=DeviceClass.choices))
+    verdict = several(
+        serializers.ChoiceField(choices=[*Verdict.values, UNTESTED, MODEL])
+    )
+    workaround = several(serializers.ChoiceField(choices=[VERIFIED]))
+    build = serializers.CharField(
+        max_length=61, required=False, help_text="whose verdicts `verdict` means"
+    )
+    sort = serializers.ChoiceField(choices=SORTS, required=False)
+
+
 class RecordList(Endpoint):
-    """GET: published records by id."""
-
-    @extend_schema(operation_id="list_records", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request) -> Response:
-        check_parameters(
-            request,
-            {"limit", "cursor", "lang", "symptom_class", "upstream", "component"},
-        )
-        rows = filtered(request).prefetch_related("findings")
-        return listing(request, self, rows, "id", documents.record_item)
-
-
-def check_choice(request: Request, name: str, known: Collection[str]) -> None:
-    """Refuse a value that no row can have."""
-    value = request.query_params.get(name)
-    if value is not None and value not in known:
-        raise Problem("invalid", f"{name}: {value!r}; {', '.join(known)}")
+    @operation(
+        "list_records", {200: shapes.RecordPage}, query=RecordQuery, tags=["records"]
+    )
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """Published records by id; with `q`, as the search page finds them."""
+        if SEARCHES & set(query):
+            return search_results(request, query)
+        rows = filtered(query).prefetch_related("findings")
+        by_id = Order(("id",), pin="id")
+        return listing(request, query, rows, by_id, documents.record_item)
 
 
-def filtered(request: Request) -> QuerySet[Record]:
+def search_results(request: Request, query: dict[str, Any]) -> Response:
+    """One page of a search, without records added since the first; their number."""
+    found = find_records(query)
+    newest, start = read_cursor(request, query) or (max(found, default=""), 0)
+    found = [record for record in found if record <= newest]
+    end = start + query["limit"]
+    rows = Record.objects.visible().prefetch_related("findings")
+    rows_by_id = rows.in_bulk(found[start:end])
+    items = [
+        documents.record_item(rows_by_id[pk])
+        for pk in found[start:end]
+        if pk in rows_by_id
+    ]
+    more = [newest, end] if end < len(found) else None
+    return page(request, query, items, more, total=len(found))
+
+
+def find_records(query: dict[str, Any]) -> list[str]:
+    """Ids in the order of the search page."""
+    builds = tested_builds()
+    if "build" in query and query["build"] not in [row.slug for row in builds]:
+        said = _("No record was tested on the build %s.") % query["build"]
+        errors = [{"pointer": "/build", "code": "invalid_choice", "detail": said}]
+        raise Problem("invalid", said, errors=errors)
+    chosen = {facet: query[name] for name, facet in FACETS.items() if name in query}
+    facts = read_facts(query.get("build") or most_tested(builds))
+    sort = query.get("sort", SORTS[0])
+    found = search_listing(query.get("q", ""), chosen, facts, sort).found
+    return [record for record, _score in found]
+
+
+def filtered(query: dict[str, Any]) -> QuerySet[Record]:
     rows = Record.objects.visible()
-    for name, choices in (("symptom_class", SymptomClass), ("upstream", Upstream)):
-        check_choice(request, name, choices.values)
-        if name in request.query_params:
-            rows = rows.filter(**{name: request.query_params[name]})
-    component = request.query_params.get("component")
-    if component is not None:
-        ids = [row.id for row in rows if component in row.components]
-        rows = rows.filter(id__in=ids)
+    for name in ("symptom_class", "upstream"):
+        if name in query:
+            rows = rows.filter(**{f"{name}__in": query[name]})
+    wanted = set(query.get("component", ()))
+    if wanted:
+        listed = rows.values_list("id", "components")
+        rows = rows.filter(id__in=[pk for pk, has in listed if wanted & set(has)])
     return rows
 
 
 class RecordDetail(Endpoint):
-    """GET: one record, whole. A withdrawn one says so in `publication`."""
-
-    @extend_schema(operation_id="get_record", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request, record_id: str) -> Response:
-        check_parameters(request, {"lang"})
-        return answer(request, documents.record_document(get_record(record_id)))
-
-
-class RecordRepro(Endpoint):
-    """GET: the reviewed source of a repro, unchanged."""
-
-    @extend_schema(operation_id="get_repro_source", responses=OpenApiTypes.STR)
-    def get(self, request: Request, record_id: str, name: str) -> HttpResponse:
-        check_parameters(request, set())
-        record = get_record(record_id)
-        repro = record.repros.filter(name=name.removesuffix(".py")).first()
-        if repro is None:
-            raise Problem("unknown_repro", _("%s has no such repro.") % record_id)
-        file = f"{record.id}-{repro.name}.py"
-        return HttpResponse(
-            repro.source,
-            content_type="text/x-python; charset=utf-8",
-            headers={
-                "Content-Disposition": f'inline; filename="{file}"',
-                "ETag": f'"{repro.digest}"',
-            },
+    @operation(
+        "get_record",
+        {200: shapes.RecordShape, 304: None},
+        query=LangQuery,
+        parameters=[RECORD_ID],
+        problems=["unknown_record"],
+        tags=["records"],
+    )
+    def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
+        """One record, whole. A withdrawn one says so in `publication`."""
+        return revalidated(
+            request,
+            version_of(record_id),
+            lambda: answer(query, documents.record_document(get_record(record_id))),
         )
 
 
@@ -184,34 +188,74 @@ class PastedText(serializers.Field[str, Any, str, Any]):
 
 
 class LookupRequest(serializers.Serializer[Any]):
-    log = PastedText(default="")
-    env = PastedText(default="")
+    log = PastedText(default="", help_text="any part of a log; 1 MiB with `env`")
+    env = PastedText(default="", help_text="pip freeze, collect_env, or versions")
     lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
 
 
 class Lookup(Endpoint):
-    """POST: a pasted log and environment -> known issues (contract §6)."""
+    reads_by_post = True
 
-    @extend_schema(
-        operation_id="look_up", responses=OpenApiTypes.OBJECT, request=LookupRequest
+    @operation(
+        "look_up",
+        {200: shapes.LookupAnswer},
+        body=LookupRequest,
+        problems=["empty_paste"],
+        tags=["lookup"],
+        examples=[
+            OpenApiExample(
+                "a warning, and the torch it was seen with",
+                {
+                    "log": "UserWarning: cuDNN SDPA backward got "
+                    "grad_output.strides() != output.strides()",
+                    "env": "torch==2.5.0",
+                    "lang": "en",
+                },
+                request_only=True,
+            )
+        ],
     )
-    def post(self, request: Request) -> Response:
-        check_parameters(request, set())
-        form = LookupRequest(data=request.data)
-        form.is_valid(raise_exception=True)
+    def post(
+        self, request: Request, query: dict[str, Any], body: dict[str, Any]
+    ) -> Response:
+        """Known issues of a pasted log and environment; nothing is stored."""
         try:
-            found = lookup.look_up(**form.validated_data)
+            return Response(lookup.look_up(**body))
         except lookup.EmptyPaste as error:
             raise Problem("empty_paste", str(error)) from error
         except lookup.PasteTooLarge as error:
             raise Problem("too_large", str(error)) from error
-        return Response(found)
+
+
+class ContradictionList(Endpoint):
+    @operation(
+        "list_contradictions",
+        {200: shapes.ContradictionPage},
+        query=PageQuery,
+        tags=["claims"],
+    )
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """Where documented ranges, fixes and claims do not fit what was run.
+
+        Pages hold the contradictions of whole records: sometimes more than `limit`
+        of them, sometimes fewer although there is a `next`.
+        """
+        newest, after = read_cursor(request, query) or (newest_record(), "")
+        found = step(after, query["limit"], newest)
+        items = [
+            documents.contradiction_item(group.record, item)
+            for group in found.groups
+            for item in group.items
+        ]
+        more = [newest, found.after] if found.is_more else None
+        return page(request, query, items, more)
 
 
 class Nowhere(Endpoint):
     """Every other address below /api/v1/: a problem document, not a page."""
 
     schema = None
+    permission_classes = []
 
     def get(self, request: Request, **kwargs: Any) -> Response:
         raise Problem("not_found", _("No such address: %s") % request.path)

@@ -1,24 +1,95 @@
-"""Where what is documented and what was run do not fit. Shown, never resolved."""
+"""Where what is documented and what was run do not fit. Shown, never resolved.
+
+A pure function of a record's ranges, fixes and claims and of its findings, worked out
+anew whenever it is asked for: new evidence needs no other step. Incomplete evidence is
+no contradiction: where a side says nothing, or nothing certain, none is reported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kb.choices import Verdict
+from kb import claims
+from kb.choices import LANGS, ClaimState, Outcome, Verdict
 from kb.environment import Environment
-from kb.models import Finding, Record
-from kb.results import Cell, cells
-from kb.versions import AFFECTED, NOT_AFFECTED, affected
+from kb.models import Claim, Finding, Record
+from kb.results import Cell, build_order, cells
+from kb.version_ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
+from kb.versions import affected
 
+Json = dict[str, Any]
 OPPOSITE = {Verdict.BUG_PRESENT: NOT_AFFECTED, Verdict.BUG_ABSENT: AFFECTED}
+# A bug that is only avoided by default shows where a repro asks for it: no wonder.
+FIXES_THAT_END_IT = {
+    "root_fix": {"en": "root fix", "zh": "根本修复"},
+    "guarded": {"en": "guarded", "zh": "已加防护"},
+    "removed": {"en": "removed", "zh": "已移除"},
+}
+SAID = {
+    ("range", Verdict.BUG_PRESENT): {
+        "en": "What is documented says that {build} is not affected; we reproduce the "
+        "bug on it ({hits}/{trials}).",
+        "zh": "文档称 {build} 不受影响，但在其上仍可复现（{hits}/{trials}）。",
+    },
+    ("range", Verdict.BUG_ABSENT): {
+        "en": "What is documented says that {build} is affected; the bug was not seen "
+        "on it ({hits}/{trials}).",
+        "zh": "文档称 {build} 受影响，但在其上未出现该缺陷（{hits}/{trials}）。",
+    },
+    ("fix", Verdict.BUG_PRESENT): {
+        "en": "Documented as fixed in {documented} ({how}); we still reproduce it on "
+        "{build} ({hits}/{trials}).",
+        "zh": "文档称 {documented} 已修复（{how}），但在 {build} 上仍可复现"
+        "（{hits}/{trials}）。",
+    },
+    ("claim", Outcome.BUG): {
+        "en": "Claim {claim} says that its check shows no bug; on {build} the check "
+        "shows the bug ({hits}/{trials}).",
+        "zh": "说法 {claim} 称其检查不会出现该缺陷，但在 {build} 上该检查出现了缺陷"
+        "（{hits}/{trials}）。",
+    },
+    ("claim", Outcome.CLEAN): {
+        "en": "Claim {claim} says that its check shows the bug; on {build} the check "
+        "does not show it ({hits}/{trials}).",
+        "zh": "说法 {claim} 称其检查会出现该缺陷，但在 {build} 上该检查未出现缺陷"
+        "（{hits}/{trials}）。",
+    },
+}
+SAID_OF_SEVERAL = {
+    Outcome.BUG: {
+        "en": "Claim {claim} says that its check shows no bug; on {builds} builds the "
+        "check shows the bug ({hits}/{trials}).",
+        "zh": "说法 {claim} 称其检查不会出现该缺陷，但在 {builds} 个构建上该检查出现了"
+        "缺陷（{hits}/{trials}）。",
+    },
+    Outcome.CLEAN: {
+        "en": "Claim {claim} says that its check shows the bug; on {builds} builds the "
+        "check does not show it ({hits}/{trials}).",
+        "zh": "说法 {claim} 称其检查会出现该缺陷，但在 {builds} 个构建上该检查未出现"
+        "缺陷（{hits}/{trials}）。",
+    },
+}
 
 
-def of_record(record: Record, findings: Iterable[Finding]) -> list[dict[str, Any]]:
+def everything(record: Record, findings: Iterable[Finding]) -> list[Json]:
+    """Against ranges, fixes and claims, in this order."""
+    rows = list(findings)
+    ranges = of_record(record, rows)
+    said = {(item["build"], item["device"]) for item in ranges}
+    fixes = [
+        item
+        for item in against_fixes(record, rows)
+        if (item["build"], item["device"]) not in said
+    ]
+    return [*ranges, *fixes, *against_claims(record.claims.all(), rows)]
+
+
+def of_record(record: Record, findings: Iterable[Finding]) -> list[Json]:
     """Builds whose fresh verdict is the opposite of the documented range.
 
-    Incomplete evidence is no contradiction: unknown answers are left out, and so is
-    a bug not seen on a GPU where the record says that the architecture matters.
+    Left out as well: a bug not seen on a GPU where the record says that the
+    architecture matters.
     """
     entries = [item for item in record.affected if item["package"] == "torch"]
     if len(entries) != len(record.affected):
@@ -26,7 +97,7 @@ def of_record(record: Record, findings: Iterable[Finding]) -> list[dict[str, Any
         return []
     needs_gpu = any(item["key"] == "gpu_arch" for item in record.preconditions)
     return [
-        contradiction(cell, documented)
+        of_cell("range", cell, documented, entries[0]["source"])
         for cell in cells(findings)
         if not (needs_gpu and cell.verdict == Verdict.BUG_ABSENT)
         for documented in [answer_of(entries, record.affected_when, cell)]
@@ -39,13 +110,84 @@ def answer_of(entries: list[Any], affected_when: str, cell: Cell) -> str:
     return affected(entries, affected_when, env).answer
 
 
-def contradiction(cell: Cell, documented: str) -> dict[str, Any]:
-    return {
-        "build": cell.build,
-        "device": cell.device_class,
-        "documented": documented,
-        "observed": cell.verdict,
-        "hits": cell.hits,
-        "trials": cell.trials,
-        "evidence": cell.evidence,
+def against_fixes(record: Record, findings: Iterable[Finding]) -> Iterator[Json]:
+    """Releases at or after a documented fix in torch that still show the bug."""
+    if any(item["package"] != "torch" for item in record.affected):
+        return
+    shown = [cell for cell in cells(findings) if cell.verdict == Verdict.BUG_PRESENT]
+    for fix in record.fixes:
+        ends = fix["kind"] in FIXES_THAT_END_IT and fix["version"]
+        if not ends or fix["package"] != "torch":
+            continue
+        for cell in shown:
+            if is_after(cell.build_raw, fix["version"]):
+                how = FIXES_THAT_END_IT[fix["kind"]]
+                yield of_cell("fix", cell, fix["version"], fix["source"], how)
+
+
+def is_after(raw: str, version: str) -> bool:
+    """Whether this build certainly has what `version` brought."""
+    events = [{"introduced": "0"}, {"fixed": version}]
+    return in_range(events, parse_version(raw)) == NOT_AFFECTED
+
+
+def of_cell(
+    kind: str, cell: Cell, documented: str, source: str, how: Json | None = None
+) -> Json:
+    return contradiction(
+        kind,
+        claim=None,
+        source=source,
+        build=cell.build,
+        device=cell.device_class,
+        documented=documented,
+        observed=cell.verdict,
+        hits=cell.hits,
+        trials=cell.trials,
+        evidence=cell.evidence,
+        how=how,
+    )
+
+
+def against_claims(rows: Iterable[Claim], findings: list[Finding]) -> Iterator[Json]:
+    """Checks of refuted and disputed claims that show the opposite of the claim."""
+    findings = sorted(findings, key=lambda row: build_order(row.build_raw, row.build))
+    inputs = [finding.as_claim_input() for finding in findings]
+    for claim in rows:
+        found = claims.state(claim, inputs)
+        if found not in (ClaimState.REFUTED, ClaimState.DISPUTED):
+            continue
+        for finding, seen in zip(findings, inputs, strict=True):
+            if claims.speaks_of(claim, seen) and finding.outcome != claim.expects:
+                yield contradiction(
+                    "claim",
+                    claim=claim.cid,
+                    source=claim.source,
+                    build=finding.build,
+                    device=finding.device_class,
+                    documented=claim.expects,
+                    observed=finding.outcome,
+                    hits=finding.hits,
+                    trials=finding.trials,
+                    evidence=finding.evidence,
+                )
+
+
+def contradiction(kind: str, how: Json | None = None, **facts: Any) -> Json:
+    words = SAID[kind, facts["observed"]]
+    sentence = {
+        lang: words[lang].format(how=how[lang] if how else "", **facts)
+        for lang in LANGS
     }
+    return {"kind": kind, **facts, "sentence": sentence}
+
+
+def of_several(items: list[Json]) -> dict[str, str]:
+    """One sentence for the builds on which a claim is contradicted alike."""
+    first = items[0]
+    if len(items) == 1:
+        return dict(first["sentence"])
+    counted = {key: sum(item[key] for item in items) for key in ("hits", "trials")}
+    words = SAID_OF_SEVERAL[first["observed"]]
+    facts = {**first, **counted, "builds": len(items)}
+    return {lang: words[lang].format(**facts) for lang in LANGS}

@@ -1,40 +1,68 @@
-"""Runs, builds, workers and evidence over REST."""
+"""Runs and their logs over REST."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb import documents as kb_documents
-from kb.api import (
+from kb.api import get_record
+from kb.api_endpoint import (
     Endpoint,
+    LangQuery,
+    NoBody,
+    Query,
     answer,
-    check_choice,
-    check_parameters,
-    get_record,
-    listing,
+    operation,
+    revalidated,
 )
+from kb.api_paging import Order, PageQuery, listing
 from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
-from kb.results import cells, timestamp
-from runner import documents, ledger
-from runner.models import Build, Evidence, Run, Worker
-from runner.run_form import MAX_TRIALS, may_run, requester
+from runner import api_shapes as shapes
+from runner import api_waiting, documents, ledger, live_log, submission, waiting
+from runner.api_idempotency import Answered, once
+from runner.models import Build, Run
+from runner.refusals import RunRefused
+from runner.run_form import MAX_TRIALS, may_cancel, requester
 
 LOG_PAGE = 1000
-MAX_SEQ_DIGITS = 9
-RETRY_AFTER_S = 30
+# What a client had better leave between two looks at a run.
+POLL_S = 1
+MAX_SEQ = 999_999_999
+RUN_ID = OpenApiParameter(
+    "run_id",
+    OpenApiTypes.UUID,
+    OpenApiParameter.PATH,
+    examples=[OpenApiExample("run", "00000000-0000-4000-8000-000000000001")],
+)
+PREFER = OpenApiParameter(
+    "Prefer",
+    str,
+    OpenApiParameter.HEADER,
+    description="`wait=30`: wait so many seconds, at most 30, for the end of the run. "
+    "`Preference-Applied` in the answer says that it was done; a busy site answers "
+    "at once.",
+    examples=[OpenApiExample("wait", "wait=1")],
+)
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="1 to 255 visible ASCII characters, kept for 24 hours for whoever sent "
+    "it. The same request again is answered as the first time "
+    "(`Idempotency-Replayed: true`); another body is refused.",
+    examples=[OpenApiExample("key", "6f1c0c7e-5d0e-4d0a-9a55-0a9f3f6f9d3b")],
+)
 
 
 def get_run(run_id: str) -> Run:
@@ -49,21 +77,31 @@ def get_run(run_id: str) -> Run:
     return run
 
 
+def version_of(run_id: str) -> tuple[object, ...]:
+    """For ETags: what decides `run_document`, without the evidence itself."""
+    try:
+        rows = Run.objects.filter(id=UUID(run_id)).select_related("repro")
+        run = rows.first()
+    except ValueError:
+        run = None
+    if run is None:
+        raise Problem("unknown_run", _("There is no run %s.") % run_id)
+    place = waiting.place_in_queue(run)
+    columns = [field.attname for field in Run._meta.concrete_fields]
+    # The lease is renewed each second and is not shown.
+    shown = [getattr(run, name) for name in columns if name != "lease_until"]
+    return (*shown, place, run.repro.fidelity)
+
+
 class RunRequest(serializers.Serializer[Any]):
     record = serializers.CharField(max_length=8)
     repro = serializers.CharField(max_length=60, default="repro")
-    build = serializers.CharField(max_length=61)
+    build = serializers.CharField(max_length=61, help_text="a slug of /api/v1/builds")
     device = serializers.ChoiceField(choices=DeviceClass.choices, default="cpu")
     trials = serializers.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
-    again = serializers.BooleanField(default=False)
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        unknown = sorted(set(self.initial_data) - set(self.fields))
-        if unknown:
-            raise serializers.ValidationError(
-                dict.fromkeys(unknown, _("Unknown field."))
-            )
-        return attrs
+    again = serializers.BooleanField(
+        default=False, help_text="run also where a fresh result exists"
+    )
 
 
 def wanted_repro(record_id: str, name: str) -> Repro:
@@ -84,179 +122,181 @@ def wanted_build(slug: str) -> Build:
     return build
 
 
-def refuse_strangers(request: Request) -> None:
-    if not may_run(request):
-        raise Problem("unauthenticated", _("Log in to start or cancel runs."))
+def refusal(error: RunRefused) -> Problem:
+    code = error.code if error.code in ("busy", "throttled") else "run_refused"
+    return Problem(code, error.detail(current_lang()), wait=error.wait_s or None)
 
 
-def refusal(error: ledger.RunRefused) -> Problem:
-    detail = error.detail_zh if current_lang() == "zh" else error.detail_en
-    if error.code == "busy":
-        return Problem("busy", detail, wait=RETRY_AFTER_S)
-    return Problem("run_refused", detail)
+class RunQuery(PageQuery):
+    record = serializers.CharField(max_length=8, required=False)
+    build = serializers.CharField(max_length=61, required=False)
+    state = serializers.ChoiceField(choices=Run.State.choices, required=False)
+    verdict = serializers.ChoiceField(choices=Verdict.choices, required=False)
+
+
+COLUMNS = {
+    "record": "repro__record_id",
+    "build": "build_id",
+    "state": "state",
+    "verdict": "verdict",
+}
 
 
 class RunList(Endpoint):
-    """GET: runs, newest first. POST: submit one (202 new or joined, 200 fresh)."""
-
-    @extend_schema(operation_id="list_runs", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request) -> Response:
-        names = {"record", "build", "state", "verdict"}
-        check_parameters(request, names | {"limit", "cursor", "lang"})
-        check_choice(request, "state", Run.State.values)
-        check_choice(request, "verdict", Verdict.values)
+    @operation("list_runs", {200: shapes.RunPage}, query=RunQuery, tags=["runs"])
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """Runs, newest first."""
         rows = Run.objects.select_related("repro__record", "evidence", "build")
-        columns = {"record": "repro__record_id", "build": "build_id"}
-        for name in names & set(request.query_params):
-            rows = rows.filter(**{columns.get(name, name): request.query_params[name]})
-        return listing(request, self, rows, "-created_at", documents.run_document)
+        asked = {COLUMNS[name]: query[name] for name in COLUMNS if name in query}
+        newest = Order(("-created_at", "-id"))
+        rows = rows.filter(**asked)
+        return listing(request, query, rows, newest, documents.run_document)
 
-    @extend_schema(
-        operation_id="submit_run", responses=OpenApiTypes.OBJECT, request=RunRequest
-    )
-    def post(self, request: Request) -> Response:
-        check_parameters(request, {"lang"})
-        refuse_strangers(request)
-        form = RunRequest(data=request.data)
-        form.is_valid(raise_exception=True)
-        submitted = self.submit(request, form.validated_data)
-        run = submitted.run
-        body = documents.run_document(
-            run, joined=submitted.joined, cached=submitted.cached
-        )
-        headers = {"Location": reverse("api-run-detail", args=[run.id])}
-        status = 200 if submitted.cached else 202
-        return answer(request, body, status=status, headers=headers)
-
-    def submit(self, request: Request, data: dict[str, Any]) -> ledger.Submitted:
-        repro = wanted_repro(data["record"], data["repro"])
-        try:
-            return ledger.submit(
-                repro,
-                wanted_build(data["build"]),
-                data["device"],
-                data.get("trials") or repro.header.get("trials", 1),
-                requester=requester(request),
-                again=data["again"],
+    @operation(
+        "submit_run",
+        {200: shapes.RunShape, 202: shapes.RunShape},
+        query=LangQuery,
+        body=RunRequest,
+        parameters=[PREFER, IDEMPOTENCY_KEY],
+        problems=[
+            "forbidden",
+            "unknown_record",
+            "unknown_repro",
+            "unknown_build",
+            "run_refused",
+            "idempotency_mismatch",
+            "throttled",
+            "busy",
+        ],
+        tags=["runs"],
+        examples=[
+            OpenApiExample(
+                "once, on a build of the CPU",
+                {"record": "NAN-0002", "build": "2.13.0-cpu", "trials": 1},
+                request_only=True,
             )
-        except ledger.RunRefused as error:
-            raise refusal(error) from error
+        ],
+    )
+    def post(
+        self, request: Request, query: dict[str, Any], body: dict[str, Any]
+    ) -> Response:
+        """Submit a run: 202 new or joined, 200 a fresh equal result or waited for.
+
+        The queue, how many runs one may have waiting and how many one may start in an
+        hour are limited: 429 and 503 come with Retry-After.
+        """
+        answered = once(
+            request.headers.get("Idempotency-Key"),
+            requester(request),
+            [body, query],
+            lambda: submit(request, body),
+        )
+        run = get_run(answered.body["id"])
+        waited = api_waiting.wait_for(run, api_waiting.wanted(request))
+        if waited and not answered.body["evidence"]:
+            run = get_run(answered.body["id"])
+            if run.is_over:
+                answered.status = 200
+            flags = {name: answered.body[name] for name in ("joined", "cached")}
+            answered.body = documents.run_document(run, **flags)
+        headers = {"Location": answered.location}
+        if waited:
+            headers["Preference-Applied"] = f"wait={api_waiting.wanted(request)}"
+        if answered.replayed:
+            headers["Idempotency-Replayed"] = "true"
+        if answered.status == 202:
+            headers["Retry-After"] = str(POLL_S)
+        return answer(query, answered.body, status=answered.status, headers=headers)
+
+
+def submit(request: Request, data: dict[str, Any]) -> Answered:
+    repro = wanted_repro(data["record"], data["repro"])
+    try:
+        submitted = submission.submit(
+            repro,
+            wanted_build(data["build"]),
+            data["device"],
+            data.get("trials") or repro.header.get("trials", 1),
+            requester=requester(request),
+            again=data["again"],
+        )
+    except RunRefused as error:
+        raise refusal(error) from error
+    body = documents.run_document(
+        submitted.run, joined=submitted.joined, cached=submitted.cached
+    )
+    location = reverse("api-run-detail", args=[submitted.run.id])
+    return Answered(body, 200 if submitted.cached else 202, location)
 
 
 class RunDetail(Endpoint):
-    """GET: one run; poll it until `state` is finished or cancelled."""
+    @operation(
+        "get_run",
+        {200: shapes.RunShape, 304: None},
+        query=LangQuery,
+        parameters=[RUN_ID, PREFER],
+        problems=["unknown_run"],
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: str, query: dict[str, Any]) -> Any:
+        """One run; poll it until `state` is finished or cancelled, or wait for that."""
+        seconds = api_waiting.wanted(request)
+        waited = bool(seconds) and api_waiting.wait_for(get_run(run_id), seconds)
+        response = revalidated(
+            request,
+            version_of(run_id),
+            lambda: answer(query, documents.run_document(get_run(run_id))),
+        )
+        if waited:
+            response["Preference-Applied"] = f"wait={seconds}"
+        return response
 
-    @extend_schema(operation_id="get_run", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request, run_id: str) -> Response:
-        check_parameters(request, {"lang"})
-        return answer(request, documents.run_document(get_run(run_id)))
+
+class LogQuery(Query):
+    after = serializers.IntegerField(
+        min_value=0, max_value=MAX_SEQ, default=0, help_text="`seq` of the last line"
+    )
 
 
 class RunLog(Endpoint):
-    """GET ?after=SEQ: the log lines that follow; `end` once no more can come."""
-
-    @extend_schema(operation_id="get_run_log", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request, run_id: str) -> Response:
-        check_parameters(request, {"after"})
+    @operation(
+        "get_run_log",
+        {200: shapes.RunLogShape, 304: None},
+        query=LogQuery,
+        parameters=[RUN_ID],
+        problems=["unknown_run"],
+        tags=["runs"],
+    )
+    def get(self, request: Request, run_id: str, query: dict[str, Any]) -> Response:
+        """The log lines after one; `end` once no more can come."""
         run = get_run(run_id)
-        after = request.query_params.get("after", "0")
-        if not (after.isdecimal() and len(after) <= MAX_SEQ_DIGITS):
-            raise Problem("invalid", _("after must be a whole number."))
-        rows = list(run.log.filter(seq__gt=int(after))[:LOG_PAGE])
+        rows = live_log.lines(run, query["after"], LOG_PAGE)
         return Response(
             {
                 "lines": [documents.log_line(row) for row in rows],
-                "next": rows[-1].seq if rows else int(after),
+                "next": rows[-1].seq if rows else query["after"],
                 "end": run.is_over and len(rows) < LOG_PAGE,
             }
         )
 
 
 class RunCancel(Endpoint):
-    """POST: cancel; a queued run at once, a running one as soon as its worker sees."""
-
-    @extend_schema(
-        operation_id="cancel_run", responses=OpenApiTypes.OBJECT, request=None
+    @operation(
+        "cancel_run",
+        {202: shapes.RunShape},
+        query=LangQuery,
+        body=NoBody,
+        parameters=[RUN_ID],
+        problems=["forbidden", "unknown_run", "run_over"],
+        tags=["runs"],
     )
-    def post(self, request: Request, run_id: str) -> Response:
-        check_parameters(request, {"lang"})
-        refuse_strangers(request)
+    def post(
+        self, request: Request, run_id: str, query: dict[str, Any], **_nothing: Any
+    ) -> Response:
+        """Cancel: a queued run at once, a running one as soon as its worker sees."""
         run = get_run(run_id)
+        if not may_cancel(request, run):
+            raise Problem("forbidden", _("That run is somebody else's."))
         if not ledger.cancel(run):
             raise Problem("run_over", _("The run is %s.") % run.state)
-        return answer(request, documents.run_document(get_run(run_id)), status=202)
-
-
-class BuildList(Endpoint):
-    """GET: every torch build this site knows, installed somewhere or not."""
-
-    @extend_schema(operation_id="list_builds", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request) -> Response:
-        check_parameters(request, {"limit", "cursor", "lang"})
-        rows = Build.objects.prefetch_related("installations")
-        return listing(request, self, rows, "slug", documents.build_item)
-
-
-class WorkerList(Endpoint):
-    """GET: workers, and which queues each serves."""
-
-    @extend_schema(operation_id="list_workers", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request) -> Response:
-        check_parameters(request, {"limit", "cursor", "lang"})
-        online = set(ledger.online_workers().values_list("name", flat=True))
-        item = partial(documents.worker_item, online=online)
-        return listing(request, self, Worker.objects.all(), "name", item)
-
-
-class RecordMatrix(Endpoint):
-    """GET: the record's verdict on each tested build, oldest version first."""
-
-    @extend_schema(operation_id="get_record_matrix", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request, record_id: str) -> Response:
-        check_parameters(request, set())
-        record = get_record(record_id)
-        return Response(
-            {
-                "record": record.id,
-                "cells": [
-                    {
-                        "build": cell.build,
-                        "raw": cell.build_raw,
-                        "device": cell.device_class,
-                        "verdict": cell.verdict,
-                        "reason": cell.reason or None,
-                        "hits": cell.hits,
-                        "trials": cell.trials,
-                        "evidence": cell.evidence,
-                        "observed_at": timestamp(cell.observed_at),
-                    }
-                    for cell in cells(record.findings.all())
-                ],
-                "urls": kb_documents.record_urls(record),
-            }
-        )
-
-
-class EvidenceList(Endpoint):
-    """GET: evidence, newest first."""
-
-    @extend_schema(operation_id="list_evidence", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request) -> Response:
-        names = {"record", "build"}
-        check_parameters(request, names | {"limit", "cursor", "lang"})
-        rows = Evidence.objects.all()
-        for name in names & set(request.query_params):
-            rows = rows.filter(**{f"{name}_id": request.query_params[name]})
-        return listing(request, self, rows, "-started_at", documents.evidence_item)
-
-
-class EvidenceDetail(Endpoint):
-    """GET: the evidence object itself (contract §5), by digest."""
-
-    @extend_schema(operation_id="get_evidence", responses=OpenApiTypes.OBJECT)
-    def get(self, request: Request, digest: str) -> Response:
-        check_parameters(request, set())
-        evidence = Evidence.objects.filter(digest=digest).first()
-        if evidence is None:
-            raise Problem("unknown_evidence", _("There is no evidence %s.") % digest)
-        return Response(evidence.body)
+        return answer(query, documents.run_document(get_run(run_id)), status=202)

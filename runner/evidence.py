@@ -15,6 +15,7 @@ from typing import Any
 
 from django.db import transaction
 
+from kb import standings
 from kb.choices import DeviceClass, Outcome, Verdict
 from kb.claims import JUDGED
 from kb.models import Finding, Record, Repro
@@ -23,13 +24,22 @@ from runner.models import SLUG, Build, Evidence
 
 SITE = "site"
 SHIPPED = "repository"
+OUR_ORIGINS = (SITE, SHIPPED)
 MAX_BYTES = 4 * 1024 * 1024
 BUILD_FIELDS = ("dist", "git", "cuda", "hip", "cudnn", "python", "platform")
 JUDGED_FIELDS = ("verdict", "reason", "is_affected", "hits", "trials")
 
 
 class EvidenceRefused(ValueError):
-    """Evidence that is not what it says it is; the text says why."""
+    """Evidence that is not what it says it is; the text says why.
+
+    `code`: too_large, not_json, not_evidence, digest, verdict, unknown_record,
+    unknown_repro, future.
+    """
+
+    def __init__(self, text: str, code: str = "not_evidence") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 @dataclass
@@ -68,6 +78,7 @@ def add(body: dict[str, Any], origin: str) -> Evidence:
         )
         if created and evidence.record:
             store_findings(evidence.record, findings_of(evidence))
+            standings.refresh(evidence.record, [evidence.build_id])
     return evidence
 
 
@@ -77,7 +88,7 @@ def check_form(body: dict[str, Any]) -> None:
         if body["schema"] != harness.SCHEMA:
             raise EvidenceRefused(f"The schema is not {harness.SCHEMA}.")
         if body["digest"] != harness.evidence_digest(body):
-            raise EvidenceRefused("The content does not match its digest.")
+            raise EvidenceRefused("The content does not match its digest.", "digest")
         if body["verdict"] not in Verdict.values or body["state"] != "finished":
             raise EvidenceRefused("The run has no verdict.")
         if not re.fullmatch(SLUG.regex, body["build"]["slug"] or ""):
@@ -112,7 +123,8 @@ def reviewed_repro(body: dict[str, Any]) -> Repro | None:
     if same and not own:
         raise EvidenceRefused(
             f"That source is {same[0].record_id} {same[0].name}, "
-            f"not {body['record']} {name}."
+            f"not {body['record']} {name}.",
+            "unknown_repro",
         )
     return own[0] if own else None
 
@@ -123,11 +135,13 @@ def judge_again(body: dict[str, Any], source: str) -> None:
     try:
         judgement = harness.judge(header, body["checks"], names)
     except (KeyError, TypeError, ValueError) as error:
-        raise EvidenceRefused(f"Its checks cannot be judged: {error!r}.") from error
+        raise EvidenceRefused(
+            f"Its checks cannot be judged: {error!r}.", "verdict"
+        ) from error
     for key, value in harness.encode(asdict(judgement)).items():
         if body.get(key) != value:
             raise EvidenceRefused(
-                f"Its checks give {key} {value!r}, it says otherwise."
+                f"Its checks give {key} {value!r}, it says otherwise.", "verdict"
             )
 
 
@@ -214,9 +228,15 @@ def key_of(finding: Finding) -> tuple[str, str, str, str]:
     )
 
 
-def rank(finding: Finding) -> tuple[bool, bool, datetime]:
-    """Fresh beats stale, a verdict on the bug beats none, newer beats older."""
-    return not finding.stale, finding.verdict in JUDGED, finding.observed_at
+def rank(finding: Finding) -> tuple[bool, bool, bool, datetime]:
+    """Fresh beats stale, a verdict on the bug beats none, newer beats older.
+
+    What somebody sent never replaces what this site or its repository has judged: it
+    fills what nobody ran here, and where it differs the page says so.
+    """
+    judged = finding.verdict in JUDGED
+    ours = finding.origin in OUR_ORIGINS
+    return not finding.stale, judged, ours, finding.observed_at
 
 
 def store_findings(record: Record, offered: Iterable[Finding]) -> None:
@@ -242,12 +262,16 @@ def refresh_staleness(record: Record) -> None:
     with transaction.atomic():
         record.findings.all().delete()
         Finding.objects.bulk_create(best.values())
+        standings.refresh(record)
 
 
 # --- files ----------------------------------------
-def load_evidence(root: Path) -> EvidenceReport:
-    """Add every `<root>/<slug>/evidence/*.json`; a refused file stops no other."""
-    report = EvidenceReport()
+def load_evidence(root: Path, report: EvidenceReport | None = None) -> EvidenceReport:
+    """Add every `<root>/<slug>/evidence/*.json`; a refused file stops no other.
+
+    Returns the report, which goes on where one is given.
+    """
+    report = report or EvidenceReport()
     for path in sorted(root.glob("*/evidence/*.json")):
         name = str(path.relative_to(root))
         try:

@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
 from kb.models import Record
-from runner import evidence, harness, ledger
+from runner import evidence, fleet, harness, ledger
 from runner.models import Run, Worker
 from tests import runs
 
@@ -99,26 +100,12 @@ class RecordApiTest(ApiTest):
         self.assertEqual(body["claims"][0]["state"], "verified")
         self.assertEqual(body["claims"][0]["evidence"], [seen["digest"]])
 
-    def test_the_repro_is_served_unchanged(self) -> None:
-        response = self.client.get("/api/v1/records/NAN-9001/repro.py")
+    def test_the_reviewed_source_is_served_unchanged(self) -> None:
+        response = self.client.get("/api/v1/records/NAN-9001/repro.py?form=source")
         self.assertEqual(response.content.decode(), self.repro.source)
         self.assertEqual(
             harness.source_digest(response.content.decode()), self.repro.digest
         )
-        lower = self.client.get("/api/v1/records/nan-9001/repro")
-        self.assertEqual(
-            lower["Content-Disposition"], 'inline; filename="NAN-9001-repro.py"'
-        )
-
-    def test_a_list_ends(self) -> None:
-        for number in range(9002, 9006):
-            runs.make_record(f"NAN-{number}")
-        ids, path = [], "records?limit=2"
-        while path:
-            page = self.get(path)
-            ids += [item["id"] for item in page["items"]]
-            path = (page["next"] or "").partition("/api/v1/")[2]
-        self.assertEqual(ids, [f"NAN-{number}" for number in range(9001, 9006)])
 
     def test_drafts_are_hidden_and_withdrawn_records_keep_their_address(self) -> None:
         self.record.publication = "draft"
@@ -142,10 +129,17 @@ class RecordApiTest(ApiTest):
             ("nothing/here", "not_found", 404),
             ("runs?state=nonsense", "invalid", 400),
             ("runs?verdict=nonsense", "invalid", 400),
-            (f"runs?cursor={cursor('yesterday')}", "not_found", 404),
-            (f"evidence?cursor={cursor('yesterday')}", "not_found", 404),
+            (f"runs?cursor={cursor('yesterday')}", "invalid", 400),
+            ("evidence?cursor=yesterday", "invalid", 400),
+            ("records?limit=0", "invalid", 400),
+            ("records?limit=201", "invalid", 400),
+            ("records?limit=many", "invalid", 400),
+            ("records?build=nowhere", "invalid", 400),
+            ("records?q=" + "x" * 5000, "invalid", 400),
             # PostgreSQL refuses such text, with an exception.
-            (f"records?cursor={cursor('%00')}", "not_found", 404),
+            ("records?cursor=%00", "invalid", 400),
+            ("records?q=%00", "invalid", 400),
+            ("records?component=%00", "invalid", 400),
             ("runs?record=%00", "invalid", 400),
             ("records/%00", "not_found", 404),
             ("records/NAN-9001/%00", "not_found", 404),
@@ -257,15 +251,15 @@ class RunApiTest(ApiTest):
             ({"record": "NAN-7777"}, "unknown_record", 404),
             ({"repro": "nothing"}, "unknown_repro", 404),
             ({"trials": 0}, "invalid", 400),
-            ({"source": "print(1)"}, "invalid", 400),
-            ({"verdict": "bug_absent"}, "invalid", 400),
+            ({"source": "print(1)"}, "unknown_parameter", 400),
+            ({"verdict": "bug_absent"}, "unknown_parameter", 400),
         ]:
             with self.subTest(fields):
                 self.assert_problem(self.submit(status, **fields), code, status)
         self.assertEqual(Run.objects.count(), 0)
 
     def test_a_full_queue_says_when_to_come_back(self) -> None:
-        for number in range(ledger.MAX_QUEUED_PER_REQUESTER):
+        for number in range(settings.QUEUED_PER_REQUESTER):
             name = f"repro_{number}"
             runs.make_run(
                 runs.make_repro(runs.source() + f"# {number}\n", name),
@@ -273,7 +267,7 @@ class RunApiTest(ApiTest):
             )
         body = {"record": "NAN-9001", "build": runs.SLUG}
         response = self.client.post("/api/v1/runs", body, "application/json")
-        self.assert_problem(response.json(), "busy", 503)
+        self.assert_problem(response.json(), "throttled", 429)
         self.assertGreater(int(response["Retry-After"]), 0)
 
     def test_behind_a_proxy_a_run_counts_for_whom_the_proxy_saw(self) -> None:
@@ -294,7 +288,7 @@ class RunApiTest(ApiTest):
         builds = self.get("builds")["items"]
         self.assertEqual(builds[0]["installations"][0]["state"], "ready")
         self.assertEqual(self.get("workers")["items"], [])
-        ended = timezone.now() - 2 * ledger.WORKER_STALE
+        ended = timezone.now() - 2 * fleet.WORKER_STALE
         for name, seen in [("a@here", timezone.now()), ("b@here", ended)]:
             Worker.objects.create(name=name, started_at=ended, last_seen=seen)
         online = [row["online"] for row in self.get("workers")["items"]]

@@ -1,0 +1,96 @@
+"""The OpenAPI document of /api/v1/, as served and as committed in docs/openapi.json.
+
+`manage.py spectacular --format openapi-json --file docs/openapi.json` writes it anew.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.types import OpenApiTypes
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kb.api_endpoint import Endpoint, operation
+from kb.api_shapes import TEXT
+from runner import api_access
+
+DESCRIPTION = """\
+Known training failures of PyTorch, what was found by running their repros, and runs.
+
+**Reading** needs no account and is open to pages of other origins
+(`Access-Control-Allow-Origin: *`, never with credentials). Every read has an `ETag`;
+send it as `If-None-Match` and what has not changed costs a 304.
+
+**Lists** are `{"items": [], "next": url or null}`. Follow `next`: a walk sees each row
+once and ends while rows are added. `limit` is 1 to 200.
+
+**Languages**: a text is `{"en": "", "zh": ""}`; `?lang=en` or `?lang=zh` makes it one
+text and adds `lang_used`. Titles of problems follow `Accept-Language`.
+
+**Problems** are `application/problem+json` (RFC 9457). `type` and `code` are stable;
+`type` is the address of a page below `/en` or `/zh`. A parameter or field that is not
+described here is refused by name.
+
+**Running** needs no account where the site allows it. The site limits how many runs
+may wait (503), how many of one requester may wait and how many one may start in an hour
+(429), each with `Retry-After`. `state` says how far a run is; `verdict` is null until
+it is finished.
+
+**Tokens** (`Authorization: Bearer dtn_…`, from an operator of the site) have scopes:
+`run` to start and cancel runs, `evidence` to send evidence. A token that is unknown or
+expired is refused everywhere.
+"""
+
+
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "runner.api_tokens.TokenAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "dtn_…"}
+
+
+def completed(
+    result: dict[str, Any], generator: Any, request: Any, public: bool
+) -> dict[str, Any]:
+    """A hook of the generator: what it cannot know of operations and shapes."""
+    result["info"]["description"] = DESCRIPTION
+    result["components"]["schemas"]["Text"] = TEXT
+    for path in result["paths"].values():
+        for found in path.values():
+            found["security"] = security(api_access.RULES[found["operationId"]])
+    clean: dict[str, Any] = plain(result)
+    return clean
+
+
+def security(rule: api_access.Rule) -> list[dict[str, list[str]]]:
+    if rule is api_access.evidence:
+        return [{"token": []}]
+    return [{}, {"token": []}, {"cookieAuth": []}]
+
+
+def plain(value: Any) -> Any:
+    """Without the marks by which the generator names enumerations."""
+    if isinstance(value, dict):
+        kept = {key: item for key, item in value.items() if key != "x-spec-enum-id"}
+        return {key: plain(item) for key, item in kept.items()}
+    return [plain(item) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The same on every site: it names no server."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+    found: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    return found
+
+
+class Schema(Endpoint):
+    @operation("get_openapi", {200: OpenApiTypes.OBJECT, 304: None}, tags=["files"])
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """This document."""
+        return Response(document())

@@ -1,0 +1,105 @@
+"""The contradictions of all records, some records at a time: for page and API."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import QueryDict
+
+from kb import contradictions
+from kb.models import Claim, Finding, Record
+
+# Looked through at once, whether or not anything is found in them.
+RECORDS_PER_STEP = 200
+SHOWN = 50
+RECORD_ID = re.compile(r"NAN-\d{4}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the page: the builds on which one thing is contradicted alike."""
+
+    sentence: dict[str, str]
+    source: dict[str, Any]
+    claim: Claim | None
+    items: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Group:
+    record: Record
+    items: list[dict[str, Any]]
+
+    @property
+    def rows(self) -> list[Row]:
+        sources = {source["id"]: source for source in self.record.sources}
+        said = {claim.cid: claim for claim in self.record.claims.all()}
+        return [
+            Row(
+                contradictions.of_several(alike),
+                sources.get(alike[0]["source"], {}),
+                said.get(alike[0]["claim"]),
+                alike,
+            )
+            for alike in grouped(self.items)
+        ]
+
+
+@dataclass(frozen=True)
+class Step:
+    """`after` is the last record looked at; `is_more` if others follow it."""
+
+    groups: list[Group]
+    after: str
+    is_more: bool
+
+    @property
+    def count(self) -> int:
+        return sum(len(group.items) for group in self.groups)
+
+
+def build(query: QueryDict) -> Step:
+    """The page that begins behind the record ?after=."""
+    after = query.get("after", "")
+    return step(after if RECORD_ID.fullmatch(after) else "", SHOWN)
+
+
+def step(after: str, limit: int, newest: str | None = None) -> Step:
+    """Whole records after one, until `limit` contradictions are found."""
+    rows = with_findings().filter(id__gt=after)
+    if newest is not None:
+        rows = rows.filter(id__lte=newest)
+    groups: list[Group] = []
+    found = 0
+    for record in rows[:RECORDS_PER_STEP]:
+        after = record.id
+        items = contradictions.everything(record, record.findings.all())
+        if items:
+            groups.append(Group(record, items))
+            found += len(items)
+        if found >= limit:
+            break
+    return Step(groups, after, rows.filter(id__gt=after).exists())
+
+
+def grouped(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Those of one claim that show the same together; each other alone."""
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for at, item in enumerate(items):
+        key = (item["claim"], item["observed"]) if item["claim"] else (at,)
+        found.setdefault(key, []).append(item)
+    return list(found.values())
+
+
+def with_findings() -> QuerySet[Record]:
+    """Records of which something was run, by id."""
+    ran = Exists(Finding.objects.filter(record=OuterRef("pk"), stale=False))
+    rows = Record.objects.visible().filter(ran).order_by("id").defer("html")
+    return rows.prefetch_related("findings", "claims")
+
+
+def newest_record() -> str:
+    return Record.objects.order_by("-id").values_list("id", flat=True).first() or ""

@@ -1,0 +1,53 @@
+"""Tokens of the API in the admin: made, shown once, ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from runner.api_models import Token
+
+
+class TokenForm(forms.ModelForm):
+    scopes = forms.MultipleChoiceField(
+        choices=Token.Scope.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    class Meta:
+        model = Token
+        fields = ("name", "user", "scopes", "expires_at")
+
+
+@admin.register(Token)
+class TokenAdmin(admin.ModelAdmin):
+    """A token is never changed: another one is made, and the old one deleted."""
+
+    form = TokenForm
+    list_display = ("name", "start", "user", "scopes", "expires_at", "last_used_at")
+    list_filter = ("expires_at",)
+    search_fields = ("name", "user__username")
+    readonly_fields = ("start", "created_at", "last_used_at")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        asked = ["name", "user", "scopes", "expires_at"]
+        return [*asked, *self.readonly_fields] if obj else asked
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(
+        self, request: HttpRequest, obj: Token, form: forms.ModelForm, change: bool
+    ) -> None:
+        data = form.cleaned_data
+        made, secret = Token.issue(
+            data["name"], data["user"], data["scopes"], data["expires_at"]
+        )
+        obj.pk = made.pk
+        said = _("The token, shown this once: %s") % secret
+        messages.warning(request, said)

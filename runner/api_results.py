@@ -1,0 +1,151 @@
+"""Builds, workers, the matrix of a record, and evidence over REST."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kb import documents as kb_documents
+from kb.api import RECORD_ID, get_record, version_of
+from kb.api_caching import IMMUTABLE
+from kb.api_endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api_paging import Order, PageQuery, listing
+from kb.problems import Problem
+from runner import api_shapes as shapes
+from runner import documents, fleet
+from runner.api_models import Token
+from runner.evidence import EvidenceRefused
+from runner.evidence_exchange import receive_evidence
+from runner.models import Build, Evidence, Worker
+
+# Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
+EXAMPLE = "sha256:4a9ecb18118e44e2832af6e48d8fad4d58bcd97019c799d8746075943aa4cfa7"
+DIGEST = OpenApiParameter(
+    "digest",
+    location=OpenApiParameter.PATH,
+    description="sha256:…, as runs and claims name it.",
+    examples=[OpenApiExample("evidence", EXAMPLE)],
+)
+
+
+class BuildList(Endpoint):
+    @operation("list_builds", {200: shapes.BuildPage}, query=PageQuery, tags=["builds"])
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """Every torch build this site knows, installed somewhere or not."""
+        rows = Build.objects.prefetch_related("installations")
+        by_slug = Order(("slug",), pin="first_seen")
+        return listing(request, query, rows, by_slug, documents.build_item)
+
+
+class WorkerList(Endpoint):
+    @operation(
+        "list_workers", {200: shapes.WorkerPage}, query=PageQuery, tags=["builds"]
+    )
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """Workers, and which queues each serves."""
+        online = set(fleet.online_workers().values_list("name", flat=True))
+        item = partial(documents.worker_item, online=online)
+        by_name = Order(("name",), pin="name")
+        return listing(request, query, Worker.objects.all(), by_name, item)
+
+
+class RecordMatrix(Endpoint):
+    @operation(
+        "get_record_matrix",
+        {200: shapes.Matrix, 304: None},
+        query=LangQuery,
+        parameters=[RECORD_ID],
+        problems=["unknown_record"],
+        tags=["records"],
+    )
+    def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
+        """The record's verdict on each tested build, oldest version first."""
+        return revalidated(
+            request,
+            version_of(record_id),
+            lambda: answer(query, kb_documents.matrix_document(get_record(record_id))),
+        )
+
+
+class EvidenceQuery(PageQuery):
+    record = serializers.CharField(max_length=8, required=False)
+    build = serializers.CharField(max_length=61, required=False)
+
+
+class EvidenceList(Endpoint):
+    @operation(
+        "list_evidence",
+        {200: shapes.EvidencePage},
+        query=EvidenceQuery,
+        tags=["evidence"],
+    )
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """Evidence, newest first."""
+        names = {"record", "build"} & set(query)
+        rows = Evidence.objects.defer("body")
+        rows = rows.filter(**{f"{name}_id": query[name] for name in names})
+        newest = Order(("-started_at", "digest"), pin="added_at")
+        return listing(request, query, rows, newest, documents.evidence_item)
+
+    @operation(
+        "submit_evidence",
+        {200: shapes.EvidenceReceived, 201: shapes.EvidenceReceived},
+        query=LangQuery,
+        reads_body=shapes.EvidenceShape,
+        problems=["forbidden", "evidence_refused"],
+        tags=["evidence"],
+    )
+    def post(self, request: Request, query: dict[str, Any]) -> Response:
+        """Send evidence of a run of your own: 201 new, 200 known already.
+
+        It is judged again from its observations. Its origin becomes the token's name.
+        """
+        assert isinstance(request.auth, Token)  # noqa: S101 - runner.api_access
+        try:
+            evidence = receive_evidence(request.body, request.auth.name)
+        except RequestDataTooBig as error:
+            raise Problem("too_large", str(error)) from error
+        except EvidenceRefused as error:
+            raise refused(error) from error
+        status = 201 if evidence.created else 200
+        where = reverse("api-evidence-detail", args=[evidence.digest])
+        body = documents.evidence_item(evidence)
+        return answer(query, body, status=status, headers={"Location": where})
+
+
+def refused(error: EvidenceRefused) -> Problem:
+    code = getattr(error, "code", "evidence_refused")
+    if code == "too_large":
+        return Problem("too_large", str(error))
+    if code == "not_json":
+        return Problem("malformed", str(error))
+    errors = [{"pointer": "/", "code": code, "detail": str(error)}]
+    return Problem("evidence_refused", str(error), errors=errors)
+
+
+class EvidenceDetail(Endpoint):
+    @operation(
+        "get_evidence",
+        {200: shapes.EvidenceShape, 304: None},
+        parameters=[DIGEST],
+        problems=["unknown_evidence"],
+        tags=["evidence"],
+    )
+    def get(self, request: Request, digest: str, query: dict[str, Any]) -> Any:
+        """The evidence object itself, by digest; it never changes."""
+        rows = Evidence.objects.filter(digest=digest)
+        if not rows.exists():
+            raise Problem("unknown_evidence", _("There is no evidence %s.") % digest)
+
+        def make() -> Response:
+            return Response(rows.get().body, headers={"Cache-Control": IMMUTABLE})
+
+        return revalidated(request, [digest], make)

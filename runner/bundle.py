@@ -1,0 +1,159 @@
+"""One Python file that carries several: reviewed sources, the harness, a program.
+
+Every part stands in it unchanged, as a text, under its digest; `portable/start.py` at
+the end checks them, lays them into a folder and starts the program. So the same bytes
+run here and there, and a harness that runs alone needs no other form.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import pprint
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kb.choices import LANGS, Upstream
+from kb.documents import absolute
+from kb.languages import in_each_language
+from kb.models import Repro
+from runner import harness, verdicts
+
+HERE = Path(__file__).parent
+PORTABLE = HERE / "portable"
+# PEP 723 allows one such block in a file; a second one is read inside texts, too.
+BLOCK = re.compile(r"^# /// [a-zA-Z0-9-]+$", re.MULTILINE)
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A file to take away. `notes`: what stands on top, one line each."""
+
+    program: str
+    notes: list[str]
+    python: str
+    dependencies: list[str]
+    repros: list[Repro]
+
+    def text(self) -> str:
+        parts = self.parts()
+        digests = {name: harness.source_digest(text) for name, text in parts.items()}
+        lines = [
+            "#!/usr/bin/env python3",
+            "# -*- coding: utf-8 -*-",
+            *(f"# {harness.visible(' '.join(note.split()))}" for note in self.notes),
+            "# /// script",
+            f"# requires-python = {json.dumps(self.python)}",
+            f"# dependencies = {json.dumps(self.dependencies)}",
+            "# ///",
+            f"PROGRAM = {self.program!r}",
+            f"DIGESTS = {pprint.pformat(digests, width=100)}",
+            "PARTS = {}",
+            *(f"PARTS[{name!r}] = {literal(text)}" for name, text in parts.items()),
+            (PORTABLE / "start.py").read_text("utf-8").rstrip("\n"),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def parts(self) -> dict[str, str]:
+        """Path below the folder -> text; what a reader looks for stands first."""
+        found = {path_of(repro): repro.source for repro in self.repros}
+        manifest = {
+            "repros": [about(repro) for repro in self.repros],
+            "words": words(),
+        }
+        found["manifest.json"] = (
+            json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
+        )
+        found[f"{self.program}.py"] = portable(self.program)
+        found["carried.py"] = portable("carried")
+        found["harness.py"] = (HERE / "harness.py").read_text("utf-8")
+        return found
+
+
+def portable(name: str) -> str:
+    return (PORTABLE / f"{name}.py").read_text("utf-8")
+
+
+def path_of(repro: Repro) -> str:
+    return f"{repro.record_id}/{repro.name}.py"
+
+
+def about(repro: Repro) -> Json:
+    record = repro.record
+    return {
+        "record": record.id,
+        "name": repro.name,
+        "path": path_of(repro),
+        "digest": repro.digest,
+        "device": repro.device,
+        "fidelity": repro.fidelity,
+        "upstream": record.upstream,
+        "title": {lang: seen(getattr(record, f"title_{lang}")) for lang in LANGS},
+        "page": absolute(f"/{record.id}") if absolute("") else "",
+    }
+
+
+def seen(text: str) -> str:
+    """On one line, and nothing in it that a terminal would obey."""
+    return harness.visible(" ".join(text.split()))
+
+
+def words() -> Json:
+    """The site's wording, so that a file says what the page says."""
+    return {
+        "sentences": verdicts.SENTENCES,
+        "model": verdicts.MODEL_SENTENCE,
+        "sometimes": verdicts.SOMETIMES,
+        "reasons": verdicts.REASONS,
+        "limits": verdicts.LIMITS,
+        "workarounds": verdicts.WORKAROUNDS,
+        "upstream": {
+            state.value: in_each_language(partial(str, state.label))
+            for state in Upstream
+        },
+        "not_run": {
+            "en": "◌ Not tested · the time limit was reached",
+            "zh": "◌ 未测试 · 已到总时限",
+        },
+        "conclusion": {
+            "en": "{total} repros in {seconds:.0f} s: {counted} bugs that are not by "
+            "design reproduced, {design} by design, {none} without a verdict, "
+            "{left_out} left out. Nothing was uploaded.",
+            "zh": "共 {total} 个复现脚本，用时 {seconds:.0f} 秒：复现了 {counted} 个"
+            "并非设计使然的缺陷、{design} 个设计使然的行为，{none} 个无结论，"
+            "{left_out} 个未运行。未上传任何内容。",
+        },
+    }
+
+
+def literal(text: str) -> str:
+    """Python source of this very text; as it is, wherever a raw literal can hold it."""
+    raw = f"r'''{text}'''"
+    if not BLOCK.search(raw) and is_literal(raw, text):
+        return raw
+    lines = "\n".join(f"    {line!a}" for line in text.splitlines(keepends=True))
+    return f"(\n{lines}\n)"
+
+
+def is_literal(source: str, text: str) -> bool:
+    try:
+        return bool(ast.literal_eval(source) == text)
+    except (SyntaxError, ValueError):
+        return False
+
+
+def dependencies_of(repros: Iterable[Repro]) -> tuple[str, list[str]]:
+    """requires-python and dependencies that all of them together need."""
+    headers = [harness.parse_header(repro.source) for repro in repros]
+    pythons = {header.requires_python for header in headers} | {">=3.8"}
+    wanted = {text for header in headers for text in header.dependencies}
+    return max(pythons, key=version), sorted(wanted or {"torch"})
+
+
+def version(bound: str) -> tuple[int, ...]:
+    return harness.release(bound.lstrip("> ="))

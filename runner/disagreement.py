@@ -1,0 +1,82 @@
+"""Origins that disagree: the same repro on the same build, with other verdicts.
+
+Either the bug comes and goes, or one machine is not what it says it is. Which of the
+two, evidence cannot tell, so both sides are shown with the advice to suspect the node.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kb.choices import Fidelity
+from kb.claims import JUDGED
+from kb.models import Record
+from runner import harness, verdicts
+from runner.models import Evidence
+from runner.verdicts import Badge
+
+FIELDS = (
+    *("digest", "record", "build", "repro_name", "repro_digest", "device_class"),
+    *("verdict", "origin", "started_at"),
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """The newest verdict of one origin."""
+
+    evidence: Evidence
+    hits: int
+    trials: int
+
+    def badge(self, lang: str) -> Badge:
+        return verdicts.badge(
+            self.evidence.verdict, self.hits, self.trials, Fidelity.UPSTREAM_BUG, lang
+        )
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """One repro, build and device class; `sides`: one for each origin."""
+
+    repro: str
+    build: str
+    device_class: str
+    sides: list[Side]
+
+
+def disagreements(record: Record) -> list[Disagreement]:
+    """All of a record, from evidence that still counts. Three columns of each body."""
+    current = record.repros.exclude(fidelity=Fidelity.MECHANISM_MODEL)
+    digests = list(current.values_list("digest", flat=True))
+    rows = (
+        record.evidence.filter(repro_digest__in=digests, verdict__in=JUDGED)
+        .filter(body__harness=harness.PROTOCOL)
+        .order_by("started_at", "digest")
+    )
+    fields = (*FIELDS, "body__hits", "body__trials")
+    return among(side_of(row) for row in rows.values(*fields))
+
+
+def side_of(row: dict[str, Any]) -> Side:
+    hits, trials = row.pop("body__hits"), row.pop("body__trials")
+    record, build = row.pop("record"), row.pop("build")
+    evidence = Evidence(**row, record_id=record, build_id=build)
+    return Side(evidence, hits or 0, trials or 0)
+
+
+def among(sides: Iterable[Side]) -> list[Disagreement]:
+    """Pure. Sides come oldest first: of one origin the newest counts."""
+    places: dict[tuple[str, str, str], dict[str, Side]] = defaultdict(dict)
+    for side in sides:
+        row = side.evidence
+        place = row.repro_name, row.build_id, row.device_class
+        places[place][row.origin] = side
+    return [
+        Disagreement(*place, sorted(found.values(), key=lambda s: s.evidence.origin))
+        for place, found in sorted(places.items())
+        if len({side.evidence.verdict for side in found.values()}) > 1
+    ]

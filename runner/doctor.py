@@ -1,0 +1,32 @@
+"""The doctor: every published repro in one file, for the user's own environment."""
+
+from __future__ import annotations
+
+from kb.choices import Publication
+from kb.models import Repro
+from runner.bundle import Bundle
+
+
+def doctor() -> str:
+    """The whole text; it runs under the Python that starts it and sends nothing."""
+    bundle = Bundle(
+        program="doctor",
+        notes=[
+            "Which known training failures of PyTorch does this environment have?",
+            "这个环境会遇到哪些已知的 PyTorch 训练故障？",
+            "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE]",
+            "Runs reviewed repros under your own Python; nothing is uploaded.",
+            "用你自己的 Python 运行审核过的复现脚本，不上传任何内容。",
+            "Exit: 1 a bug that is not by design was reproduced, 2 something ended",
+            "without a verdict, 125 nothing applies here, 0 else.",
+        ],
+        python=">=3.8",
+        dependencies=["torch"],
+        repros=published_repros(),
+    )
+    return bundle.text()
+
+
+def published_repros() -> list[Repro]:
+    rows = Repro.objects.filter(record__publication=Publication.PUBLISHED)
+    return list(rows.select_related("record").order_by("record_id", "name"))

@@ -1,0 +1,123 @@
+"""An evidence object's page: everything in it, and how to check it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from kb.languages import current_lang
+from kb.models import Repro
+from runner import harness, verdicts
+from runner.models import Evidence, Run
+from runner.observations import group_of, marks
+from runner.phases import Phase, finished_phases, planned
+from runner.run_page import LOG_LINES, LogLine, Verdicted, verdicted
+
+# Of the object as text; the address of the JSON has all of it.
+SHOWN_CHARS = 60_000
+VERIFY = (
+    "curl -fsS {url} | python -c 'import json, sys; from runner import harness; "
+    'e = json.load(sys.stdin); print(harness.evidence_digest(e) == e["digest"])\''
+)
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """One executed check and what it took. Times in s, memory in MiB."""
+
+    name: str
+    trial: int
+    outcome: str
+    css: str
+    shape: str
+    shape_css: str
+    reason: str
+    duration_s: float | None
+    cpu_s: float | None
+    peak_mib: int | None
+    exit: int | None
+    cut_bytes: int
+
+
+@dataclass(frozen=True)
+class EvidencePage:
+    shown: Verdicted
+    phases: list[Phase]
+    checks: list[CheckRow]
+    log: list[LogLine]
+    run: Run | None
+    # The repro with this very source, if the site has it: only that can be run again.
+    repro: Repro | None
+    url: str
+    verify: str
+    # Whether the stored object still gives its digest, worked out for this page.
+    digest_holds: bool
+    text: str
+    is_cut: bool
+
+
+def find(short: str) -> Evidence | None:
+    """Evidence by the first twelve hex digits of its digest."""
+    rows = Evidence.objects.select_related("record", "build")
+    # A range, as SQLite looks for a LIKE in every row; "g" follows the hex digits.
+    start = f"sha256:{short}"
+    return rows.filter(digest__gte=start, digest__lt=f"{start}g").first()
+
+
+def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
+    shown = verdicted(evidence)
+    names = [item["name"] for item in shown.body["checks"]]
+    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
+    path = reverse("api-evidence-detail", args=[evidence.digest])
+    text = harness.dumps(shown.body, 1)
+    return EvidencePage(
+        shown=shown,
+        phases=list(finished_phases(planned(names), shown.body)),
+        checks=[check_row(item) for item in shown.body["checks"]],
+        log=evidence_log(shown.body),
+        run=evidence.runs.order_by("created_at").first(),
+        repro=Repro.objects.filter(digest=evidence.repro_digest).first(),
+        url=path,
+        verify=VERIFY.format(url=base + path),
+        digest_holds=harness.evidence_digest(shown.body) == evidence.digest,
+        text=text[:SHOWN_CHARS],
+        is_cut=len(text) > SHOWN_CHARS,
+    )
+
+
+def check_row(item: dict[str, Any]) -> CheckRow:
+    lang = current_lang()
+    css, shape, shape_css = marks(item["name"], item["outcome"])
+    return CheckRow(
+        name=item["name"],
+        trial=item.get("trial", 0) + 1,
+        outcome=verdicts.outcome(item["name"], item["outcome"], lang),
+        css=css,
+        shape=shape,
+        shape_css=shape_css,
+        reason=verdicts.reason_text(item.get("reason"), lang),
+        duration_s=item.get("duration_s"),
+        cpu_s=item.get("cpu_s"),
+        peak_mib=item.get("peak_mib"),
+        exit=item.get("exit"),
+        cut_bytes=(item.get("log") or {}).get("cut_bytes") or 0,
+    )
+
+
+def evidence_log(body: dict[str, Any]) -> list[LogLine]:
+    """What the checks printed, as kept in the evidence (head and tail of each)."""
+    lines: list[LogLine] = []
+    for item in body["checks"]:
+        log = item.get("log") or {}
+        phase = group_of(item["name"])
+        for text in (log.get("text") or "").splitlines():
+            lines.append(LogLine(len(lines) + 1, None, phase, "", text))
+        if log.get("cut_bytes"):
+            text = _("[%(count)d bytes cut]") % {"count": log["cut_bytes"]}
+            lines.append(LogLine(len(lines) + 1, None, phase, "", text))
+    return lines[:LOG_LINES]

@@ -1,0 +1,115 @@
+"""What the single file and the doctor share: their repros, and words for results.
+
+`manifest.json`, written by `runner.bundle`, names the repros and holds the wording.
+"""
+
+import importlib
+import json
+import os
+import sys
+from typing import Any, Callable, Dict, Optional
+
+# Its neighbour in the folder it is laid into, not the site's.
+harness: Any = importlib.import_module("harness")
+
+Json = Dict[str, Any]
+LANGS = ("en", "zh")
+
+
+def read_manifest(folder: str) -> Json:
+    with open(os.path.join(folder, "manifest.json"), "rb") as file:
+        found: Json = json.loads(file.read().decode("utf-8"))
+        return found
+
+
+def source_of(folder: str, repro: Json) -> str:
+    with open(path_of(folder, repro), "rb") as file:
+        return file.read().decode("utf-8")
+
+
+def path_of(folder: str, repro: Json) -> str:
+    return os.path.join(folder, *repro["path"].split("/"))
+
+
+def run(
+    folder: str,
+    repro: Json,
+    python: str = "",
+    trials: Optional[int] = None,
+    on_event: Optional[Callable[[str, str], None]] = None,
+    cancelled: Optional[Callable[[], bool]] = None,
+) -> Json:
+    """The evidence of one repro under `python`; raises what `harness.drive` does."""
+    start = harness.start_plain(
+        python or sys.executable, path_of(folder, repro), cancelled=cancelled
+    )
+    evidence: Json = harness.drive(
+        source_of(folder, repro),
+        start,
+        name=repro["name"],
+        record=repro["record"],
+        trials=trials,
+        on_event=on_event,
+        cancelled=cancelled,
+    )
+    return evidence
+
+
+def say(text: str = "") -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def tell(text: str) -> None:
+    """Progress, beside the result."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+def speak_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+# --- words ----------------------------------------
+def reason_text(words: Json, reason: Optional[str], lang: str) -> str:
+    """A reason in words, e.g. of "crash:SIGSEGV"; "" for none."""
+    if not reason:
+        return ""
+    kind, _, detail = reason.partition(":")
+    found = str(words["reasons"].get(kind, {lang: kind})[lang])
+    if kind == "limit" and detail in words["limits"]:
+        detail = words["limits"][detail][lang]
+    if not found or not detail:
+        return found or detail
+    return "%s：%s" % (found, detail) if lang == "zh" else "%s: %s" % (found, detail)
+
+
+def sentence(words: Json, evidence: Json, lang: str) -> str:
+    """What a run shows, naming its subject, as the site words it."""
+    verdict, device = evidence["verdict"], evidence["device"]
+    hits, trials = evidence["hits"] or 0, evidence["trials"] or 0
+    judged = verdict in ("bug_present", "bug_absent")
+    model = judged and evidence["repro"]["fidelity"] == "mechanism_model"
+    template = words["model"] if model else words["sentences"][verdict]
+    gpu = device["name"] and device["class"] != "cpu"
+    found = str(
+        template[lang].format(
+            k=hits,
+            n=trials,
+            build=evidence["build"]["raw"],
+            device=device["name"] if gpu else device["class"],
+            reason=reason_text(words, evidence["reason"], lang).rstrip("。."),
+        )
+    )
+    if judged and 0 < hits < trials:
+        found += ("" if lang == "zh" else " ") + words["sometimes"][lang]
+    return found
+
+
+def workaround_lines(words: Json, evidence: Json, indent: str = "") -> None:
+    """Each workaround with its status, both languages on a line."""
+    for name, status in sorted(evidence["workarounds"].items()):
+        shape, text = words["workarounds"][status]
+        say(indent + "%s %s / %s: %s" % (shape, text["en"], text["zh"], name))

@@ -1,0 +1,154 @@
+"""`python repro.py`: the one repro that this file carries, run and judged.
+
+Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 no verdict or wrong
+usage. With --bisect as `git bisect run` reads it: 0 good, 1 bad, 125 skip, 255 stop.
+"""
+
+import argparse
+import importlib
+import sys
+from typing import Any, List, Sequence
+
+carried: Any = importlib.import_module("carried")
+harness: Any = importlib.import_module("harness")
+
+SKIP = 125
+STOP = 255  # Above 127 git stops; 2 it would take for "bad".
+
+
+class Usage(Exception):
+    """A command line that cannot be meant."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        self.print_usage(sys.stderr)
+        raise Usage(message)
+
+
+def parser_of(repro: Any) -> Parser:
+    parser = Parser(
+        prog="%s-%s.py" % (repro["record"], repro["name"]),
+        description="%(en)s / %(zh)s" % repro["title"],
+        epilog="Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else. "
+        "With --bisect: 0 good, 1 bad, 125 skip, 255 stop.",
+    )
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the evidence as JSON, to standard output without FILE / 输出 JSON",
+    )
+    parser.add_argument(
+        "--trials", type=int, metavar="N", help="runs of the trigger / 触发次数"
+    )
+    parser.add_argument(
+        "--python",
+        default="",
+        help="interpreter with the torch to test / 要测试的解释器",
+    )
+    parser.add_argument(
+        "--bisect",
+        action="store_true",
+        help="exit as `git bisect run` wants it / 按 git bisect run 的约定退出",
+    )
+    parser.add_argument(
+        "--find-fix",
+        action="store_true",
+        help="with --bisect: look for the commit that ended the bug / 查找修复提交",
+    )
+    parser.add_argument(
+        "--source", action="store_true", help="print the reviewed source / 打印源码"
+    )
+    return parser
+
+
+def read_options(repro: Any, argv: Sequence[str]) -> argparse.Namespace:
+    options = parser_of(repro).parse_args(argv)
+    if options.trials is not None and not 1 <= options.trials <= 100:
+        raise Usage("--trials must be from 1 to 100")
+    if options.find_fix and not options.bisect:
+        raise Usage("--find-fix belongs to --bisect")
+    return options
+
+
+def bisect_status(verdict: str, find_fix: bool) -> int:
+    """Old is 0 and new is 1; whatever is no verdict on the bug is skipped.
+
+    Looking for the fix, the bug is the old state: `git bisect start --term-old=broken
+    --term-new=fixed`.
+    """
+    present, absent = (0, 1) if find_fix else (1, 0)
+    return {"bug_present": present, "bug_absent": absent}.get(verdict, SKIP)
+
+
+def main(folder: str, argv: List[str]) -> int:
+    carried.speak_utf8()
+    manifest = carried.read_manifest(folder)
+    (repro,) = manifest["repros"]
+    try:
+        options = read_options(repro, argv)
+        if options.source:
+            sys.stdout.write(carried.source_of(folder, repro))
+            return 0
+        return report(folder, manifest, repro, options)
+    except Usage as error:
+        carried.tell("%s" % error)
+    except (OSError, harness.ContractError) as error:
+        carried.tell("%s-%s: %s" % (repro["record"], repro["name"], error))
+    return STOP if "--bisect" in argv else 2
+
+
+def report(folder: str, manifest: Any, repro: Any, options: Any) -> int:
+    if options.json not in (None, "-"):
+        open(options.json, "a").close()  # Fail before the run, not after it.
+    evidence = carried.run(
+        folder,
+        repro,
+        options.python,
+        options.trials,
+        on_event=lambda phase, text: carried.tell("%s · %s" % (phase, text)),
+    )
+    text = harness.dumps(evidence, indent=2)
+    if options.json == "-":
+        carried.say(text)
+    else:
+        if options.json:
+            write(options.json, text)
+        summarise(manifest, repro, evidence)
+    verdict = evidence["verdict"]
+    if not options.bisect:
+        return int(harness.EXIT_CODES[verdict])
+    status = bisect_status(verdict, options.find_fix)
+    carried.tell("bisect: exit %d (%s)" % (status, verdict))
+    return status
+
+
+def write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+
+
+def summarise(manifest: Any, repro: Any, evidence: Any) -> None:
+    words = manifest["words"]
+    for lang, badge in zip(carried.LANGS, harness.sentences(evidence)):
+        carried.say("%s · %s" % (repro["record"], repro["title"][lang]))
+        carried.say(badge)
+        carried.say("  " + carried.sentence(words, evidence, lang))
+    carried.workaround_lines(words, evidence)
+    log_of_failure(evidence)
+    upstream = words["upstream"][repro["upstream"]]
+    carried.say("upstream / 上游: %(en)s / %(zh)s" % upstream)
+    if repro["page"]:
+        carried.say(repro["page"])
+    carried.say(evidence["digest"])
+
+
+def log_of_failure(evidence: Any) -> None:
+    """What the last check printed, where there is no verdict on the bug."""
+    last = evidence["checks"][-1]
+    if evidence["hits"] is None and last["log"]["text"]:
+        carried.say("%s:" % last["name"])
+        for line in last["log"]["text"].splitlines()[-20:]:
+            carried.say("    " + line)

@@ -1,0 +1,39 @@
+"""The file a user runs where the bug is: one reviewed repro with its harness.
+
+`python repro.py`, `uv run URL`, `git bisect run python repro.py --bisect`: standard
+library and torch only, the site's own verdict (runner.bundle says how).
+"""
+
+from __future__ import annotations
+
+from kb.models import Repro
+from runner.bundle import Bundle, dependencies_of
+
+
+def single_file(repro: Repro) -> str:
+    """The whole text. Its requirements are the repro's own (PEP 723)."""
+    record = repro.record
+    python, dependencies = dependencies_of([repro])
+    file = file_name(repro)
+    bundle = Bundle(
+        program="single",
+        notes=[
+            f"{record.id} · {record.title_en}",
+            f"{record.id} · {record.title_zh}",
+            f"Reviewed source: {repro.digest}, unchanged below / 源码原样在下",
+            f"python {file}: run it on the torch of this Python / 运行",
+            f"uv run {file}: on the newest torch / 用最新的 torch 运行",
+            f"git bisect run python {file} --bisect [--find-fix]",
+            f"python {file} --json evidence.json: to keep or to send / 保存证据",
+            "Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
+            "退出码：0 未出现缺陷，1 出现缺陷，125 不适用，2 其他。",
+        ],
+        python=python,
+        dependencies=dependencies,
+        repros=[repro],
+    )
+    return bundle.text()
+
+
+def file_name(repro: Repro) -> str:
+    return f"{repro.record_id}-{repro.name}.py"

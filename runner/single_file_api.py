@@ -1,0 +1,97 @@
+"""Files to take away, over HTTP: a record's repro, the doctor, the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kb.api import RECORD_ID, get_record
+from kb.api_endpoint import Endpoint, Query, is_known, operation
+from kb.models import Record, Repro
+from kb.problems import Problem
+from runner.doctor import doctor
+from runner.harness import source_digest
+from runner.single_file import file_name, single_file
+
+FILE, SOURCE = "file", "source"
+PYTHON: dict[int | tuple[int, str], Any] = {
+    (200, "text/x-python"): OpenApiTypes.STR,
+    304: None,
+}
+
+
+def python_file(request: Request, text: str, name: str) -> HttpResponseBase:
+    """`text` as a file to save; 304 to whoever has it already."""
+    etag = f'"{source_digest(text)}"'
+    if is_known(request, etag):
+        return Response(status=304, headers={"ETag": etag})
+    response = HttpResponse(text, content_type="text/x-python; charset=utf-8")
+    response["Content-Disposition"] = f'inline; filename="{name}"'
+    response["ETag"] = etag
+    return response
+
+
+def wanted_repro(record: Record, name: str) -> Repro:
+    repro = record.repros.filter(name=name.removesuffix(".py")).first()
+    if repro is None:
+        raise Problem("unknown_repro", _("%s has no such repro.") % record.id)
+    return repro
+
+
+class FormQuery(Query):
+    form = serializers.ChoiceField(
+        choices=[FILE, SOURCE], default=FILE, help_text="source: as it was reviewed"
+    )
+
+
+NAME = OpenApiParameter(
+    "name",
+    location=OpenApiParameter.PATH,
+    description="Of the record's `repros`, with or without .py.",
+    examples=[OpenApiExample("repro", "repro.py")],
+)
+
+
+class SingleFile(Endpoint):
+    @operation(
+        "get_single_file",
+        PYTHON,
+        query=FormQuery,
+        parameters=[RECORD_ID, NAME],
+        problems=["unknown_record", "unknown_repro"],
+        tags=["files"],
+    )
+    def get(
+        self, request: Request, record_id: str, name: str, query: dict[str, Any]
+    ) -> HttpResponseBase:
+        """A repro as one file that runs alone; ?form=source its reviewed source."""
+        repro = wanted_repro(get_record(record_id), name)
+        text = repro.source if query["form"] == SOURCE else single_file(repro)
+        return python_file(request, text, file_name(repro))
+
+
+class Doctor(Endpoint):
+    @operation("get_doctor", PYTHON, tags=["files"])
+    def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
+        """Every published repro in one file, for the user's own environment."""
+        return python_file(request, doctor(), "doctor.py")
+
+
+class UserCommand(Endpoint):
+    @operation("get_user_command", PYTHON, tags=["files"])
+    def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
+        """The command line for users: `python train.py 2>&1 | python doesitnan.py`."""
+        site = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
+        path = Path(settings.BASE_DIR, "static", "doesitnan.py")
+        text = path.read_text("utf-8").replace('SITE = ""', f"SITE = {site!r}", 1)
+        return python_file(request, text, path.name)

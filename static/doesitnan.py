@@ -1,0 +1,531 @@
+#!/usr/bin/env python3
+"""Ask "Does it NaN?" about the log of a training run, from a pipe.
+
+    python train.py 2>&1 | python doesitnan.py --site URL
+    python doesitnan.py --site URL --env train.log
+    python doesitnan.py --dry-run train.log      what would be sent, and nothing is
+
+Only the lines that say what went wrong are sent, and only after paths, addresses, user
+and host names and keys have been masked on this machine. Exit status: 0 a known issue
+matches, 3 only possible ones, 1 none, 2 wrong usage or no answer.
+
+把训练日志接到管道里查询已知问题。只发送说明出错的行，且先在本机遮盖路径、地址、用户名、
+主机名和密钥。退出码：0 有匹配，3 仅有可能的匹配，1 没有，2 用法错误或无应答。
+
+Standard library only, Python 3.8 or newer.
+"""
+
+import argparse
+import codecs
+import collections
+import contextlib
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any, Deque, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+
+SITE = ""
+MATCH, NONE, TROUBLE, POSSIBLE = 0, 1, 2, 3
+STATUS = {"exact": MATCH, "match": MATCH, "possible": POSSIBLE, "none": NONE}
+TIMEOUT_S = 30
+MOST_BYTES = 1000 * 1000
+ANSWER_BYTES = 4 * 1024 * 1024
+
+Line = Tuple[int, str]
+
+# --- which lines ----------------------------------------
+SHORT_LOG = 60
+HEAD_LINES, TAIL_LINES, MIDDLE_LINES = 1000, 3000, 2000
+LINE_CHARS = 4000
+BEFORE, AFTER = 2, 4
+# In lower case; what a message, a traceback or a bad number has.
+TELLS = re.compile(
+    r"error|warn|exception|unsupported|overflow|underflow|non-?\s?finite|mismatch|"
+    r"traceback|assert|fail|nan(?![a-z])|inf(?<![a-z]inf)(?![a-z])|infin|gb\d{4}|"
+    r"_status_|xid|misaligned|illegal|does not|not require|not supported|no grad|"
+    r"requires_grad|grad_fn|diverge|timeout|timed out|out of memory|empty generator|"
+    r"skipp|none of the inputs|triggered internally|nan_probe|raise |version|cuda\d|"
+    r"==\d|torch[ =:]|float8|fp8|fp16|bf16|bfloat16|recipe|compil|checkpoint|attention|"
+    r"sdpa|cudnn|inductor|autocast|deepspeed|溢出|不匹配|未定义|失败|断言|报错|梯度|损失|显存"
+)
+ZERO_METRIC = re.compile(
+    r"(?:loss|norm)\S{0,12}\s{0,4}[:=]?\s{0,4}['\"]?0(?:\.0+)?(?![\d.])"
+)
+FRAME = re.compile(r'File "[^"]+", line \d+|\.py:\d+|Cell In')
+NOT_LETTERS = re.compile(r"[\W\d_]+")
+
+
+def tells(line: str) -> bool:
+    low = line.lower()
+    return bool(TELLS.search(low) or ZERO_METRIC.search(low) or FRAME.search(line))
+
+
+def kept_lines(lines: Iterable[Line]) -> List[Line]:
+    """The ends of a log and what complains between them; memory is bounded."""
+    kept: List[Line] = []
+    middle: List[Line] = []
+    kinds: Set[str] = set()
+    tail: Deque[Line] = collections.deque()
+    for line in lines:
+        if len(kept) < HEAD_LINES:
+            kept.append(line)
+            continue
+        tail.append(line)
+        if len(tail) > TAIL_LINES:
+            old = tail.popleft()
+            kind = NOT_LETTERS.sub("", old[1])[:400]
+            if len(middle) < MIDDLE_LINES and kind not in kinds and tells(old[1]):
+                kinds.add(kind)
+                middle.append(old)
+    return kept + middle + list(tail)
+
+
+def key_lines(kept: List[Line]) -> List[Line]:
+    """The lines that tell, with a few around them; a short log whole."""
+    if len(kept) <= SHORT_LOG:
+        return kept
+    if not any(tells(line) for _, line in kept):
+        return kept[: SHORT_LOG // 2] + kept[-SHORT_LOG // 2 :]
+    wanted: Set[int] = set()
+    seen: Dict[str, int] = collections.defaultdict(int)
+    for at, (_, line) in enumerate(kept):
+        if not tells(line):
+            continue
+        # A loss of nan in every step says no more than in some.
+        kind = NOT_LETTERS.sub("", line)[:400]
+        seen[kind] += 1
+        if seen[kind] <= 5:
+            wanted.update(range(max(0, at - BEFORE), min(len(kept), at + AFTER + 1)))
+    return [kept[at] for at in sorted(wanted)]
+
+
+def within(lines: List[Line]) -> List[Line]:
+    """As many as the site reads: the first third and the last of too many."""
+    size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
+    while size > MOST_BYTES and len(lines) > 1:
+        cut = len(lines) // 3
+        lines = lines[:cut] + lines[cut + max(1, len(lines) // 10) :]
+        size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
+    return lines
+
+
+# --- what is masked ----------------------------------------
+PACKAGES = re.compile(r".*?(?:site|dist)-packages[/\\]")
+ROOTS = re.compile(
+    r".*?[/\\](?=(?:torch|aten|c10|transformers|deepspeed|fla|triton)[/\\])"
+)
+SOURCE = re.compile(r"[\w.-]+\.(?:py|pyx|cpp|cc|cu|cuh|h|hpp|so)\Z")
+QUOTED = re.compile(r'(?<=File ")[^"]+(?=")')
+# The one folder that likes to have a space in it.
+HOME = re.compile(r"[A-Za-z]:[/\\]Users[/\\][^/\\:*?\"<>|\n]{1,60}(?=[/\\])")
+PATH = re.compile(
+    r"(?<![\w.:/\\<-])(?:[A-Za-z]:(?=[/\\])|~\w*(?=[/\\])|\.{1,2}(?=[/\\]))?"
+    r"[/\\][^\s'\":,;()\[\]{}=<>|]+"
+)
+ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s'\">)]+", re.IGNORECASE)
+KNOWN_SITES = re.compile(r"https?://(?:docs\.|dev-discuss\.)?pytorch\.org/")
+KEYS = re.compile(
+    r"\b(?:hf_|sk-|pk-|gh[opsu]_|github_pat_|glpat-|xox[abps]-|AKIA|ASIA|AIza|dtn_|npm_|"
+    r"pypi-|eyJ)[\w.~+/=-]{8,}"
+)
+NAMED_KEYS = re.compile(
+    r"(?i)\b([\w-]*(?:api[_-]?key|token|passw(?:or)?d|secret|authorization|credential)s?)"
+    r"(['\"]?\s*[:=]\s*['\"]?)(?:bearer\s+)?(?!\s)[^\s'\",;]+"
+)
+BEARER = re.compile(r"(?i)\bbearer\s+[\w.~+/=-]{8,}")
+# Names of kernels are as long, but have underscores; names of functions few digits.
+LONG_KEY = re.compile(
+    r"(?<![\w/+.-])(?=(?:[A-Za-z+/]*\d){3})(?=[\d+/]*[A-Za-z])[A-Za-z0-9+/]{32,}={0,2}(?!\w)"
+)
+MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*")
+IP = re.compile(
+    r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
+    r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}(?![\w:])"
+)
+HOST = re.compile(
+    r"(?<![\w./-])[A-Za-z0-9][\w-]*(?:\.[\w-]+)*"
+    r"\.(?:local|localdomain|internal|lan|corp|intra|com|net|org|edu|cn|cloud)(?![\w.(-])"
+)
+JOURNAL = re.compile(
+    r"^(\w{3} {1,2}\d{1,2} \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT\S+ )[\w.-]+(?= \S+\[\d+\]:)"
+)
+RANK_HOST = re.compile(r"(?<=\[)(?=[\w.-]*[A-Za-z])[\w.-]+(?=:\d{1,7}\])")
+CONTROL = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+COMMON_NAMES = {
+    "root",
+    "user",
+    "users",
+    "ubuntu",
+    "admin",
+    "runner",
+    "jovyan",
+    "nobody",
+}
+
+
+def path_shown(path: str) -> str:
+    """What of a path says nothing of its owner: the part below the package."""
+    for below in (PACKAGES, ROOTS):
+        found = below.match(path)
+        if found:
+            keep = "/_/site-packages/" if below is PACKAGES else "/_/"
+            return keep + path[found.end() :].replace("\\", "/")
+    name = re.split(r"[/\\]", path)[-1]
+    return "/_/" + (name if SOURCE.match(name) else "_")
+
+
+def address_shown(found: "re.Match[str]") -> str:
+    known = KNOWN_SITES.match(found.group())
+    return found.group() if known else "https://masked.invalid/"
+
+
+def quoted_shown(found: "re.Match[str]") -> str:
+    path = found.group()
+    # "<string>", "<frozen importlib>": no file. train.py: no folder.
+    bare = path.startswith("<") or not re.search(r"[/\\]", path)
+    return path if bare else path_shown(path)
+
+
+class Masks:
+    """Masks what belongs to this machine and its user; `count`: how often."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.count = 0
+        own = sorted({n for n in names if len(n) > 2 and n.lower() not in COMMON_NAMES})
+        self.own = own and re.compile(
+            r"(?<!\w)(?:%s)(?!\w)" % "|".join(map(re.escape, own))
+        )
+
+    def apply(self, line: str) -> str:
+        line = CONTROL.sub(" ", line[:LINE_CHARS])
+        for pattern, shown in (
+            (NAMED_KEYS, r"\1\2masked"),
+            (BEARER, "Bearer masked"),
+            (KEYS, "masked"),
+            (ADDRESS, address_shown),
+            (MAIL, "user@host"),
+            (JOURNAL, r"\1host"),
+            (RANK_HOST, "host"),
+            (QUOTED, quoted_shown),
+            (HOME, "/_"),
+            (PATH, lambda found: path_shown(found.group())),
+            (IP, "0.0.0.0"),
+            (HOST, "host"),
+            (LONG_KEY, "0"),
+            (self.own, "user"),
+        ):
+            if pattern:
+                masked = pattern.sub(shown, line)  # type: ignore[union-attr]
+                self.count += masked != line
+                line = masked
+        return line
+
+
+def own_names() -> List[str]:
+    """User and host names of this machine."""
+    found = [os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")]
+    # A container's user need not have a name.
+    with contextlib.suppress(KeyError, OSError, ImportError):
+        found.append(getpass.getuser())
+    host = socket.gethostname()
+    return [*found, host, host.partition(".")[0]]
+
+
+# --- what is installed ----------------------------------------
+ASKED_PACKAGES = (
+    "torch torchvision torchaudio torchtitan torchao torchtune triton numpy "
+    "transformers accelerate peft trl datasets deepspeed lightning pytorch-lightning "
+    "flash-attn flash-linear-attention fla-core xformers apex transformer-engine "
+    "bitsandbytes megatron-core llamafactory ms-swift vllm timm diffusers"
+).split()
+
+
+def installed() -> str:
+    """Versions of the packages that records speak of, and the GPUs."""
+    from importlib import metadata  # Python 3.8
+
+    lines = []
+    for name in ASKED_PACKAGES:
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            version = torch_version() if name == "torch" else ""
+        if version:
+            lines.append("%s==%s" % (name, version))
+    return "\n".join(lines + gpu_lines())
+
+
+def torch_version() -> str:
+    """Of a torch that no package manager of Python knows, without importing it."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("torch")
+    if not spec or not spec.origin:
+        return ""
+    try:
+        with open(
+            os.path.join(os.path.dirname(spec.origin), "version.py"), encoding="utf-8"
+        ) as file:
+            found = re.search(r"__version__ = ['\"]([\w.+-]+)", file.read())
+    except OSError:
+        return ""
+    return found.group(1) if found else ""
+
+
+def gpu_lines() -> List[str]:
+    tool = shutil.which("nvidia-smi")
+    if not tool:
+        return []
+    query = [tool, "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, stdout=subprocess.PIPE, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    names = done.stdout.decode("utf-8", "replace").splitlines()
+    return ["GPU %d: %s" % (at, name.strip()) for at, name in enumerate(names)]
+
+
+# --- the site ----------------------------------------
+class Trouble(Exception):
+    """No answer; the text says why and what to do."""
+
+
+def ask(url: str, body: Optional[Dict[str, Any]] = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    try:
+        request = urllib.request.Request(url, data=data, headers=headers)
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            return json.loads(answer.read(ANSWER_BYTES).decode("utf-8"))
+    except urllib.error.HTTPError as error:
+        raise Trouble("%s: %s" % (url, problem_of(error))) from error
+    except (OSError, ValueError) as error:
+        raise Trouble("%s: no answer: %s" % (url, error)) from error
+
+
+def problem_of(error: urllib.error.HTTPError) -> str:
+    """What the site says is wrong (RFC 9457)."""
+    try:
+        told = json.loads(error.read(ANSWER_BYTES).decode("utf-8"))
+        return plain("%s. %s" % (told["title"], told["detail"]))
+    except (ValueError, KeyError, TypeError, OSError):
+        return "HTTP %d" % error.code
+
+
+def plain(text: Any) -> str:
+    """On one line, without what a terminal would obey."""
+    return CONTROL.sub("?", " ".join(str(text).split())).replace("\x1b", "?")
+
+
+WORDS = {
+    "exact": ("exact match", "完全匹配"),
+    "match": ("match", "匹配"),
+    "possible": ("possible", "可能"),
+    "verified": ("verified", "已验证"),
+    "does_not_help": ("does not help", "无效"),
+    "untested": ("untested", "未验证"),
+    "none": ("No known issue matches.", "没有匹配的已知问题。"),
+    "also": (
+        "Other known issues of this environment: ",
+        "此环境还受以下已知问题影响：",
+    ),
+    "reproduce": ("Reproduce it here:", "在本机复现："),
+    "tested": ("affected: run on this exact build", "受影响：在相同构建上实测"),
+    "likely": ("likely affected", "推断受影响"),
+    "not_tested": (
+        "bug not seen: run on this exact build",
+        "未出现缺陷：在相同构建上实测",
+    ),
+    "not_likely": ("likely not affected", "推断不受影响"),
+    "unknown": ("affected or not: unknown", "是否受影响：未知"),
+}
+
+
+def word(key: str, lang: str) -> str:
+    return WORDS[key][lang == "zh"] if key in WORDS else plain(key)
+
+
+def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
+    for match in found["matches"]:
+        title = plain(match["title"][lang])
+        say("%s  %s  (%s)" % (match["record"], title, word(match["confidence"], lang)))
+        for why in match["why"]:
+            say("  %d: %s" % (numbered(why["line"], sent), plain(why["pasted"])[:200]))
+        say("  " + word(answer_of(match["affected"]), lang))
+        for entry in match["workarounds"]:
+            status = word(entry["status"], lang)
+            say("  [%s] %s" % (status, plain(entry["apply"])))
+        say("  " + urllib.parse.urljoin(site, match["urls"]["html"][lang]))
+        say("")
+    if not found["matches"]:
+        say(word("none", lang))
+    if found["also_affecting"]:
+        say(word("also", lang) + ", ".join(map(plain, found["also_affecting"])))
+
+
+def numbered(line: int, sent: List[Line]) -> int:
+    """The line's number in the log, not in what was sent of it."""
+    return sent[line - 1][0] if 0 < line <= len(sent) else line
+
+
+def answer_of(affected: Dict[str, Any]) -> str:
+    tested = affected["basis"] == "tested_build"
+    return {
+        ("affected", True): "tested",
+        ("affected", False): "likely",
+        ("not_affected", True): "not_tested",
+        ("not_affected", False): "not_likely",
+    }.get((affected["answer"], tested), "unknown")
+
+
+def commands(site: str, record: str) -> List[str]:
+    """How to run the record's repros here."""
+    told = ask("%s/api/v1/records/%s" % (site, urllib.parse.quote(record)))
+    found = []
+    for repro in told["repros"]:
+        url = urllib.parse.urljoin(site, plain(repro["url"]))
+        if re.fullmatch(r"[\w:/.%-]+", url):
+            name = "%s-%s.py" % (plain(record), plain(repro["name"]))
+            found.append("curl -fsS %s -o %s && python %s" % (url, name, name))
+            found.append("uv run %s" % url)
+    return found
+
+
+# --- command line ----------------------------------------
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def tell(text: str) -> None:
+    sys.stderr.write("doesitnan: %s\n" % text)
+
+
+def lines_of(stream: Any, echo: bool) -> Iterator[Line]:
+    """Numbered lines of a byte stream; what a bar overwrote is apart on its line."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    rest, number = "", 0
+    for data in iter(lambda: stream.read1(65536), b""):
+        text = decoder.decode(data)
+        if echo:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        *lines, rest = (rest + text).split("\n")
+        for line in lines:
+            number += 1
+            for piece in pieces(line):
+                yield number, piece
+        rest = rest[-16 * LINE_CHARS :]
+    for piece in pieces(rest) if rest else ():
+        yield number + 1, piece
+
+
+def pieces(line: str) -> List[str]:
+    found = [piece for piece in line.split("\r") if piece.strip()]
+    return [piece[:LINE_CHARS] for piece in found[:20] + found[20:][-200:]] or [""]
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="doesitnan.py",
+        description="Name the known PyTorch training failures that a log shows. "
+        "/ 从日志中找出已知的 PyTorch 训练故障。",
+        epilog="Exit status: 0 a match, 3 only possible ones, 1 none, 2 else.",
+    )
+    parser.add_argument("log", nargs="?", default="-", metavar="FILE")
+    parser.add_argument(
+        "--site",
+        default=os.environ.get("DOESITNAN_SITE", SITE),
+        metavar="URL",
+        help="address of the site; default: $DOESITNAN_SITE / 站点地址",
+    )
+    parser.add_argument(
+        "--env", action="store_true", help="also send package versions / 附上软件包版本"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what would be sent, send nothing / 只显示将要发送的内容",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the site's answer / 输出 JSON"
+    )
+    parser.add_argument(
+        "--no-echo", action="store_true", help="do not repeat the log / 不回显日志"
+    )
+    parser.add_argument(
+        "--lang",
+        choices=["en", "zh"],
+        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
+    )
+    return parser
+
+
+def read_log(options: argparse.Namespace) -> List[Line]:
+    if options.log != "-":
+        with open(options.log, "rb") as file:
+            return kept_lines(lines_of(file, False))
+    quiet = options.no_echo or options.json or options.dry_run
+    return kept_lines(lines_of(sys.stdin.buffer, not quiet))
+
+
+def run(options: argparse.Namespace) -> int:
+    site = options.site.rstrip("/")
+    if not options.dry_run and not site.startswith(("https://", "http://")):
+        raise Trouble("name the site: --site https://… or DOESITNAN_SITE")
+    masks = Masks(own_names())
+    picked = [(at, masks.apply(text)) for at, text in key_lines(read_log(options))]
+    sent = within(picked)
+    body = {
+        "log": "\n".join(text for _, text in sent),
+        "env": installed() if options.env else "",
+    }
+    if options.dry_run:
+        say(body["log"])
+        if options.env:
+            say("--- env\n" + body["env"])
+        tell("%d lines, %d masks; nothing was sent" % (len(sent), masks.count))
+        return MATCH
+    found = ask(site + "/api/v1/lookup", body)
+    try:
+        return show(found, sent, options, site)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Trouble("%s: an answer of another form: %r" % (site, error)) from error
+
+
+def show(found: Any, sent: List[Line], options: argparse.Namespace, site: str) -> int:
+    if options.json:
+        say(json.dumps(found, indent=1, ensure_ascii=False))
+        return STATUS[found["outcome"]]
+    report(found, sent, options.lang, site)
+    if found["matches"]:
+        lines = commands(site, found["matches"][0]["record"])
+        if lines:
+            say(word("reproduce", options.lang))
+        for line in lines:
+            say("  " + line)
+    return STATUS[found["outcome"]]
+
+
+def main() -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        return run(arguments().parse_args())
+    except (Trouble, OSError) as error:
+        tell(str(error))
+    except KeyboardInterrupt:
+        tell("interrupted")
+    return TROUBLE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,220 @@
+"""POST /runs: sent twice, waited for, and what a client is told to do next."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client, TestCase
+from django.utils import timezone
+
+from runner import api_waiting, ledger
+from runner.api_models import KeptAnswer, Token
+from runner.models import Run
+from tests import runs
+
+PATH = "/api/v1/runs"
+KEY = {"Idempotency-Key": "one"}
+
+
+class SubmitTest(TestCase):
+    def setUp(self) -> None:
+        self.repro = runs.load_sample().repros.get()
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        runs.install(runs.stand_in_torch(folder))
+
+    def post(self, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+        body = {"record": "NAN-9001", "build": runs.SLUG, **fields}
+        return self.client.post(
+            PATH, json.dumps(body), content_type="application/json", headers=headers
+        )
+
+    def finish(self) -> None:
+        """What a worker does with the run that waits."""
+        run = Run.objects.get(state=Run.State.QUEUED)
+        held = ledger.claim([run.queue], "w1")
+        assert held is not None
+        ledger.finish(held, runs.make_evidence(self.repro))
+
+    def test_where_to_look_and_when(self) -> None:
+        response = self.post()
+        self.assertEqual(response.status_code, 202)
+        self.assertEqual(response["Location"], f"{PATH}/{response.json()['id']}")
+        self.assertEqual(response["Retry-After"], "1")
+        self.assertEqual(response["Cache-Control"], "no-store")
+        self.finish()
+        cached = self.post()
+        self.assertEqual((cached.status_code, cached.json()["cached"]), (200, True))
+        self.assertEqual(cached["Location"], response["Location"])
+        self.assertNotIn("Retry-After", cached)
+
+    # --- Idempotency-Key ----------------------------------------
+    def test_the_same_request_is_answered_as_the_first_time(self) -> None:
+        first = self.post(KEY, again=True)
+        self.assertNotIn("Idempotency-Replayed", first)
+        self.finish()
+        second = self.post(KEY, again=True)
+        self.assertEqual(second.status_code, 202)
+        self.assertEqual(second.json(), first.json())
+        self.assertEqual(second["Location"], first["Location"])
+        self.assertEqual(second["Idempotency-Replayed"], "true")
+        self.assertEqual(Run.objects.count(), 1)
+        # Without the key it would have been another run.
+        self.assertEqual(self.post(again=True).status_code, 202)
+        self.assertEqual(Run.objects.count(), 2)
+
+    def test_another_body_is_refused(self) -> None:
+        self.post(KEY)
+        response = self.post(KEY, trials=3)
+        self.assertEqual(response.status_code, 422)
+        self.assertEqual(response.json()["code"], "idempotency_mismatch")
+        self.assertEqual(
+            self.post({"Idempotency-Key": "two"}, trials=3).status_code, 202
+        )
+
+    def test_a_key_belongs_to_who_sent_it(self) -> None:
+        self.post(KEY)
+        user = User.objects.create_user("ann")
+        end = timezone.now() + timedelta(days=1)
+        _token, secret = Token.issue("ann", user, ["run"], end)
+        self.client = Client(headers={"Authorization": f"Bearer {secret}"})
+        response = self.post(KEY, trials=3)
+        self.assertEqual(response.status_code, 202)
+        self.assertEqual(KeptAnswer.objects.count(), 2)
+
+    def test_a_refusal_is_not_kept(self) -> None:
+        refused = self.post(KEY, build="nowhere")
+        self.assertEqual(refused.status_code, 404)
+        self.assertFalse(KeptAnswer.objects.exists())
+        self.assertEqual(self.post(KEY).status_code, 202)
+
+    def test_a_key_is_forgotten_after_a_day(self) -> None:
+        self.post(KEY)
+        KeptAnswer.objects.update(created_at=timezone.now() - timedelta(hours=25))
+        self.assertNotIn("Idempotency-Replayed", self.post(KEY, trials=3))
+
+    def test_keys_of_another_form(self) -> None:
+        for key in ("", "a b", "é", "x" * 256):
+            with self.subTest(key[:5]):
+                response = self.post({"Idempotency-Key": key})
+                self.assertEqual(response.status_code, 400)
+                self.assertEqual(response.json()["code"], "invalid")
+        self.assertFalse(Run.objects.exists())
+
+    # --- Prefer: wait ----------------------------------------
+    def waiting(self, steps: list[Any]) -> Any:
+        """As time passes: a step for each pause, then the clock runs out."""
+        clock = {"now": 0.0}
+
+        def pause(seconds: float) -> None:
+            clock["now"] += seconds
+            if steps:
+                steps.pop(0)()
+            else:
+                clock["now"] += 1000
+
+        return mock.patch.multiple(api_waiting, pause=pause, now=lambda: clock["now"])
+
+    def test_an_answer_that_waits_for_the_verdict(self) -> None:
+        with self.waiting([lambda: None, self.finish]):
+            response = self.post({"Prefer": "respond-async, wait=30"})
+        self.assertEqual(response.status_code, 200)
+        self.assertEqual(response.json()["verdict"], "bug_present")
+        self.assertFalse(response.json()["cached"])
+        self.assertEqual(response["Preference-Applied"], "wait=30")
+
+    def test_an_answer_that_waited_in_vain(self) -> None:
+        with self.waiting([]):
+            response = self.post({"Prefer": "wait=3000"})
+        self.assertEqual(response.status_code, 202)
+        self.assertEqual(response["Preference-Applied"], "wait=30")
+        self.assertEqual(response["Retry-After"], "1")
+
+    def test_looking_at_a_run_can_wait_as_well(self) -> None:
+        run = self.post().json()["id"]
+        with self.waiting([self.finish]):
+            response = self.client.get(f"{PATH}/{run}", headers={"Prefer": "wait=9"})
+        self.assertEqual(response.json()["state"], "finished")
+        self.assertEqual(response["Preference-Applied"], "wait=9")
+
+    def test_a_busy_site_answers_at_once(self) -> None:
+        held = 0
+        while api_waiting.PLACES.acquire(blocking=False):
+            self.addCleanup(api_waiting.PLACES.release)
+            held += 1
+        self.assertEqual(held, 4)
+        with mock.patch.object(api_waiting, "pause", side_effect=AssertionError):
+            response = self.post({"Prefer": "wait=30"})
+        self.assertEqual(response.status_code, 202)
+        self.assertNotIn("Preference-Applied", response)
+
+    def test_a_place_is_given_back(self) -> None:
+        for _ in range(6):
+            with self.waiting([]):
+                self.assertIn("Preference-Applied", self.post({"Prefer": "wait=1"}))
+
+    def test_what_is_no_wait(self) -> None:
+        for prefer in ("", "wait", "wait=", "wait=x", "wait=-1", "await=3", "wait=0"):
+            with self.subTest(prefer):
+                response = self.post({"Prefer": prefer})
+                self.assertEqual(response.status_code, 202)
+                self.assertNotIn("Preference-Applied", response)
+
+
+class EvidenceTest(TestCase):
+    def setUp(self) -> None:
+        self.repro = runs.load_sample().repros.get()
+        user = User.objects.create_user("ann")
+        end = timezone.now() + timedelta(days=1)
+        _token, secret = Token.issue("ann-lab", user, ["evidence"], end)
+        self.client = Client(headers={"Authorization": f"Bearer {secret}"})
+
+    def send(self, body: Any) -> Any:
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return self.client.post("/api/v1/evidence", data, "application/json")
+
+    def test_evidence_is_received_once_under_the_tokens_name(self) -> None:
+        body = runs.make_evidence(self.repro) | {"origin": "site"}
+        first = self.send(body)
+        self.assertEqual(first.status_code, 201, first.content)
+        self.assertEqual(first.json()["origin"], "ann-lab")
+        shown = self.client.get(first["Location"])
+        self.assertEqual(shown.json()["digest"], body["digest"])
+        self.assertEqual(self.send(body).status_code, 200)
+        record = self.client.get("/api/v1/records/NAN-9001").json()
+        self.assertEqual(record["results"]["present"], 1)
+
+    def test_evidence_that_lies(self) -> None:
+        body = runs.make_evidence(self.repro)
+        lie = runs.signed(body | {"verdict": "bug_absent"})
+        for sent in (body | {"hits": 7}, lie, {}, {"digest": 7}):
+            with self.subTest(sent.get("verdict")):
+                response = self.send(sent)
+                self.assertEqual(response.status_code, 422, response.content)
+                self.assertEqual(response.json()["code"], "evidence_refused")
+                self.assertTrue(response.json()["errors"][0]["code"])
+
+    def test_evidence_that_is_none(self) -> None:
+        too_much = b" " * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1)
+        for sent, status in [
+            (b"[" * 100_000, 400),
+            (b"{", 400),
+            (b"\xff", 400),
+            (b"[]", 422),
+            (b'{"digest": NaN}', 400),
+            (b"9" * 5000, 400),
+            (too_much, 413),
+        ]:
+            with self.subTest(sent[:9]):
+                response = self.send(sent)
+                self.assertIn(response.status_code, (status, 400, 422))
+                kind = response["Content-Type"]
+                self.assertEqual(kind, "application/problem+json")

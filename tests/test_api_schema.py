@@ -1,0 +1,206 @@
+"""OpenAPI: the committed file is the served one, and what it says is what happens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client, SimpleTestCase, TestCase
+from django.utils import timezone
+from jsonschema import Draft202012Validator
+
+from config import api_schema
+from kb import loading
+from kb.problems import KINDS, Kind
+from runner import api_access, evidence, repros
+from runner.api import RUN_ID
+from runner.api_models import Token
+from runner.models import Build, LogChunk, Worker
+from tests import runs
+
+COMMITTED = settings.BASE_DIR / "docs" / "openapi.json"
+METHODS = ("get", "post", "put", "patch", "delete")
+RECORD, BUILD = "NAN-0002", "2.13.0-cpu"
+SHIPPED = "checkpoint-reentrant-lost-grad"
+
+
+def operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
+    """operationId -> (path, method, operation) of the served document."""
+    return {
+        found["operationId"]: (path, method, found)
+        for path, methods in api_schema.document()["paths"].items()
+        for method, found in methods.items()
+    }
+
+
+def closed(components: dict[str, Any]) -> dict[str, Any]:
+    """The shapes, with no key besides those that they name."""
+    return {
+        name: {**shape, "additionalProperties": False}
+        if "properties" in shape
+        else shape
+        for name, shape in components["schemas"].items()
+    }
+
+
+class DocumentTest(SimpleTestCase):
+    def test_the_committed_file_is_the_served_document(self) -> None:
+        committed = json.loads(COMMITTED.read_text())
+        self.assertEqual(
+            committed,
+            json.loads(json.dumps(api_schema.document())),
+            "manage.py spectacular --format openapi-json --file docs/openapi.json",
+        )
+
+    def test_every_operation_has_a_rule_and_every_rule_an_operation(self) -> None:
+        self.assertEqual(set(operations()), set(api_access.RULES))
+
+    def test_every_operation_says_what_it_answers(self) -> None:
+        for name, (_path, _method, found) in operations().items():
+            with self.subTest(name):
+                self.assertTrue(found["summary"])
+                for status, answer in found["responses"].items():
+                    kinds = list(answer.get("content", {}))
+                    if status == "304":
+                        self.assertEqual(kinds, [])
+                    elif int(status) >= 400:
+                        self.assertEqual(kinds, ["application/problem+json"])
+                    else:
+                        self.assertEqual(len(kinds), 1)
+
+    def test_every_problem_has_a_page_in_both_languages(self) -> None:
+        for code, kind in KINDS.items():
+            for lang in ("en", "zh"):
+                with self.subTest(code, lang=lang):
+                    page = self.client.get(f"/{lang}/problems/{Kind.slug(code)}/")
+                    self.assertContains(page, str(kind.status))
+
+    def test_no_shape_is_left_open_by_accident(self) -> None:
+        for name, shape in api_schema.document()["components"]["schemas"].items():
+            with self.subTest(name):
+                self.assertTrue(shape.get("properties") or name in ("Text", "NoBody"))
+
+
+class ExampleTest(TestCase):
+    """Each operation is called as its examples say, on the shipped records."""
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for path in settings.ISSUES_DIR.glob("*/article.zh.md"):
+                (Path(folder) / path.parent.name).symlink_to(path.parent)
+            loading.load_records(Path(folder), inspect=repros.inspect)
+        evidence.load_evidence(settings.ISSUES_DIR)
+        user = User.objects.create_user("ann")
+        later = timezone.now() + timezone.timedelta(days=1)
+        _token, cls.secret = Token.issue("ci", user, ["run", "evidence"], later)
+        now = timezone.now()
+        Worker.objects.create(name="w@here", host="here", started_at=now, last_seen=now)
+
+    def setUp(self) -> None:
+        folder = Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, folder)
+        Build.objects.get_or_create(slug=BUILD, defaults={"raw": "2.13.0+cpu"})
+        runs.install(runs.stand_in_torch(folder), slug=BUILD)
+        assert RUN_ID.examples
+        self.run_id = RUN_ID.examples[0].value
+        repro = loading.Repro.objects.get(record=RECORD, name="repro")
+        run = runs.make_run(
+            repro,
+            id=self.run_id,
+            build=Build.objects.get(slug=BUILD),
+            requester=f"user:{User.objects.get(username='ann').pk}",
+        )
+        LogChunk.objects.create(
+            run=run, seq=1, attempt=1, check_name="trigger", stream="stdout", text="",
+            at=0.1,
+        )  # fmt: skip
+        self.client = Client(headers={"Authorization": f"Bearer {self.secret}"})
+        components = {"schemas": closed(api_schema.document()["components"])}
+        self.root = {"components": components}
+
+    def assert_is(self, shape: dict[str, Any], body: Any) -> None:
+        errors = Draft202012Validator({**self.root, **shape}).iter_errors(body)
+        said = [
+            f"{list(found.absolute_path)}: {found.message[:200]}" for found in errors
+        ]
+        self.assertEqual(said, [])
+
+    def path_of(self, path: str, operation: dict[str, Any]) -> str:
+        """With the example of each of its parameters."""
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                (example,) = parameter["examples"].values()
+                path = path.replace(
+                    f"{{{parameter['name']}}}", quote(example["value"], safe=":")
+                )
+        return path
+
+    def headers_of(self, operation: dict[str, Any]) -> dict[str, str]:
+        return {
+            parameter["name"]: next(iter(parameter["examples"].values()))["value"]
+            for parameter in operation.get("parameters", [])
+            if parameter["in"] == "header"
+        }
+
+    def bodies_of(self, name: str, operation: dict[str, Any]) -> list[Any]:
+        if name == "submit_evidence":
+            folder = settings.ISSUES_DIR / SHIPPED / "evidence"
+            return [json.loads(path.read_text()) for path in sorted(folder.iterdir())]
+        sent = operation.get("requestBody", {}).get("content", {})
+        examples = sent.get("application/json", {}).get("examples", {})
+        return [example["value"] for example in examples.values()] or [None]
+
+    def assert_answered(self, operation: dict[str, Any], response: Any) -> None:
+        """With a documented status, of the documented kind and shape."""
+        self.assertLess(response.status_code, 300, response.content[:500])
+        content = operation["responses"][str(response.status_code)]["content"]
+        kind = response["Content-Type"].partition(";")[0]
+        self.assertIn(kind, content)
+        if kind == "application/json":
+            self.assert_is(content[kind]["schema"], response.json())
+
+    def test_every_operation_is_answered_as_described(self) -> None:
+        # Cancelling comes last: it ends the run that the others look at.
+        ordered = sorted(operations().items(), key=lambda item: item[0] == "cancel_run")
+        for name, (path, method, operation) in ordered:
+            for body in self.bodies_of(name, operation):
+                with self.subTest(name):
+                    response = self.client.generic(
+                        method.upper(),
+                        self.path_of(path, operation),
+                        json.dumps(body) if body is not None else "",
+                        content_type="application/json",
+                        headers=self.headers_of(operation),
+                    )
+                    self.assert_answered(operation, response)
+
+    def test_one_language_keeps_the_shape(self) -> None:
+        for name, (path, method, operation) in operations().items():
+            takes = {item["name"] for item in operation.get("parameters", [])}
+            if method == "get" and "lang" in takes:
+                with self.subTest(name):
+                    address = f"{self.path_of(path, operation)}?lang=zh"
+                    response = self.client.get(address)
+                    self.assert_answered(operation, response)
+                    self.assertEqual(response.json()["lang_used"], "zh")
+
+    def test_each_shipped_record_has_the_shape(self) -> None:
+        _path, _method, operation = operations()["get_record"]
+        for record in loading.Record.objects.visible():
+            with self.subTest(record.id):
+                response = self.client.get(f"/api/v1/records/{record.id}")
+                self.assert_answered(operation, response)
+
+    def test_a_key_that_is_not_described_fails(self) -> None:
+        body = self.client.get(f"/api/v1/records/{RECORD}").json()
+        with self.assertRaises(AssertionError):
+            self.assert_is(
+                {"$ref": "#/components/schemas/Record"}, {**body, "added": 1}
+            )

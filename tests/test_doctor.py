@@ -1,0 +1,163 @@
+"""The doctor: every published repro in one file, run under the user's own Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.test import TestCase
+
+from runner import harness
+from runner.doctor import doctor
+from tests import runs
+
+# Each check is a process: as few as there must be.
+CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
+CLEAN = "return {'nonfinite': 0, 'grad': 1.0}"
+
+
+class DoctorTest(TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.python = str(runs.stand_in_torch(self.folder))
+
+    def add(self, record: str, upstream: str = "open", **options: Any) -> None:
+        name = options.pop("name", "repro")
+        body = options.pop("body", CHECKS)
+        text = runs.source(body, **options).replace("NAN-9001", record)
+        row = runs.make_repro(text, name, record).record
+        row.upstream = upstream
+        row.save()
+
+    def run_doctor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        scratch = self.folder / "tmp"
+        scratch.mkdir(exist_ok=True)
+        path = self.folder / "doctor.py"
+        path.write_text(doctor(), encoding="utf-8")
+        done = subprocess.run(
+            [self.python, str(path), *arguments],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "TMPDIR": str(scratch)},
+            cwd=self.folder,
+            timeout=300,
+        )
+        self.assertEqual(list(scratch.iterdir()), [], "something was left behind")
+        return done
+
+    def results(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        done = self.run_doctor("--json", *arguments)
+        whole = json.loads(done.stdout)
+        self.assertEqual(whole["exit"], done.returncode)
+        return done.returncode, {
+            f"{row['record']} {row['repro']}": row for row in whole["results"]
+        }
+
+    def test_a_bug_counts_unless_it_is_a_model_or_by_design(self) -> None:
+        self.add("NAN-9001", upstream="by_design")
+        self.add("NAN-9002", fidelity="mechanism_model")
+        self.add("NAN-9003", trigger=CLEAN)
+        status, found = self.results("--jobs", "2")
+        self.assertEqual(status, 0)
+        self.assertEqual(
+            {name: (row["verdict"], row["counts"]) for name, row in found.items()},
+            {
+                "NAN-9001 repro": ("bug_present", False),
+                "NAN-9002 repro": ("bug_present", False),
+                "NAN-9003 repro": ("bug_absent", False),
+            },
+        )
+        evidence = found["NAN-9001 repro"]["evidence"]
+        self.assertEqual(evidence["digest"], harness.evidence_digest(evidence))
+        self.add("NAN-9004")
+        status, found = self.results("--record", "nan-9004", "--record", "NAN-9003")
+        self.assertEqual((status, len(found)), (1, 2))
+        self.assertTrue(found["NAN-9004 repro"]["counts"])
+
+    def test_what_ends_without_a_verdict_is_not_reported_as_absent(self) -> None:
+        self.add("NAN-9001", trigger=CLEAN)
+        self.add("NAN-9002", control="raise ValueError")
+        self.assertEqual(self.results()[0], 2)
+        self.add("NAN-9003", trigger="return {'not_applicable': 'no such op'}")
+        self.assertEqual(self.results("--record", "NAN-9003")[0], 125)
+
+    def test_repros_for_gpus_and_models_are_a_choice(self) -> None:
+        self.add("NAN-9001", device="cuda")
+        self.add("NAN-9002", fidelity="mechanism_model", trigger=CLEAN)
+        self.add("NAN-9003", trigger=CLEAN)
+        _, found = self.results("--no-models")
+        self.assertEqual(list(found), ["NAN-9003 repro"])
+        _, found = self.results("--cuda", "--record", "NAN-9001")
+        self.assertEqual(found["NAN-9001 repro"]["evidence"]["reason"], "device")
+
+    def test_only_published_records_are_in_it(self) -> None:
+        self.add("NAN-9001")
+        self.add("NAN-9002")
+        row = runs.make_record("NAN-9002")
+        row.publication = "withdrawn"
+        row.save()
+        done = self.run_doctor("--list")
+        self.assertIn("NAN-9001  repro", done.stdout)
+        self.assertNotIn("NAN-9002", done.stdout)
+
+    def test_past_the_time_limit_there_is_no_verdict(self) -> None:
+        waits = "import time\ntime.sleep(600)"
+        self.add("NAN-9001", control=waits)
+        self.add("NAN-9002")
+        status, found = self.results("--timeout-s", "2")
+        self.assertEqual(status, 2)
+        for row in found.values():
+            self.assertEqual((row["state"], row["verdict"]), ("cancelled", None))
+
+    def test_a_person_gets_a_table_in_both_languages(self) -> None:
+        self.add("NAN-9001", body=runs.CHECKS, upstream="by_design")
+        self.add("NAN-9002", device="cuda")
+        done = self.run_doctor("--json", "out.json")
+        for words in (
+            "torch 9.9.0+cpu · Python 3.11",
+            "✖ FAIL · bug reproduced (1/1)",
+            "✖ 未通过 · 缺陷已复现（1/1）",
+            "A sample · upstream: by design",
+            "样例 · 上游：设计如此",
+            "✔ Workaround verified / 规避方法已验证: off",
+            "0 bugs that are not by design reproduced, 1 by design",
+            "1 left out",
+            "未上传任何内容",
+        ):
+            self.assertIn(words, done.stdout)
+
+    def test_wrong_usage_is_status_two(self) -> None:
+        self.add("NAN-9001")
+        for arguments in (
+            ["--record", "NAN-0404"],
+            ["--timeout-s", "0"],
+            ["--timeout-s", "nan"],
+            ["--jobs", "0"],
+            ["--json", "/nowhere/at/all.json"],
+            ["--nonsense"],
+        ):
+            done = self.run_doctor(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertNotIn("Traceback", done.stderr)
+
+    def test_a_python_without_torch_is_told_so(self) -> None:
+        self.add("NAN-9001")
+        self.python = sys.executable
+        done = self.run_doctor()
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("cannot import torch", done.stderr)
+        self.assertIn("无法导入 torch", done.stderr)
+
+    def test_the_address_serves_it(self) -> None:
+        self.add("NAN-9001")
+        response = self.client.get("/api/v1/doctor.py")
+        self.assertEqual(response.content.decode(), doctor())
+        self.assertIn('filename="doctor.py"', response["Content-Disposition"])

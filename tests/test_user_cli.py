@@ -1,0 +1,216 @@
+"""`static/doesitnan.py`: picks and masks on the user's machine, finds the same."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.test import LiveServerTestCase, SimpleTestCase, TestCase
+
+from kb.lookup import look_up
+from kb.models import Record
+from tests import log_corpus
+
+SCRIPT = Path(settings.BASE_DIR, "static", "doesitnan.py")
+LOGS = log_corpus.LOGS
+WARNING = (
+    "/home/alice/venv/lib/python3.11/site-packages/torch/utils/checkpoint.py:87: "
+    "UserWarning: None of the inputs have requires_grad=True. Gradients will be None"
+)
+
+
+def script() -> ModuleType:
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("doesitnan", SCRIPT)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+doesitnan: Any = script()
+
+
+def sent_of(data: bytes) -> str:
+    """What the script sends of a log."""
+    masks = doesitnan.Masks(["alice", "gpu-box"])
+    kept = doesitnan.kept_lines(
+        doesitnan.lines_of(io.BufferedReader(io.BytesIO(data)), False)
+    )  # type: ignore[arg-type]
+    picked = [(at, masks.apply(text)) for at, text in doesitnan.key_lines(kept)]
+    return "\n".join(text for _, text in doesitnan.within(picked))
+
+
+def best(found: dict[str, Any]) -> str:
+    return found["matches"][0]["record"] if found["matches"] else ""
+
+
+class SameAnswerTest(TestCase):
+    """What is sent finds the record that the whole log finds."""
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        call_command("load_records", verbosity=0, stdout=io.StringIO())
+        present = set(Record.objects.values_list("id", flat=True))
+        rows = [row for row in log_corpus.records() if row.id not in present]
+        Record.objects.bulk_create(rows)
+
+    def assert_same(self, name: str, data: bytes) -> None:
+        # A long training run around it, as a pipe brings it.
+        steps = b"".join(b"step %d loss 1.%03d lr 1e-4\n" % (n, n) for n in range(900))
+        # Words of somebody's own have no lines that tell: nobody logs them.
+        around = [] if "prose" in name else [steps + data + b"\n" + steps]
+        for log in (data, *around):
+            text = log.decode("utf-8", "replace")
+            with self.subTest(name, size=len(log)):
+                whole, sent = look_up(text), look_up(sent_of(log))
+                self.assertEqual(best(sent), best(whole))
+                self.assertEqual(sent["outcome"], whole["outcome"])
+
+    def test_on_the_golden_logs(self) -> None:
+        for paste in tomllib.loads((LOGS / "golden.toml").read_text())["paste"]:
+            self.assert_same(paste["log"], (LOGS / paste["log"]).read_bytes())
+
+    def test_on_the_known_logs(self) -> None:
+        for paste in log_corpus.known():
+            self.assert_same(paste.name, paste.text.encode())
+
+
+class MaskTest(SimpleTestCase):
+    SECRETS = (
+        ("/home/alice/proj/secret_model/train.py", "secret_model"),
+        ("C:\\Users\\Alice Smith\\proj\\train.py", "Smith"),
+        ('File "C:\\Users\\Alice Smith\\train.py", line 3', "Smith"),
+        ("~alice/data/patients.csv", "patients"),
+        ("see https://git.corp.example/team/repo?token=abc", "corp"),
+        ("postgres://bob:hunter2@db.internal:5432/x", "hunter2"),
+        ("alice@gpu-box:~$ python train.py", "gpu-box"),
+        ("user alice started the run", "alice"),
+        ("connect 10.12.0.7:29500 failed", "10.12"),
+        ("fe80:0:0:0:1c2d:3e4f:5a6b:7c8d", "1c2d"),
+        ("node17.cluster.internal: rank 3", "node17"),
+        ("Nov 21 10:00:00 node17 python[33]: RuntimeError: x", "node17"),
+        ("[node17:4]: RuntimeError: x", "node17"),
+        ("HF_TOKEN=hf_abcdefghijklmnop", "hf_abc"),
+        (
+            "export WANDB_API_KEY='0123456789abcdef0123456789abcdef01234567'",
+            "0123456789",
+        ),
+        ("Authorization: Bearer abc.def.ghi-jkl", "abc.def"),
+        ('{"password": "hunter2"}', "hunter2"),
+        ("sha 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "9f86d081"),
+        ("\x1b]8;;http://evil.example\x07click", "evil"),
+    )
+
+    def masked(self, line: str) -> str:
+        return str(doesitnan.Masks(["alice", "gpu-box"]).apply(line))
+
+    def test_what_belongs_to_the_user_does_not_leave(self) -> None:
+        for line, secret in self.SECRETS:
+            with self.subTest(line):
+                self.assertNotIn(secret, self.masked(line))
+
+    def test_what_identifies_an_error_stays(self) -> None:
+        for line in (
+            "RuntimeError: element 0 of tensors does not require grad",
+            "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05}",
+            "torch==2.6.0a0+df5bbc09d1.nv24.12",
+            "[rank3]: cudaErrorIllegalAddress at aten::native::foo",
+            "loss/step 1.0 it/s 3.2 a/b",
+            "2025-03-20 10:11:12,345 [INFO] step 3",
+        ):
+            self.assertEqual(self.masked(line), line)
+        self.assertEqual(
+            self.masked(WARNING),
+            WARNING.replace("/home/alice/venv/lib/python3.11/", "/_/"),
+        )
+
+    def test_old_pythons_can_read_it(self) -> None:
+        ast.parse(SCRIPT.read_text(), feature_version=(3, 8))
+
+
+class CommandTest(LiveServerTestCase):
+    def setUp(self) -> None:
+        call_command("load_records", verbosity=0, stdout=io.StringIO())
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def command(
+        self, log: str, *arguments: str, site: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "LANG": "C", "USER": "alice"}
+        environment["DOESITNAN_SITE"] = self.live_server_url if site is None else site
+        return subprocess.run(
+            [sys.executable, str(SCRIPT), *arguments],
+            input=log,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=environment,
+            timeout=120,
+        )
+
+    def test_a_log_from_a_pipe_is_named_and_can_be_reproduced(self) -> None:
+        done = self.command("step 1\n" * 2000 + WARNING + "\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("step 1\nstep 1\n"))
+        self.assertIn("NAN-0002", done.stdout)
+        self.assertIn("  2001: ", done.stdout)
+        self.assertIn(
+            "/api/v1/records/NAN-0002/repro.py -o NAN-0002-repro.py", done.stdout
+        )
+        self.assertIn(f"uv run {self.live_server_url}/api/v1/records", done.stdout)
+
+    def test_it_answers_in_chinese(self) -> None:
+        done = self.command(WARNING, "--lang", "zh", "--no-echo")
+        self.assertIn("在本机复现", done.stdout)
+        self.assertNotIn("alice", done.stdout)
+
+    def test_the_exit_status_is_that_of_the_look_up(self) -> None:
+        self.assertEqual(self.command("all is well\n", "--no-echo").returncode, 1)
+        for arguments, site in (
+            ([], ""),
+            ([], "ftp://x"),
+            ([], "http://127.0.0.1:9"),
+            (["gone.log"], None),
+            (["--nonsense"], None),
+        ):
+            done = self.command(WARNING, *arguments, site=site)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertNotIn("Traceback", done.stderr)
+        empty = self.command("", "--no-echo")
+        self.assertEqual(empty.returncode, 2)
+        self.assertIn("Nothing was pasted", empty.stderr)
+
+    def test_json_is_the_answer_of_the_site(self) -> None:
+        path = self.folder / "train.log"
+        path.write_text(WARNING)
+        done = self.command("", str(path), "--json", "--env")
+        self.assertEqual(best(json.loads(done.stdout)), "NAN-0002")
+
+    def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(self) -> None:
+        done = self.command(WARNING, "--dry-run", site="http://127.0.0.1:9")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("None of the inputs have requires_grad", done.stdout)
+        self.assertNotIn("alice", done.stdout)
+        self.assertIn("nothing was sent", done.stderr)
+
+    def test_the_site_serves_it(self) -> None:
+        response = self.client.get("/api/v1/doesitnan.py")
+        self.assertEqual(response.status_code, 200)
+        path = self.folder / "served.py"
+        path.write_bytes(response.content)
+        self.assertIn("\nSITE = 'http://testserver'\n", path.read_text())
