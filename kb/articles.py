@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from kb.choices import LANGS, SECTIONS
 
 HEADINGS: dict[str, dict[str, str]] = {
@@ -113,7 +115,7 @@ def parse_article(text: str, lang: str) -> dict[str, str]:
         elif order:
             bodies[order[-1]].append(line.text)
         elif line.text.strip():
-            problems.append((f"line {line.number}", "text before the first heading"))
+            problems.append((at_line(line.number), _("text before the first heading")))
     problems += order_problems([name for name in order if name], lang)
     if problems:
         raise ArticleError(problems)
@@ -125,22 +127,20 @@ def heading_problems(
 ) -> Iterator[tuple[str, str]]:
     if not name:
         wanted = ", ".join(f"## {text}" for text in HEADINGS[lang].values())
-        yield (
-            f"line {number}",
-            f"unknown heading “## {title}”; the headings are {wanted}",
-        )
+        text = _("unknown heading “## %(title)s”; the headings are %(wanted)s")
+        yield at_line(number), text % {"title": title, "wanted": wanted}
     elif name in seen:
-        yield f"line {number}", f"heading “## {title}” stands twice"
+        yield at_line(number), _("heading “## %s” stands twice") % title
 
 
 def order_problems(order: list[str], lang: str) -> Iterator[tuple[str, str]]:
     missing = [name for name in SECTIONS if name not in order]
     for name in missing:
-        yield name, f"heading “## {HEADINGS[lang][name]}” is missing"
+        yield name, _("heading “## %s” is missing") % HEADINGS[lang][name]
     first_seen = list(dict.fromkeys(order))
     if first_seen != [name for name in SECTIONS if name not in missing]:
         wanted = ", ".join(HEADINGS[lang].values())
-        yield "headings", f"wrong order; the order is {wanted}"
+        yield "headings", _("wrong order; the order is %s") % wanted
 
 
 def format_article(sections: Mapping[str, str], lang: str) -> str:
@@ -188,33 +188,33 @@ def log_fences(sections: Mapping[str, str]) -> list[str]:
 def section_problems(markdown: str) -> Iterator[str]:
     """What a section may not hold, whatever its language."""
     if not markdown.strip():
-        yield "is empty; say “not established” where nothing is known"
+        yield _("is empty; say “not established” where nothing is known")
     if len(markdown.encode(errors="replace")) > MAX_SECTION_BYTES:
-        yield f"is longer than {MAX_SECTION_BYTES // 1024} KiB"
+        yield _("is longer than %d KiB") % (MAX_SECTION_BYTES // 1024)
     if UNPRINTABLE.search(markdown):
-        yield "holds a control character"
+        yield _("holds a control character")
     lines, fences = scan(markdown)
     yield from (
-        f"line {fence.number}: the code fence is never closed"
+        on_line(fence.number, _("the code fence is never closed"))
         for fence in fences
         if not fence.closed
     )
     before = ""
     for line in lines:
         text = "" if line.fenced else INLINE_CODE.sub("", line.text)
-        yield from (f"line {line.number}: {found}" for found in line_problems(text))
+        yield from (on_line(line.number, found) for found in line_problems(text))
         if UNDERLINE.match(text) and before.strip():
-            yield f"line {line.number}: dashes make a heading of the line above"
+            yield on_line(line.number, _("dashes make a heading of the line above"))
         before = text
 
 
 def line_problems(text: str) -> Iterator[str]:
     if TOP_HEADING.match(text):
-        yield "only ### headings may stand inside a section"
+        yield _("only ### headings may stand inside a section")
     if RAW_HTML.search(text):
-        yield "raw HTML; put code in backticks"
+        yield _("raw HTML; put code in backticks")
     if IMAGE.search(text):
-        yield "images are not shown; link to them instead"
+        yield _("images are not shown; link to them instead")
 
 
 def prose(markdown: str) -> str:
@@ -226,9 +226,9 @@ def prose(markdown: str) -> str:
 def translation_problem(texts: Mapping[str, str]) -> str | None:
     """What shows that the Chinese text was never written."""
     if not HAN.search(prose(texts["zh"])):
-        return "the Chinese text holds no Chinese"
+        return _("the Chinese text holds no Chinese")
     if texts["zh"].strip() == texts["en"].strip():
-        return "the Chinese text equals the English"
+        return _("the Chinese text equals the English")
     return None
 
 
@@ -260,22 +260,30 @@ def comparison_problems(
         if message:
             yield name, message
     if log_fences(articles["en"]) != log_fences(articles["zh"]):
-        yield "symptom", "the ```log fences differ from those of the English article"
+        message = _("the ```log fences differ from those of the English article")
+        yield "symptom", message
 
 
 def workaround_problems(markdown: str, names: list[str]) -> Iterator[str]:
     found = workaround_headings(markdown)
     if found != names:
-        yield (
-            f"needs the headings {headings_text(names)} in this order, "
-            f"has {headings_text(found)}"
-        )
+        text = _("needs the headings %(wanted)s in this order, has %(found)s")
+        yield text % {"wanted": headings_text(names), "found": headings_text(found)}
     parts = split_workarounds(markdown)
-    yield from (f"“### {name}” has no text" for name in names if parts.get(name) == "")
+    without = (name for name in names if parts.get(name) == "")
+    yield from (_("“### %s” has no text") % name for name in without)
 
 
 def headings_text(names: list[str]) -> str:
-    return ", ".join(f"“### {name}”" for name in names) or "none"
+    return ", ".join(f"“### {name}”" for name in names) or _("none")
+
+
+def at_line(number: int) -> str:
+    return _("line %d") % number
+
+
+def on_line(number: int, message: str) -> str:
+    return _("line %(number)d: %(message)s") % {"number": number, "message": message}
 
 
 def unix_lines(text: str) -> str:

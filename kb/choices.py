@@ -10,6 +10,20 @@ class Publication(TextChoices):
     WITHDRAWN = "withdrawn", _("Withdrawn")
 
 
+class Significance(TextChoices):
+    """How much an edit of one language changed; decides what becomes of the other."""
+
+    SMALL = "small", _("Small: wording only; the other language stays as it is")
+    MEDIUM = (
+        "medium",
+        _("Medium: something was added or corrected; the other language is outdated"),
+    )
+    LARGE = (
+        "large",
+        _("Large: what readers believe or do changed; the other language is wrong now"),
+    )
+
+
 class Upstream(TextChoices):
     OPEN = "open", _("open")
     FIXED = "fixed", _("fixed")

@@ -17,6 +17,7 @@ SECTION = {
     "build-list": "builds",
     "build-detail": "builds",
     "worker-list": "builds",
+    "health": "builds",
 }
 
 

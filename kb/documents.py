@@ -84,12 +84,53 @@ def record_document(record: Record) -> Json:
         "preconditions": record.preconditions,
         "signatures": record.signatures,
         "claims": [claim(row, findings) for row in record.claims.all()],
-        "contradictions": contradictions.of_record(record, findings),
+        "contradictions": contradictions.everything(record, findings),
         "sources": record.sources,
         "aliases": record.aliases,
         "related": record.related,
         "repros": [repro(row) for row in record.repros.all()],
         "results": results.summary(findings),
+        "urls": record_urls(record),
+    }
+
+
+def record_version(record_id: str) -> tuple[object, ...] | None:
+    """What decides `record_document`, far cheaper: row and evidence of a record.
+
+    None for a record without an address.
+    """
+    rows = Record.objects.addressable().filter(id=record_id)
+    row = rows.values_list("revision", "modified").first()
+    if row is None:
+        return None
+    seen = Finding.objects.filter(record=record_id).order_by("pk")
+    return (*row, *seen.values_list("pk", "evidence", "stale"))
+
+
+def contradiction_item(record: Record, found: Json) -> Json:
+    """A contradiction in a list of all records."""
+    named = {"record": record.id, "title": record.both("title")}
+    return {**found, **named, "urls": record_urls(record)}
+
+
+def matrix_document(record: Record) -> Json:
+    """The record's verdict on each tested build, oldest version first."""
+    return {
+        "record": record.id,
+        "cells": [
+            {
+                "build": cell.build,
+                "raw": cell.build_raw,
+                "device": cell.device_class,
+                "verdict": cell.verdict,
+                "reason": cell.reason or None,
+                "hits": cell.hits,
+                "trials": cell.trials,
+                "evidence": cell.evidence,
+                "observed_at": results.timestamp(cell.observed_at),
+            }
+            for cell in results.cells(record.findings.all())
+        ],
         "urls": record_urls(record),
     }
 
@@ -110,7 +151,7 @@ def workaround(record: Record, entry: Json, findings: list[Finding]) -> Json:
     status, evidence = claims.workaround_status(entry["name"], inputs)
     prose = {lang: workaround_prose(record, lang, entry["name"]) for lang in LANGS}
     return {
-        **entry,
+        **{key: entry[key] for key in ("name", "kind", "apply", "needs", "cost")},
         "markdown": {lang: text[0] for lang, text in prose.items()},
         "html": {lang: text[1] for lang, text in prose.items()},
         "status": status,

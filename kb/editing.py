@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from kb import rendering
 from kb.articles import unix_lines
-from kb.choices import LANGS, SECTIONS
+from kb.choices import LANGS, SECTIONS, Significance
+from kb.languages import OTHER
 from kb.models import Record
 from kb.records import (
     FACTS_FILE,
@@ -19,7 +22,7 @@ from kb.records import (
     validate,
     write_record,
 )
-from kb.rows import content_digest, record_to_file, stored_facts
+from kb.rows import BILINGUAL, content_digest, record_to_file, stored_facts
 
 
 def prepare(record: Record) -> None:
@@ -46,23 +49,90 @@ def neighbour_problems(record: Record) -> Iterator[Problem]:
     aliases = {alias: row.id for row in others for alias in row.aliases}
     for alias in record.aliases:
         if alias in aliases:
-            yield Problem(FACTS_FILE, "aliases", f"{alias} belongs to {aliases[alias]}")
+            told = {"alias": alias, "id": aliases[alias]}
+            message = _("%(alias)s belongs to %(id)s") % told
+            yield Problem(FACTS_FILE, "aliases", message)
     for other in record.related:
         if other not in known:
-            yield Problem(FACTS_FILE, "related", f"there is no other record {other}")
+            message = _("there is no other record %s") % other
+            yield Problem(FACTS_FILE, "related", message)
 
 
-def save_edited(record: Record) -> bool:
+def save_edited(
+    record: Record,
+    significance: Significance = Significance.MEDIUM,
+    *,
+    in_step: bool = False,
+) -> bool:
     """Check, render and save as a new revision; False where nothing changed.
 
-    Raises RecordError.
+    `significance` says what the edit of one language means for the other;
+    `in_step` that both say the same now. Raises RecordError.
     """
     prepare(record)
     with transaction.atomic():
         stored = Record.objects.filter(pk=record.pk).first()
         digest = digest_of(write_record(record_to_file(record)))
-        if stored is not None and content_digest(stored) == digest:
+        if stored is None:
+            record.revision = 1
+        elif content_digest(stored) != digest or (in_step and stored.outdated):
+            follow(record, stored, significance, in_step)
+        else:
             return False
-        record.revision = stored.revision + 1 if stored else 1
         record.save()
     return True
+
+
+def follow(
+    record: Record, stored: Record, significance: Significance, in_step: bool
+) -> None:
+    """Make an edited record, which may be an old revision, the next of the stored."""
+    record.revision = stored.revision + 1
+    record.files_digest = stored.files_digest
+    record.content_digest = stored.content_digest
+    edited = edited_langs(record, stored)
+    record.significance = significance if edited else ""
+    record.outdated = (
+        {}
+        if in_step
+        else outdated(stored.outdated, edited, significance, record.revision)
+    )
+
+
+def edited_langs(record: Record, stored: Record) -> list[str]:
+    """The languages in which the prose of a record differs from the stored one."""
+    fields = (*SECTIONS, *BILINGUAL)
+    return [
+        lang
+        for lang in LANGS
+        if any(record.text(name, lang) != stored.text(name, lang) for name in fields)
+    ]
+
+
+def outdated(
+    before: Mapping[str, Mapping[str, Any]],
+    edited: Collection[str],
+    significance: Significance,
+    revision: int,
+) -> dict[str, Any]:
+    """`Record.outdated` after an edit that makes `revision`.
+
+    A small edit leaves it as it is. A larger one of both languages, or of the
+    outdated one alone, brings them into step; of one language alone, it leaves the
+    other behind, from the revision that it followed last.
+    """
+    if significance == Significance.SMALL or not edited:
+        return dict(before)
+    if len(edited) == len(LANGS):
+        return {}
+    (lang,) = edited
+    if lang in before:
+        return {key: value for key, value in before.items() if key != lang}
+    earlier = before.get(OTHER[lang], {})
+    worse = Significance.LARGE in (significance, earlier.get("significance"))
+    entry = {
+        "has": earlier.get("has", revision - 1),
+        "wants": revision,
+        "significance": (Significance.LARGE if worse else significance).value,
+    }
+    return {**before, OTHER[lang]: entry}

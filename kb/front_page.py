@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
+from django.db.models import Count
 from packaging.version import InvalidVersion, Version
 
 from kb import results
 from kb.choices import Verdict
-from kb.models import Finding, Record
+from kb.models import Finding
+from kb.tallies import Flip, Standing, TestedBuild
 
 SHOWN = 6
 AXIS = 15
-
-
-@dataclass(frozen=True)
-class RecordFlip:
-    """A flip and the record it belongs to."""
-
-    record: Record
-    flip: results.Flip
-
-    @property
-    def is_good(self) -> bool:
-        return self.flip.kind == "first_good"
+# Runs come in bursts of one record: so many verdicts are looked at, to show SHOWN.
+LOOKED_AT = 400
 
 
 @dataclass(frozen=True)
 class Tick:
-    """One tested build on the ruler, with the flips that happen there."""
+    """One tested build on the ruler, with how many records flip there."""
 
     build: str
     label: str
-    first_good: range
-    first_bad: range
+    first_good: int
+    first_bad: int
 
 
 @dataclass(frozen=True)
@@ -42,68 +36,65 @@ class FrontPage:
     records: int
     builds: int
     verdicts: list[Finding]
-    flips: list[RecordFlip]
+    flips: list[Flip]
     axis: list[Tick]
 
 
 def build() -> FrontPage:
-    records = list(Record.objects.visible().prefetch_related("findings"))
-    flips = [found for record in records for found in record_flips(record)]
-    tested = tested_builds(records)
+    tested = judged_builds()
+    rows = Flip.objects.order_by().values_list("build", "kind")
+    counts = {
+        (slug, kind): count for slug, kind, count in rows.annotate(count=Count("pk"))
+    }
+    flips = newest_flips(tested, {slug for slug, _kind in counts})
     return FrontPage(
-        records=len(records),
+        records=Standing.objects.count(),
         builds=len(tested),
         verdicts=latest_verdicts(),
-        flips=sorted(flips, key=newest_first, reverse=True)[:SHOWN],
-        axis=ruler(tested, flips),
+        flips=list(islice(flips, SHOWN)),
+        axis=ruler(tested, counts),
     )
 
 
-def record_flips(record: Record) -> list[RecordFlip]:
-    ordered = results.cells(record.findings.all())
-    return [RecordFlip(record, flip) for flip in results.flips(ordered)]
+def judged_builds() -> dict[str, str]:
+    """Slug -> raw version of every build with a judged verdict, oldest first."""
+    rows = TestedBuild.objects.filter(judged=True)
+    ordered = sorted(rows, key=lambda row: results.build_order(row.raw, row.slug))
+    return {row.slug: row.raw for row in ordered}
 
 
-def newest_first(found: RecordFlip) -> tuple[object, ...]:
-    after = found.flip.after
-    return (*results.build_order(after.build_raw, after.build), found.record.id)
+def newest_flips(tested: Iterable[str], flipping: set[str]) -> Iterable[Flip]:
+    """Flips in the newest builds first; of one build by record, the newest first."""
+    flips = Flip.objects.select_related("record").defer("record__html")
+    for slug in reversed(list(tested)):
+        if slug in flipping:
+            yield from flips.filter(build=slug).order_by("-record")[:SHOWN]
 
 
 def latest_verdicts() -> list[Finding]:
     """The newest judged trigger of each listed record, newest first."""
-    rows = Finding.objects.triggers().fresh().filter(record__publication="published")
-    judged = rows.exclude(verdict=Verdict.ERROR).select_related("record")
-    newest: dict[str, Finding] = {}
-    for row in judged.order_by("-observed_at", "build"):
-        newest.setdefault(row.record_id, row)
+    rows = Finding.objects.triggers().fresh().exclude(verdict=Verdict.ERROR)
+    listed = rows.filter(record__standing__isnull=False)
+    recent = listed.order_by("-observed_at", "build").values_list("pk", "record_id")
+    newest: dict[str, int] = {}
+    for pk, record in recent[:LOOKED_AT]:
+        newest.setdefault(record, pk)
         if len(newest) == SHOWN:
             break
-    return list(newest.values())
+    found = Finding.objects.select_related("record").defer("record__html")
+    by_pk = found.in_bulk(newest.values())
+    return [by_pk[pk] for pk in newest.values() if pk in by_pk]
 
 
-def tested_builds(records: list[Record]) -> dict[str, str]:
-    """Slug -> raw version of every build with a judged verdict, oldest first."""
-    cells = {
-        cell.build: cell.build_raw
-        for record in records
-        for cell in results.cells(record.findings.all())
-        if cell.verdict in results.JUDGED
-    }
-    return dict(
-        sorted(cells.items(), key=lambda item: results.build_order(item[1], item[0]))
-    )
-
-
-def ruler(tested: dict[str, str], flips: list[RecordFlip]) -> list[Tick]:
+def ruler(tested: dict[str, str], counts: dict[tuple[str, str], int]) -> list[Tick]:
     """The newest builds, with how many records turn good or bad at each."""
-    counts = Counter((found.flip.kind, found.flip.after.build) for found in flips)
     labels = column_labels(tested)
     return [
         Tick(
             slug,
             labels[slug],
-            range(counts["first_good", slug]),
-            range(counts["first_bad", slug]),
+            counts.get((slug, "first_good"), 0),
+            counts.get((slug, "first_bad"), 0),
         )
         for slug in list(tested)[-AXIS:]
     ]

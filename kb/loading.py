@@ -14,8 +14,9 @@ from typing import Literal
 
 from django.conf import settings
 from django.db import transaction
+from django.utils.translation import gettext as _
 
-from kb import rendering
+from kb import rendering, standings
 from kb.models import Record, Repro
 from kb.records import (
     FACTS_FILE,
@@ -32,6 +33,7 @@ from kb.records import (
     write_record,
 )
 from kb.rows import apply, content_digest, record_to_file, repro_values
+from kb.search import index
 
 __all__ = [
     "Change",
@@ -142,12 +144,14 @@ def load_records(
     with transaction.atomic():
         now = rows_by_id()
         if any(decide(p.file, now.get(p.file.id), force) != p.change for p in plans):
-            message = "a record was edited while it was loaded; load again"
+            message = _("a record was edited while it was loaded; load again")
             raise RecordError([Problem(str(root), "", message)])
         done = [
             carry_out(p, now.get(p.file.id), html[p.file.id], on_new_repros)
             for p in plans
         ]
+        index.bring_up_to_date()
+        standings.bring_up_to_date()
     return LoadReport(done, without_folder)
 
 
@@ -186,10 +190,13 @@ def taken_problems(files: list[RecordFile]) -> Iterator[Problem]:
     for file in files:
         where = f"{file.slug}/{FACTS_FILE}"
         if file.slug in slugs:
-            yield Problem(where, "slug", f"{slugs[file.slug]} has this slug")
+            message = _("%s has this slug") % slugs[file.slug]
+            yield Problem(where, "slug", message)
         for alias in file.facts["aliases"]:
             if alias in aliases:
-                yield Problem(where, "aliases", f"{alias} belongs to {aliases[alias]}")
+                told = {"alias": alias, "id": aliases[alias]}
+                message = _("%(alias)s belongs to %(id)s") % told
+                yield Problem(where, "aliases", message)
 
 
 def decide(file: RecordFile, row: Record | None, force: Force | None) -> Change:

@@ -51,6 +51,8 @@ ATTRIBUTES = {
     "td": {"align"},
     "th": {"align"},
 }
+# What scrolls sideways on a phone must be reachable by keyboard.
+FOCUSABLE = {"pre": {"tabindex": "0"}}
 LANGUAGE_PREFIX = "language-"
 
 
@@ -86,6 +88,7 @@ def to_html(markdown: str) -> str:
         tags=TAGS,
         attributes=ATTRIBUTES,
         attribute_filter=keep_attribute,
+        set_tag_attribute_values=FOCUSABLE,
         url_schemes={"http", "https", "mailto"},
         link_rel="nofollow ugc noopener",
     )

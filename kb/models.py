@@ -5,9 +5,11 @@ kb knows of execution only `Finding`: runner writes it, kb reads it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from django.db import models
+from django.db import models, transaction
+from django.db.models import Value
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from simple_history.models import HistoricalRecords
@@ -21,6 +23,7 @@ from kb.choices import (
     Fidelity,
     Outcome,
     Publication,
+    Significance,
     SymptomClass,
     Upstream,
     Verdict,
@@ -39,6 +42,18 @@ class RecordQuerySet(models.QuerySet["Record"]):
 
     def with_everything(self) -> RecordQuerySet:
         return self.prefetch_related("repros", "claims", "findings")
+
+    def bulk_create(self, objs: Iterable[Record], **options: Any) -> list[Record]:  # type: ignore[override]
+        """As Django's, with the rows' places in the search index."""
+        # The index is built of records, so it can be imported only after them.
+        from kb import standings
+        from kb.search import index
+
+        with transaction.atomic():
+            rows = super().bulk_create(objs, **options)
+            index.write(rows)
+            standings.write([row.pk for row in rows])
+        return rows
 
 
 class Record(models.Model):
@@ -92,6 +107,23 @@ class Record(models.Model):
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
     html = models.JSONField(default=dict, blank=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
+    # {"zh": {"has": 7, "wants": 9, "significance": "large"}}: up to which revision
+    # the prose of a language follows the other, and to which it should. Of edits on
+    # the site (kb.editing); files carry both languages and leave it empty.
+    outdated = models.JSONField(
+        default=dict,
+        blank=True,
+        editable=False,
+        db_default=Value({}, models.JSONField()),
+    )
+    # Of the newest revision; empty where no prose changed or files were loaded.
+    significance = models.CharField(
+        max_length=6,
+        choices=Significance.choices,
+        blank=True,
+        editable=False,
+        db_default="",
+    )
     revision = models.PositiveIntegerField(default=0, editable=False)
     modified = models.DateTimeField(auto_now=True)
     # Digests of the record's files at the last load or dump: as read, and as
@@ -111,6 +143,20 @@ class Record(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.title_en}"
+
+    def save(self, **options: Any) -> None:
+        """As Django's, with the row's place in the search index.
+
+        `QuerySet.update` passes this by: run `index_records` after it.
+        """
+        # The index is built of records, so it can be imported only after them.
+        from kb import standings
+        from kb.search import index
+
+        with transaction.atomic():
+            super().save(**options)
+            index.write([self])
+            standings.refresh(self)
 
     def get_absolute_url(self) -> str:
         return reverse("record-detail", args=[self.id, self.slug])
@@ -222,6 +268,18 @@ class Finding(models.Model):
 
     class Meta:
         ordering = ["record_id", "repro", "build", "check_name"]
+        indexes = [
+            # The verdicts on one build, without reading the rows themselves. No index
+            # begins with the check: SQLite would take it for the few rows of a record.
+            models.Index(
+                name="finding_on_build",
+                fields=[
+                    *("build", "check_name", "stale", "record"),
+                    *("fidelity", "verdict", "observed_at"),
+                ],
+            ),
+            models.Index(name="finding_newest", fields=["observed_at", "check_name"]),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["record", "repro", "build", "device_class", "check_name"],
@@ -253,3 +311,87 @@ class Finding(models.Model):
             "stale": self.stale,
             "evidence": self.evidence,
         }
+
+
+class SearchDocument(models.Model):
+    """A published record as the search index has it; kb.search.index writes it.
+
+    A trigger of migration 0002 keeps what a deleted row held in SearchRemoved.
+    """
+
+    record = models.OneToOneField(Record, models.CASCADE, related_name="+")
+    # Of the code that read it (kb.search.documents.ALGORITHM).
+    algorithm = models.PositiveIntegerField()
+    # "symptom:nan_grad" and so on, one a line.
+    facets = models.TextField()
+    # In tokens, repeats counted.
+    length = models.PositiveIntegerField()
+    # As kb.search.signatures packs them, in JSON.
+    signatures = models.TextField()
+    # Numbers of its terms and their weights (kb.search.documents.Terms).
+    terms = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.record_id}"
+
+
+class SearchRemoved(models.Model):
+    """A deleted SearchDocument whose tokens are still in the full-text index.
+
+    The next writer of the index takes them out; until then readers find no document
+    of this number.
+    """
+
+    document = models.BigIntegerField(primary_key=True)
+    length = models.IntegerField()
+    signatures = models.TextField()
+    terms = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.document}"
+
+
+class SearchKey(models.Model):
+    """What finds a record's signatures besides their tokens: fingerprints, facets."""
+
+    key = models.TextField()
+    document = models.ForeignKey(SearchDocument, models.CASCADE, related_name="keys")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["key", "document"], name="one_search_key")
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class SearchTerm(models.Model):
+    """In how many documents a token stands, and in how many of their signatures."""
+
+    token = models.TextField()
+    documents = models.IntegerField()
+    signs = models.IntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["token"], name="one_search_term")
+        ]
+
+    def __str__(self) -> str:
+        return self.token
+
+
+class SearchState(models.Model):
+    """One row: totals, and a number that is another one after every change."""
+
+    documents = models.IntegerField(default=0)
+    length = models.BigIntegerField(default=0)
+    generation = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.documents} documents"
+
+
+# Models, too: Django finds them through this module.
+from kb.tallies import Flip, Standing, TallyState, TestedBuild  # noqa: E402, F401

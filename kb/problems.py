@@ -63,8 +63,11 @@ KINDS: dict[str, Kind] = {
     ),
     "unknown_parameter": Kind(
         400,
-        gettext_lazy("Unknown query parameter"),
-        gettext_lazy("A misspelt filter is refused, never ignored."),
+        gettext_lazy("Unknown parameter or field"),
+        gettext_lazy(
+            "A misspelt name is refused, never ignored; `errors` lists each, and "
+            "`detail` the names that are known."
+        ),
     ),
     "malformed": Kind(
         400,
@@ -84,6 +87,22 @@ KINDS: dict[str, Kind] = {
             "traceback."
         ),
     ),
+    "idempotency_mismatch": Kind(
+        422,
+        gettext_lazy("This key was used for something else"),
+        gettext_lazy(
+            "An Idempotency-Key stands for one request for 24 hours. Send the same "
+            "body again, or take a new key."
+        ),
+    ),
+    "evidence_refused": Kind(
+        422,
+        gettext_lazy("This evidence is not accepted"),
+        gettext_lazy(
+            "`detail` says why. Evidence is sent as the harness or the single file "
+            "wrote it (--json), for a repro that this site has."
+        ),
+    ),
     "run_refused": Kind(
         409,
         gettext_lazy("This repro cannot run there"),
@@ -97,12 +116,18 @@ KINDS: dict[str, Kind] = {
     "unauthenticated": Kind(
         401,
         gettext_lazy("Log in first"),
-        gettext_lazy("This site lets only known users do this."),
+        gettext_lazy(
+            "Only known users may do this: log in, or send a token that is valid as "
+            "Authorization: Bearer dtn_…"
+        ),
     ),
     "forbidden": Kind(
         403,
         gettext_lazy("Not allowed"),
-        gettext_lazy("A browser's request must carry the page's CSRF token."),
+        gettext_lazy(
+            "Your account or token may not do this; `detail` says what it lacks. A "
+            "browser's request must carry the page's CSRF token."
+        ),
     ),
     "method_not_allowed": Kind(
         405,
@@ -220,6 +245,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     wait = getattr(error, "wait", None)
     if wait:
         headers["Retry-After"] = str(int(wait))
+    if problem.status_code == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     request_id = getattr(context["request"], "request_id", "")
     return Response(
         document(problem, request_id),

@@ -30,6 +30,18 @@ SENTENCES: dict[str, tuple[str, str]] = {
         "{package} {version} lies outside the documented range ({ranges}).",
         "{package} {version} 不在文档记载的受影响范围内（{ranges}）。",
     ),
+    "between_affected": (
+        "{package} {version} was built between two releases that both lie well inside "
+        "the documented range ({ranges}).",
+        "{package} {version} 构建于两个正式版之间，两者都在文档记载的受影响范围以内，"
+        "且离边界至少隔一个版本（{ranges}）。",
+    ),
+    "between_not_affected": (
+        "{package} {version} was built between two releases that both lie well outside "
+        "the documented range ({ranges}).",
+        "{package} {version} 构建于两个正式版之间，两者都在文档记载的受影响范围以外，"
+        "且离边界至少隔一个版本（{ranges}）。",
+    ),
     "every_version": (
         "The record counts every version of {package} as affected.",
         "记录认为 {package} 的所有版本都受影响。",
@@ -37,6 +49,20 @@ SENTENCES: dict[str, tuple[str, str]] = {
     "cpu_build": (
         "{package} {version} is built without GPU support; the bug needs a GPU.",
         "{package} {version} 是不支持 GPU 的构建，而该缺陷需要 GPU。",
+    ),
+    "other_build": (
+        "{package} {version} is not built for CUDA; the bug needs {ranges}.",
+        "{package} {version} 不是面向 CUDA 的构建，而该缺陷需要 {ranges}。",
+    ),
+    "other_gpu": (
+        "The bug needs {ranges}; the GPU is {version}.",
+        "该缺陷需要 {ranges}，而给出的 GPU 是 {version}。",
+    ),
+    "series": (
+        "{package} {version} names several releases, and they do not all lie on one "
+        "side of the documented range ({ranges}): give the whole version.",
+        "{package} {version} 对应多个正式版，它们并不都在文档记载的范围（{ranges}）的"
+        "同一侧：请给出完整的版本号。",
     ),
     "unorderable": (
         "{package} {version} cannot be placed in the documented range ({ranges}): its "

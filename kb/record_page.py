@@ -11,15 +11,17 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from kb import claims, contradictions, results
+from kb import claims, contradictions, prose, results, timeline
 from kb.choices import ClaimKind, ClaimState, Upstream
 from kb.highlight import python_html
-from kb.languages import current_lang
 from kb.links import alias_url
 from kb.models import Claim, Finding, Record, Repro
+from kb.prose import LanguageNote, Prose
+from kb.timeline import Timeline
+from kb.version_ranges import parse_version
 
 HISTORY_SHOWN = 20
-LEADING_FENCE = re.compile(r"\s*<pre><code[^>]*>([^<]*)</code></pre>\s*")
+LEADING_FENCE = re.compile(r"\s*<pre[^>]*><code[^>]*>([^<]*)</code></pre>\s*")
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class OnOff:
 class Workaround:
     name: str
     entry: dict[str, Any]
-    html: str
+    text: Prose
     status: str
     evidence: str | None
     onoff: OnOff | None
@@ -100,6 +102,8 @@ class RecordPage:
     contradictions: list[dict[str, Any]]
     summary: dict[str, Any]
     fixes: list[dict[str, Any]]
+    timelines: list[Timeline]
+    language: LanguageNote | None
     repros: list[Source]
     related: list[Record]
     aliases: list[tuple[str, str]]
@@ -135,20 +139,45 @@ def find(record_id: str) -> Record | None:
     return rows.filter(id=record_id).first()
 
 
-def build(record: Record) -> RecordPage:
+def build(record: Record, *, with_history: bool = False) -> RecordPage:
+    """Revisions only where they are asked for: to compare them is most of the work."""
     findings = list(record.findings.all())
     return RecordPage(
         record=record,
         workarounds=[workaround(record, item, findings) for item in record.workarounds],
         claims=claim_rows(record, findings),
-        contradictions=contradictions.of_record(record, findings),
+        contradictions=[
+            found | {"fixed_in": documented_fix(record, found["build"], findings)}
+            for found in contradictions.of_record(record, findings)
+        ],
         summary=results.summary(findings),
         fixes=[fix | {"source": source_of(record, fix)} for fix in record.fixes],
+        timelines=timeline.of_record(record, results.cells(findings)),
+        language=prose.language_note(record),
         repros=[source(repro) for repro in record.repros.all()],
         related=list(Record.objects.visible().filter(id__in=record.related)),
         aliases=[(alias, alias_url(alias)) for alias in record.aliases],
-        history=history(record),
+        history=history(record) if with_history else [],
     )
+
+
+def documented_fix(record: Record, build: str, findings: list[Finding]) -> str:
+    """The version from which torch is documented as fixed, at or below a build's."""
+    raw = next(row.build_raw for row in findings if row.build == build)
+    version = parse_version(raw).public
+    bounds = [
+        event["fixed"]
+        for entry in record.affected
+        if entry["package"] == timeline.TORCH
+        for event in entry.get("events", [])
+        if "fixed" in event
+    ]
+    below = [
+        (bound, text)
+        for text in bounds
+        if (bound := parse_version(text).public) and version and bound <= version
+    ]
+    return max(below)[1] if below else ""
 
 
 def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
@@ -163,13 +192,13 @@ def workaround(
     inputs = [row.as_claim_input() for row in findings]
     status, evidence = claims.workaround_status(name, inputs)
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
-    html = record.html.get(current_lang(), {}).get("workarounds", {}).get(name, "")
-    html = without_repetition(html, entry["apply"])
+    text = prose.workaround(record, name)
+    text = Prose(without_repetition(text.html, entry["apply"]), text.lang)
     by_build = claims.workaround_by_build(name, inputs).values()
     return Workaround(
         name,
         entry,
-        html,
+        text,
         status,
         evidence,
         on_off(rows, findings),
@@ -178,11 +207,11 @@ def workaround(
     )
 
 
-def without_repetition(prose: str, apply: str) -> str:
+def without_repetition(html: str, apply: str) -> str:
     """The prose without a leading fence that the copy line above already shows."""
-    found = LEADING_FENCE.match(prose)
+    found = LEADING_FENCE.match(html)
     same = found and unescape(found[1]).strip() == apply.strip()
-    return prose[found.end() :] if found and same else prose
+    return html[found.end() :] if found and same else html
 
 
 def on_off(rows: Iterable[Finding], findings: list[Finding]) -> OnOff | None:

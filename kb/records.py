@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from kb.articles import (
     ArticleError,
     article_problems,
@@ -111,7 +113,7 @@ def read_record(folder: Path) -> RecordFile:
     if facts is not None:
         problems += facts_file_problems(facts)
         if facts.get("slug") not in (None, folder.name):
-            message = f"must be the folder's name, {folder.name!r}"
+            message = _("must be the folder's name, %s") % repr(folder.name)
             problems.append(Problem(FACTS_FILE, "slug", message))
     problems += article_file_problems(record, names_known=facts is not None)
     if problems:
@@ -128,14 +130,14 @@ def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
         if path.name not in {FACTS_FILE, *ARTICLE_FILES.values()} and not (
             REPRO_FILE.fullmatch(path.name)
         ):
-            problems.append(Problem(path.name, "", "does not belong in a record"))
+            problems.append(Problem(path.name, "", _("does not belong in a record")))
             continue
         try:
             found[path.name] = read_text(path)
         except (OSError, ValueError) as error:
             problems.append(Problem(path.name, "", str(error)))
     problems += [
-        Problem(name, "", "is missing")
+        Problem(name, "", _("is missing"))
         for name in (FACTS_FILE, *ARTICLE_FILES.values())
         if not (folder / name).exists()
     ]
@@ -145,13 +147,14 @@ def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
 def read_text(path: Path) -> str:
     """Exactly the file's text. Raises ValueError where it is not short UTF-8."""
     if not path.is_file():
-        raise ValueError("is not a file")
+        raise ValueError(_("is not a file"))
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise ValueError(f"is longer than {MAX_FILE_BYTES // 1024} KiB")
+        raise ValueError(_("is longer than %d KiB") % (MAX_FILE_BYTES // 1024))
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"is not UTF-8: byte {error.start} cannot be read") from None
+        text = _("is not UTF-8: byte %d cannot be read")
+        raise ValueError(text % error.start) from None
 
 
 def read_facts(files: Mapping[str, str], problems: list[Problem]) -> Facts | None:
@@ -160,7 +163,7 @@ def read_facts(files: Mapping[str, str], problems: list[Problem]) -> Facts | Non
     try:
         return tomllib.loads(files[FACTS_FILE])
     except tomllib.TOMLDecodeError as error:
-        problems.append(Problem(FACTS_FILE, "", f"is not TOML: {error}"))
+        problems.append(Problem(FACTS_FILE, "", _("is not TOML: %s") % error))
         return None
 
 
@@ -185,7 +188,7 @@ def read_all(root: Path, known: Collection[str] = ()) -> list[RecordFile]:
     `known` are ids that exist elsewhere and may be named as related.
     """
     if not root.is_dir():
-        raise RecordError([Problem(str(root), "", "is not a folder")])
+        raise RecordError([Problem(str(root), "", _("is not a folder"))])
     records: list[RecordFile] = []
     problems: list[Problem] = []
     for folder in sorted(path for path in root.iterdir() if path.is_dir()):
@@ -219,15 +222,16 @@ def set_problems(
     for record in records:
         file = f"{record.slug}/{FACTS_FILE}"
         if ids[record.id] > 1:
-            yield Problem(
-                file, "id", f"{record.id} is used by {ids[record.id]} folders"
-            )
+            told = {"id": record.id, "n": ids[record.id]}
+            yield Problem(file, "id", _("%(id)s is used by %(n)d folders") % told)
         for alias in record.facts["aliases"]:
             if aliases[alias] > 1:
-                yield Problem(file, "aliases", f"{alias} belongs to several records")
+                message = _("%s belongs to several records") % alias
+                yield Problem(file, "aliases", message)
         for other in record.facts["related"]:
             if other == record.id or (known is not None and other not in known):
-                yield Problem(file, "related", f"there is no other record {other}")
+                message = _("there is no other record %s") % other
+                yield Problem(file, "related", message)
 
 
 # --- checking -----------------------------------------------------------------------
@@ -266,27 +270,29 @@ def header_problems(
     names = {row["name"] for row in record.facts.get("workaround", [])}
     for stem, facts in repros.items():
         if facts.header.get("record") != record.id:
-            message = f"must be {record.id}, not {facts.header.get('record')!r}"
+            told = {"wanted": record.id, "value": repr(facts.header.get("record"))}
+            message = _("must be %(wanted)s, not %(value)s") % told
             yield Problem(f"{stem}.py", "record", message)
         for check in facts.checks if facts.fidelity == Fidelity.UPSTREAM_BUG else []:
             name = check.removeprefix("workaround_")
             if name != check and name not in names:
-                yield Problem(
-                    f"{stem}.py", check, f"no [[workaround]] is named {name!r}"
-                )
+                message = _("no [[workaround]] is named %s") % repr(name)
+                yield Problem(f"{stem}.py", check, message)
 
 
 def check_problems(
     record: RecordFile, repros: Mapping[str, ReproFacts]
 ) -> Iterator[Problem]:
     for position, claim in enumerate(record.facts.get("claim", [])):
-        stem, _, check = claim.get("check", "").partition(":")
+        stem, _colon, check = claim.get("check", "").partition(":")
         key = f"claim[{position}].check"
         if stem and stem not in repros:
-            yield Problem(FACTS_FILE, key, f"there is no {stem}.py")
+            yield Problem(FACTS_FILE, key, _("there is no %s") % f"{stem}.py")
         elif stem and check not in repros[stem].checks:
             known = ", ".join(repros[stem].checks)
-            yield Problem(FACTS_FILE, key, f"{stem}.py has no {check}; it has {known}")
+            told = {"file": f"{stem}.py", "check": check, "known": known}
+            message = _("%(file)s has no %(check)s; it has %(known)s") % told
+            yield Problem(FACTS_FILE, key, message)
 
 
 # --- writing ------------------------------------------------------------------------

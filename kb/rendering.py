@@ -7,15 +7,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from kb.articles import MAX_SECTION_BYTES, split_workarounds
 from kb.choices import LANGS, SECTIONS
 from kb.records import ARTICLE_FILES, Problem, RecordError, RecordFile
 
 # Raise it when the pipeline changes: stored HTML of another version is made anew.
-VERSION = 1
+VERSION = 2
 # The child limits its own CPU time; this ends one that waits for something.
 WALL_SECONDS = 60
-TOO_SLOW = "takes too long to render; simplify its markup"
+TOO_SLOW = gettext_lazy("takes too long to render; simplify its markup")
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -39,7 +42,7 @@ def render_all(texts: list[str]) -> list[str]:
     """
     for position, text in enumerate(texts):
         if len(text.encode()) > MAX_SECTION_BYTES:
-            limit = f"is longer than {MAX_SECTION_BYTES // 1024} KiB"
+            limit = _("is longer than %d KiB") % (MAX_SECTION_BYTES // 1024)
             raise RenderError(position, limit)
     if not texts:
         return []
@@ -64,11 +67,11 @@ def run_child(lines: str) -> tuple[str, str]:
             check=False,
         )
     except subprocess.TimeoutExpired as expired:
-        return (expired.stdout or b"").decode(), TOO_SLOW
+        return (expired.stdout or b"").decode(), str(TOO_SLOW)
     if done.returncode < 0:
-        return done.stdout.decode(), TOO_SLOW
+        return done.stdout.decode(), str(TOO_SLOW)
     last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return done.stdout.decode(), f"cannot be rendered: {last}"
+    return done.stdout.decode(), _("cannot be rendered: %s") % last
 
 
 def sections_html(record: RecordFile) -> dict[str, dict[str, object]]:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from kb import rendering
+from kb import rendering, standings
 from kb.choices import LANGS, SECTIONS
 from kb.models import Claim, Record
 from kb.records import RecordFile, ReproFacts, digest_of, write_record
@@ -102,12 +102,15 @@ def apply(
         for name in SECTIONS:
             setattr(record, f"{name}_{lang}", file.articles[lang][name])
     record.html, record.html_version = html, rendering.VERSION
+    # Files are reviewed in both languages at once.
+    record.outdated, record.significance = {}, ""
     record.files_digest = file.files_digest
     record.content_digest = digest_of(write_record(file))
     record.revision += 1
     record.save()
     set_claims(record, file.facts.get("claim", []))
     set_repros(record, file.repros, repros)
+    standings.refresh(record)
 
 
 def set_claims(record: Record, claims: list[Facts]) -> None:

@@ -3,35 +3,113 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kb import search
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from kb.facets import Facet, Option, chosen_facets, facets
 from kb.languages import current_lang
 from kb.models import Record
-from kb.search import Hit
+from kb.paging import Window, window
+from kb.search import Hit, hits
+from kb.search.filters import (
+    UNTESTED,
+    Facts,
+    most_tested,
+    read_facts,
+    tested_builds,
+)
+from kb.search.listing import SORTS, Listing, listing
+from kb.search.query import MAX_QUERY
 
-MAX_QUERY = 400
+PER_PAGE = 20
 RECORD_ID = re.compile(r"NAN-?(\d{1,4})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class SearchPage:
+    """`window`: of the hits with the filters; `total`: how many without them."""
+
     query: str
     status: int = 200
     too_long: bool = False
-    hits: list[Hit] = field(default_factory=list)
     target: Record | None = None
+    hits: list[Hit] = field(default_factory=list)
+    window: Window = field(default_factory=lambda: window("", 0, PER_PAGE))
+    total: int = 0
+    unknown: list[str] = field(default_factory=list)
+    facets: list[Facet] = field(default_factory=list)
+    build: str = ""
+    builds: list[str] = field(default_factory=list)
+    sort: str = SORTS[0]
+    sorts: list[Option] = field(default_factory=list)
+    is_filtered: bool = False
+
+    @property
+    def is_asked(self) -> bool:
+        return bool(self.query) or self.is_filtered
 
 
-def build(query: str) -> SearchPage:
-    query = query.replace("\x00", " ").strip()
+def build(parameters: QueryDict) -> SearchPage:
+    query = parameters.get("q", "").replace("\x00", " ").strip()
     if len(query) > MAX_QUERY:
         return SearchPage(query[:MAX_QUERY], status=400, too_long=True)
+    target = named_record(query)
+    if target:
+        return SearchPage(query, target=target)
+    chosen = chosen_facets(parameters)
+    page = SearchPage(query, is_filtered=bool(chosen))
+    return answer(page, parameters, chosen) if page.is_asked else page
+
+
+def named_record(query: str) -> Record | None:
+    """The record that a query is the id of."""
     named = RECORD_ID.fullmatch(query)
-    if named:
-        key = f"NAN-{int(named[1]):04d}"
-        target = Record.objects.addressable().filter(id=key).first()
-        if target:
-            return SearchPage(query, target=target)
-    hits = search.find(query, current_lang()) if query else []
-    return SearchPage(query, hits=hits)
+    if not named:
+        return None
+    key = f"NAN-{int(named[1]):04d}"
+    return Record.objects.addressable().filter(id=key).first()
+
+
+def answer(
+    page: SearchPage, parameters: QueryDict, chosen: dict[str, list[str]]
+) -> SearchPage:
+    tested = tested_builds()
+    slugs = [row.slug for row in tested]
+    asked = parameters.get("build", "")
+    on = asked if asked in slugs else most_tested(tested)
+    sort = parameters.get("sort", "")
+    sort = sort if sort in SORTS else SORTS[0]
+    facts = read_facts(on)
+    found = listing(page.query, chosen, facts, sort)
+    here = window(parameters.get("page", ""), len(found.found), PER_PAGE)
+    return replace(
+        page,
+        hits=shown(found, here, facts),
+        window=here,
+        total=found.total,
+        unknown=found.unknown,
+        facets=list(facets(found.counts, chosen)),
+        build=on,
+        builds=slugs,
+        sort=sort,
+        sorts=sort_options(sort),
+    )
+
+
+def shown(found: Listing, here: Window, facts: Facts) -> list[Hit]:
+    """One page of hits, each with its verdict on the build."""
+    rows = hits(found.found[here.rows], found.query, current_lang())
+    return [
+        replace(hit, verdict=facts.verdicts.get(hit.record.pk, UNTESTED))
+        for hit in rows
+    ]
+
+
+def sort_options(sort: str) -> list[Option]:
+    labels = (_("relevance"), _("newest"), _("id"))
+    return [
+        Option(value, label, 0, value == sort)
+        for value, label in zip(SORTS, labels, strict=True)
+    ]

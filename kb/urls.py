@@ -1,15 +1,21 @@
 """Pages of the knowledge base, below the language's prefix."""
 
 from django.urls import path, re_path
+from django.views.decorators.http import conditional_page
 
 from kb import views
+from kb.feeds import ChangesFeed
 
 urlpatterns = [
     path("", views.front, name="front"),
+    # Readers ask every hour: what has not changed is not sent again.
+    path("feed.atom", conditional_page(ChangesFeed()), name="feed"),
     path("records/", views.record_list, name="record-list"),
     path("search/", views.search, name="search"),
     path("lookup/", views.look_up, name="look-up"),
+    path("triage/", views.triage, name="triage"),
     path("claims/", views.claim_list, name="claim-list"),
+    path("contradictions/", views.contradiction_list, name="contradiction-list"),
     path("problems/<slug:slug>/", views.problem_detail, name="problem-detail"),
     re_path(
         r"^(?P<record_id>NAN-\d{4})/(?:(?P<slug>[-a-z0-9_]+)/)?$",

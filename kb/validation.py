@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
+from django.utils.translation import gettext as _
 
-from kb.articles import UNPRINTABLE, translation_problem
 from kb.choices import (
     FIX_KINDS,
     LANGS,
@@ -25,192 +21,41 @@ from kb.choices import (
     SymptomClass,
     Upstream,
 )
+from kb.validation_values import (
+    EVENT_KINDS,
+    SCHEMA,
+    Found,
+    Key,
+    address,
+    both_languages,
+    day,
+    events,
+    keys_problems,
+    list_of,
+    matching,
+    one_of,
+    schema,
+    table,
+    text,
+    version,
+)
+
+__all__ = [
+    "BUILD_SLUG",
+    "BUILD_STATES",
+    "EVENT_KINDS",
+    "SCHEMA",
+    "TABLES",
+    "Facts",
+    "canonical",
+    "facts_problems",
+    "rows",
+]
 
 Facts = dict[str, Any]
-Found = Iterator[tuple[str, str]]
-Check = Callable[[Any], Found]
 
-SCHEMA = 1
-EVENT_KINDS = ("introduced", "fixed", "last_affected")
 BUILD_STATES = ("affected", "not_affected")
 BUILD_SLUG = r"[a-z0-9][a-z0-9._-]{0,60}"
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key; an optional one is left out of the file where it is empty."""
-
-    name: str
-    check: Check
-    optional: bool = False
-
-
-# --- what a value may be: each yields (path below the key, message) ---------------
-def text(longest: int = 2000, empty: bool = False, one_line: bool = False) -> Check:
-    def check(value: Any) -> Found:
-        if not isinstance(value, str):
-            yield "", f"must be a string, not {kind_of(value)}"
-        elif not value.strip() and not (empty and value == ""):
-            yield "", "must not be empty"
-        elif len(value) > longest:
-            yield "", f"is longer than {longest} characters"
-        elif UNPRINTABLE.search(value):
-            yield "", "holds a control character"
-        elif one_line and "\n" in value:
-            yield "", "must be one line"
-
-    return check
-
-
-def one_of(words: Iterable[str]) -> Check:
-    known = tuple(words)
-
-    def check(value: Any) -> Found:
-        if value not in known:
-            yield "", f"must be one of {', '.join(known)}, not {value!r}"
-
-    return check
-
-
-def matching(pattern: str, example: str, longest: int = 200) -> Check:
-    whole = re.compile(pattern)
-
-    def check(value: Any) -> Found:
-        if not isinstance(value, str) or not whole.fullmatch(value):
-            yield "", f"must look like {example!r}, not {value!r}"
-        elif len(value) > longest:
-            yield "", f"is longer than {longest} characters"
-
-    return check
-
-
-def both_languages(longest: int = 2000, one_line: bool = False) -> Check:
-    single = text(longest, one_line=one_line)
-
-    def check(value: Any) -> Found:
-        if not isinstance(value, dict) or set(value) != set(LANGS):
-            yield "", "must be {en = …, zh = …}"
-            return
-        found = [
-            (f".{lang}", message)
-            for lang in LANGS
-            for _path, message in single(value[lang])
-        ]
-        yield from found
-        message = None if found else translation_problem(value)
-        if message:
-            yield ".zh", message
-
-    return check
-
-
-def list_of(item: Check, empty: bool = True, unique: bool = True) -> Check:
-    def check(value: Any) -> Found:
-        if not isinstance(value, list):
-            yield "", f"must be an array, not {kind_of(value)}"
-            return
-        if not value and not empty:
-            yield "", "must not be empty"
-        for position, entry in enumerate(value):
-            for path, message in item(entry):
-                yield f"[{position}]{path}", message
-            if unique and entry in value[:position]:
-                yield f"[{position}]", f"{entry!r} stands twice"
-
-    return check
-
-
-def table(keys: tuple[Key, ...]) -> Check:
-    def check(value: Any) -> Found:
-        if not isinstance(value, dict):
-            yield "", f"must be a table, not {kind_of(value)}"
-            return
-        for path, message in keys_problems(value, keys):
-            yield f".{path}", message
-
-    return check
-
-
-def keys_problems(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Found:
-    known = {key.name for key in keys}
-    for name in value:
-        if name not in known:
-            yield name, f"unknown key; known are {', '.join(key.name for key in keys)}"
-    for key in keys:
-        if key.name in value:
-            for path, message in key.check(value[key.name]):
-                yield f"{key.name}{path}", message
-        elif not key.optional:
-            yield key.name, "is missing"
-
-
-def version(empty: bool) -> Check:
-    def check(value: Any) -> Found:
-        if empty and value == "":
-            return
-        try:
-            Version(value)
-        except (InvalidVersion, TypeError):
-            yield "", f"must be a version such as '2.5.1', not {value!r}"
-
-    return check
-
-
-def event(value: Any) -> Found:
-    """One event of an OSV range: {introduced = "2.5.0"}."""
-    if not isinstance(value, dict) or len(value) != 1:
-        yield (
-            "",
-            'must be one of {introduced = "…"}, {fixed = "…"}, {last_affected = "…"}',
-        )
-        return
-    ((kind, number),) = value.items()
-    if kind not in EVENT_KINDS:
-        yield f".{kind}", f"unknown event; known are {', '.join(EVENT_KINDS)}"
-        return
-    for _path, message in version(empty=False)(number):
-        yield f".{kind}", message
-
-
-def events(value: Any) -> Found:
-    """An OSV range: begins with `introduced`, versions ascend, kinds alternate."""
-    found = list(list_of(event)(value))
-    yield from found
-    if found or not value:
-        return
-    kinds = [next(iter(entry)) for entry in value]
-    numbers = [Version(next(iter(entry.values()))) for entry in value]
-    starts = [kind == "introduced" for kind in kinds]
-    if starts != [position % 2 == 0 for position in range(len(starts))]:
-        yield "", "must alternate: introduced, then fixed or last_affected, and so on"
-    if numbers != sorted(numbers):
-        yield "", "versions must ascend"
-
-
-def address(value: Any) -> Found:
-    if value != "" and not (
-        isinstance(value, str) and re.fullmatch(r"https?://[^\s<>\"\\^`{|}]+", value)
-    ):
-        yield "", f"must be an http(s) address or empty, not {value!r}"
-
-
-def day(value: Any) -> Found:
-    try:
-        valid = date.fromisoformat(value).isoformat() == value
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        yield "", f"must be a string such as '2025-03-20', not {value!r}"
-
-
-def schema(value: Any) -> Found:
-    if value != SCHEMA or isinstance(value, bool):
-        yield "", f"must be {SCHEMA}, not {value!r}"
-
-
-def kind_of(value: Any) -> str:
-    names = {dict: "a table", list: "an array", bool: "a boolean", str: "a string"}
-    return names.get(type(value), type(value).__name__)
 
 
 # --- the keys ---------------------------------------------------------------------
@@ -324,16 +169,16 @@ def rows(facts: Facts, table_name: str) -> Iterator[tuple[str, Facts]]:
 def withdrawal_problems(facts: Facts) -> Found:
     withdrawn = facts.get("publication") == Publication.WITHDRAWN
     if withdrawn and "withdrawn_because" not in facts:
-        yield "withdrawn_because", "is missing; a withdrawn record says why"
+        yield "withdrawn_because", _("is missing; a withdrawn record says why")
     if not withdrawn and "withdrawn_because" in facts:
-        yield "withdrawn_because", "only a withdrawn record has it"
+        yield "withdrawn_because", _("only a withdrawn record has it")
 
 
 def repeated_problems(facts: Facts, table_name: str, key: str) -> Found:
     seen: set[str] = set()
     for path, row in rows(facts, table_name):
         if row[key] in seen:
-            yield f"{path}.{key}", f"{row[key]!r} stands twice"
+            yield f"{path}.{key}", _("%s stands twice") % repr(row[key])
         seen.add(row[key])
 
 
@@ -344,24 +189,25 @@ def source_problems(facts: Facts) -> Found:
     for table_name in ("affected", "fix", "claim"):
         for path, row in rows(facts, table_name):
             if row["source"] not in known:
-                yield f"{path}.source", f"no [[source]] has the id {row['source']!r}"
+                message = _("no [[source]] has the id %s") % repr(row["source"])
+                yield f"{path}.source", message
     for path, row in rows(facts, "source"):
         if row["kind"] != "article" and not row["url"]:
-            yield f"{path}.url", "only an article may be without address"
+            yield f"{path}.url", _("only an article may be without address")
 
 
 def range_problems(facts: Facts) -> Found:
     for path, row in rows(facts, "affected"):
         if not row["events"] and not row.get("builds"):
-            yield f"{path}.events", "names neither a range nor a build"
+            yield f"{path}.events", _("names neither a range nor a build")
 
 
 def claim_problems(facts: Facts) -> Found:
     for path, row in rows(facts, "claim"):
         if "check" in row and "expects" not in row:
-            yield f"{path}.expects", "is missing; `check` needs it"
+            yield f"{path}.expects", _("is missing; `check` needs it")
         if "expects" in row and "check" not in row:
-            yield f"{path}.check", "is missing; `expects` needs it"
+            yield f"{path}.check", _("is missing; `expects` needs it")
 
 
 def canonical(facts: Facts) -> Facts:

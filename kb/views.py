@@ -16,17 +16,21 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kb import claim_list as claim_page
 from kb import (
+    browse_page,
+    claims_page,
     front_page,
     lookup_page,
     problems,
+    reader_choice,
     record_page,
     search_page,
 )
-from kb import record_list as list_page
+from kb import contradiction_list as contradictions_page
+from kb import triage as triage_page
 
 
 @never_cache
@@ -54,10 +58,11 @@ def look_up(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def record_list(request: HttpRequest) -> HttpResponse:
-    page = list_page.build(request.GET)
+    page = browse_page.build(request.GET)
     return render(request, "kb/records.html", {"page": page})
 
 
+@gzip_page
 @require_safe
 def record_detail(
     request: HttpRequest, record_id: str, slug: str | None = None
@@ -69,8 +74,9 @@ def record_detail(
         query = request.META.get("QUERY_STRING", "")
         target = record.get_absolute_url() + (f"?{query}" if query else "")
         return HttpResponseRedirect(target, status=301)
-    page = record_page.build(record)
-    return render(request, "kb/record.html", {"page": page, "record": record})
+    page = record_page.build(record, with_history="history" in request.GET)
+    context = {"page": page, "record": record}
+    return reader_choice.remember(request, render(request, "kb/record.html", context))
 
 
 @require_safe
@@ -85,17 +91,29 @@ def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
 
 @require_safe
 def claim_list(request: HttpRequest) -> HttpResponse:
-    page = claim_page.build(request.GET)
+    page = claims_page.build(request.GET)
     return render(request, "kb/claims.html", {"page": page})
 
 
 @require_safe
+def contradiction_list(request: HttpRequest) -> HttpResponse:
+    page = contradictions_page.build(request.GET)
+    return render(request, "kb/contradictions.html", {"page": page})
+
+
+@require_safe
 def search(request: HttpRequest) -> HttpResponse:
-    page = search_page.build(request.GET.get("q", ""))
+    page = search_page.build(request.GET)
     if page.target is not None:
         return redirect(page.target)
     context = {"page": page, "query": page.query}
     return render(request, "kb/search.html", context, status=page.status)
+
+
+@require_safe
+def triage(request: HttpRequest) -> HttpResponse:
+    page = triage_page.build(request.GET)
+    return render(request, "kb/triage.html", {"page": page})
 
 
 @require_safe

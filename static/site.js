@@ -60,6 +60,21 @@
     const log = one("#log-lines");
     if (log && follow() && follow().checked) log.scrollTop = log.scrollHeight;
   };
+  // An address with #L42 wants that line, not the end, also where it is yet to come.
+  let awaited = "";
+  const toLine = () => {
+    const line = awaited && document.getElementById(awaited);
+    if (!line) return;
+    awaited = "";
+    line.scrollIntoView({ block: "center" });
+  };
+  const wantLine = () => {
+    if (!/^#L\d+$/.test(location.hash)) return;
+    awaited = location.hash.slice(1);
+    if (follow()) follow().checked = false;
+    toLine();
+  };
+  window.addEventListener("hashchange", wantLine);
   const say = () => {
     const state = one("#run-status");
     const place = one("#run-say");
@@ -78,6 +93,7 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     reveal(event.target.parentNode || document);
     toEnd();
+    toLine();
     say();
   });
 
@@ -124,14 +140,24 @@
     m: () => go("#nav-matrix"),
     "?": () => { const help = one("#keys"); if (help && !help.open) help.showModal(); },
   };
+  // After g.
+  const places = {
+    z: '[data-language="zh-hans"]',
+    e: '[data-language="en"]',
+    h: "#nav-front",
+    r: "#nav-records",
+    m: "#nav-matrix",
+    c: "#nav-claims",
+    b: "#nav-builds",
+  };
   let pending = "";
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    const typing = event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open]");
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open], [popover]:popover-open");
     if (typing || (!enabled() && event.key !== "?")) return;
-    if (pending === "g" && (event.key === "z" || event.key === "e")) {
+    if (pending === "g" && places[event.key]) {
       pending = "";
-      go(`[data-language="${event.key === "z" ? "zh-hans" : "en"}"]`);
+      go(places[event.key]);
       return;
     }
     pending = event.key;
@@ -157,5 +183,6 @@
   }
 
   reveal(document);
+  wantLine();
   toEnd();
 })();

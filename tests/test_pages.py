@@ -394,7 +394,7 @@ class ListPageTest(PageTest):
     def test_facets_filter_and_count(self) -> None:
         runs.make_record("NAN-9002")
         html = self.page("/en/records/?component=sdpa")
-        self.assertIn("1 of 2 shown", html)
+        self.assertIn("1 of 2 match", html)
         self.assertNotIn("NAN-9002", html)
         self.assertIn("Nothing matches", self.page("/en/records/?symptom=lost_grad"))
 
@@ -561,7 +561,9 @@ class RunPageTest(PageTest):
         for odd in ("-1", "x", "9" * 50, "٣"):
             self.page(f"/en/runs/{run.id}/status/?after={odd}")
         found = evidence.add(runs.make_evidence(self.repro), origin="site")
-        Run.objects.update(state="finished", verdict=found.verdict, evidence=found)
+        Run.objects.update(
+            state="finished", verdict=found.verdict, evidence=found, lease_until=None
+        )
         response = self.client.get(f"/en/runs/{run.id}/status/?after=2")
         self.assertEqual(response["HX-Retarget"], "#run")
         self.assertNotContains(response, "hx-get")

@@ -13,12 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
+from kb.facets import value_label
 from kb.languages import OTHER, current_lang
 from kb.models import Claim, Record
 
 register = template.Library()
-LOG_CODE = '<code class="language-log">'
-LOG_FENCE = f"<pre>{LOG_CODE}"
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
 
 
@@ -27,17 +26,6 @@ def text(record: Record, field: str) -> str:
     """The record's `field` in the reader's language, else in the other."""
     lang = current_lang()
     return record.text(field, lang) or record.text(field, OTHER[lang])
-
-
-@register.filter
-def prose(record: Record, section: str) -> SafeString:
-    """A section's stored HTML: rendered and cleaned when the record was saved."""
-    html = str(record.html.get(current_lang(), {}).get(section, ""))
-    # Log lines stay as printed: English, and scrollable by keyboard.
-    html = html.replace(
-        LOG_FENCE, f'<pre class="lit" lang="en" tabindex="0">{LOG_CODE}'
-    )
-    return mark_safe(html)  # noqa: S308
 
 
 @register.filter
@@ -113,6 +101,12 @@ def fix_kind(kind: str) -> str:
 @register.filter
 def source_kind(kind: str) -> str:
     return str(SOURCE_KINDS.get(kind, kind))
+
+
+@register.filter
+def verdict_label(verdict: str) -> str:
+    """The words of a verdict, as beside its box in the filter."""
+    return value_label("verdict", verdict)
 
 
 @register.filter

@@ -1,0 +1,162 @@
+"""All records in groups, with their verdicts on one build; the facets of a search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from kb.facets import Facet, chosen_facets, facets, value_label
+from kb.models import Finding, Record
+from kb.paging import Window, window
+from kb.search.filters import (
+    Narrowed,
+    most_tested,
+    narrow,
+    read_facts,
+    stored_values,
+    tested_builds,
+)
+from kb.search.generation import Generation, current_generation
+from kb.search.store import every_record
+from kb.tallies import Standing
+
+PER_PAGE = 50
+GROUPINGS = ("symptom", "component", "package")
+# The group of records that have none of these values.
+REST = ""
+# What a row shows of a record; its prose is not among it.
+FIELDS = ("slug", "publication", "components", "title_en", "title_zh")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record and its newest fresh verdict on the chosen build, if any."""
+
+    record: Record
+    standing: Standing
+    finding: Finding | None
+
+    @property
+    def first_good(self) -> str:
+        return self.standing.first_good
+
+    @property
+    def has_workaround(self) -> bool:
+        return "\nworkaround:" in self.standing.facets
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some rows of a group, which has `size` of them on all pages."""
+
+    label: str
+    size: int
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class BrowsePage:
+    build: str
+    builds: list[str]
+    group_by: str
+    facets: list[Facet]
+    groups: list[Group]
+    window: Window
+    total: int
+
+
+def build(query: QueryDict) -> BrowsePage:
+    tested = tested_builds()
+    slugs = [row.slug for row in tested]
+    asked = query.get("build", "")
+    on = asked if asked in slugs else most_tested(tested)
+    group_by = query.get("group", "")
+    group_by = group_by if group_by in GROUPINGS else GROUPINGS[0]
+    chosen = chosen_facets(query)
+    key = tuple((name, tuple(values)) for name, values in chosen.items())
+    placed, counts = arranged(current_generation(), on, group_by, key)
+    here = window(query.get("page", ""), len(placed), PER_PAGE)
+    return BrowsePage(
+        build=on,
+        builds=slugs,
+        group_by=group_by,
+        facets=list(facets(counts, chosen)),
+        groups=list(groups(placed, here, group_by, on)),
+        window=here,
+        total=len(every_record()),
+    )
+
+
+Placed = list[tuple[str, str]]  # group and record, in the order they are shown
+Values = tuple[str, ...]
+
+
+@lru_cache(maxsize=16)
+def arranged(
+    generation: Generation,
+    on: str,
+    group_by: str,
+    chosen: tuple[tuple[str, Values], ...],
+) -> tuple[Placed, dict[str, Counter[str]]]:
+    """The records in their order, and the counts of the facets; kept for `generation`,
+    so that going from page to page reads no more than the page.
+    """
+    every = every_record()
+    wanted = {name: list(values) for name, values in chosen}
+    narrowed = narrow(every.items(), read_facts(on), wanted)
+    return in_groups(narrowed, every, group_by), narrowed.counts
+
+
+def in_groups(narrowed: Narrowed, facets_of: dict[str, str], group_by: str) -> Placed:
+    """The largest group first, and in it records by id.
+
+    Each record in one group only: a list that repeats records is hard to count.
+    """
+    placed = [
+        (first_value(facets_of[record], group_by), record)
+        for record in narrowed.records
+    ]
+    sizes = Counter(value for value, _record in placed)
+    return sorted(placed, key=lambda row: (-sizes[row[0]], row[0], row[1]))
+
+
+def first_value(stored: str, name: str) -> str:
+    values = stored_values(stored).get(name, ())
+    return values[0] if values else REST
+
+
+def groups(placed: Placed, here: Window, group_by: str, on: str) -> Iterator[Group]:
+    """The groups on this page, with the rows of it."""
+    shown = placed[here.rows]
+    rows = rows_of([record for _value, record in shown], on)
+    sizes = Counter(value for value, _record in placed)
+    for value, members in groupby(shown, key=lambda row: row[0]):
+        label = value_label(group_by, value) if value != REST else _("none named")
+        yield Group(
+            label,
+            sizes[value],
+            # One may have been deleted since the order was made.
+            [rows[record] for _value, record in members if record in rows],
+        )
+
+
+def rows_of(ids: list[str], on: str) -> dict[str, Row]:
+    records = Record.objects.select_related("standing").only("standing", *FIELDS)
+    verdicts = verdicts_of(ids, on)
+    return {
+        pk: Row(record, record.standing, verdicts.get(pk))
+        for pk, record in records.in_bulk(ids).items()
+    }
+
+
+def verdicts_of(ids: Iterable[str], on: str) -> dict[str, Finding]:
+    """The newest verdict on the build; of the bug itself before one of a model."""
+    rows = Finding.objects.fresh().triggers().filter(build=on, record__in=ids)
+    ordered = sorted(rows, key=lambda row: (not row.is_model, row.observed_at))
+    return {row.record_id: row for row in ordered}

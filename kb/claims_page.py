@@ -1,0 +1,79 @@
+"""All claims of all listed records, with the state that execution gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q, QuerySet, Sum
+from django.http import QueryDict
+
+from kb.choices import ClaimState
+from kb.models import Record
+from kb.paging import Window, window
+from kb.record_page import ClaimRow, claim_rows
+from kb.tallies import Standing
+
+# Records on a page; each brings its claims.
+PER_PAGE = 20
+
+
+@dataclass(frozen=True)
+class StateOption:
+    value: str
+    count: int
+    checked: bool
+
+
+@dataclass(frozen=True)
+class RecordClaims:
+    record: Record
+    rows: list[ClaimRow]
+
+
+@dataclass(frozen=True)
+class ClaimsPage:
+    """`window`: of the records that have such a claim. `shown`: claims on all pages."""
+
+    states: list[StateOption]
+    groups: list[RecordClaims]
+    window: Window
+    shown: int
+    total: int
+
+
+def build(query: QueryDict) -> ClaimsPage:
+    sums = {state: Sum(state) for state in ClaimState.values}
+    counts = Standing.objects.aggregate(**sums)
+    asked = set(query.getlist("state")) & set(ClaimState.values)
+    wanted = asked or set(ClaimState.values)
+    records = having(wanted)
+    here = window(query.get("page", ""), records.count(), PER_PAGE)
+    ids = list(records.values_list("pk", flat=True)[here.rows])
+    return ClaimsPage(
+        states=[
+            StateOption(state, counts[state] or 0, state in asked)
+            for state in ClaimState.values
+        ],
+        groups=[claims_of(record, wanted) for record in with_claims(ids)],
+        window=here,
+        shown=sum(counts[state] or 0 for state in wanted),
+        total=sum(count or 0 for count in counts.values()),
+    )
+
+
+def having(states: set[str]) -> QuerySet[Standing]:
+    """Standings of the records with a claim in any of these states, by id."""
+    any_of = reduce(or_, (Q(**{f"{state}__gt": 0}) for state in sorted(states)))
+    return Standing.objects.filter(any_of).order_by("pk")
+
+
+def with_claims(ids: list[str]) -> QuerySet[Record]:
+    rows = Record.objects.filter(pk__in=ids).order_by("pk")
+    return rows.prefetch_related("claims", "findings").defer("html")
+
+
+def claims_of(record: Record, wanted: set[str]) -> RecordClaims:
+    rows = claim_rows(record, list(record.findings.all()))
+    return RecordClaims(record, [row for row in rows if row.state in wanted])

@@ -1,0 +1,77 @@
+"""The filters beside a list: facets, their values in the reader's words, counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+
+from kb.choices import SymptomClass, Upstream, Verdict
+from kb.search.filters import MODEL, NAMES, UNTESTED, VERIFIED
+
+
+@dataclass(frozen=True)
+class Option:
+    value: str
+    label: str
+    count: int
+    checked: bool
+
+
+@dataclass(frozen=True)
+class Facet:
+    name: str
+    label: str
+    options: list[Option]
+
+
+def chosen_facets(parameters: QueryDict) -> dict[str, list[str]]:
+    """The facets that the address names, with their values."""
+    return {name: values for name in NAMES if (values := parameters.getlist(name))}
+
+
+def facets(
+    counts: Mapping[str, Counter[str]], chosen: Mapping[str, list[str]]
+) -> Iterator[Facet]:
+    """Facets with the values that any record has, or that are chosen."""
+    labels = facet_labels()
+    for name in NAMES:
+        checked = chosen.get(name, [])
+        values = counts[name] + Counter()
+        order = [value for value, _count in values.most_common()]
+        order += [value for value in dict.fromkeys(checked) if value not in values]
+        options = [
+            Option(value, value_label(name, value), values[value], value in checked)
+            for value in order
+        ]
+        if options:
+            yield Facet(name, labels[name], options)
+
+
+def facet_labels() -> dict[str, str]:
+    return {
+        "verdict": _("On this build"),
+        "symptom": _("Symptom"),
+        "component": _("Component"),
+        "package": _("Package"),
+        "device": _("Device"),
+        "upstream": _("Upstream"),
+        "workaround": _("Workaround"),
+    }
+
+
+def value_label(facet: str, value: str) -> str:
+    known: dict[str, dict[str, str]] = {
+        "symptom": {str(key): str(label) for key, label in SymptomClass.choices},
+        "upstream": {str(key): str(label) for key, label in Upstream.choices},
+        "workaround": {VERIFIED: _("verified by execution")},
+        "verdict": {
+            UNTESTED: _("not tested"),
+            MODEL: _("model only"),
+            **{str(key): str(label) for key, label in Verdict.choices},
+        },
+    }
+    return known.get(facet, {}).get(value, value)

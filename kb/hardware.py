@@ -1,0 +1,187 @@
+"""GPU names as people and tools write them, and the architecture behind each. Pure.
+
+Compute capabilities are those of NVIDIA's table of CUDA GPUs; gfx names those of
+AMD's ROCm hardware table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+# Name as in MODEL (upper case, no spaces) -> compute capability times ten.
+CAPABILITY = {
+    "K40": 35, "K80": 37, "M40": 52, "M60": 52, "P100": 60, "P4": 61, "P40": 61,
+    "V100": 70, "V100S": 70, "GV100": 70, "TITANV": 70, "TITANXP": 61, "TITANX": 61,
+    "TITANRTX": 75, "T4": 75, "T4G": 75, "T1000": 75,
+    "A100": 80, "A100X": 80, "A800": 80, "A30": 80,
+    "A2": 86, "A10": 86, "A10G": 86, "A10M": 86, "A16": 86, "A40": 86,
+    "A2000": 86, "A4000": 86, "A4500": 86, "A5000": 86, "A5500": 86, "A6000": 86,
+    "L2": 89, "L4": 89, "L20": 89, "L40": 89, "L40S": 89, "L40G": 89,
+    "H20": 90, "H100": 90, "H200": 90, "H800": 90, "GH200": 90,
+    "B100": 100, "B200": 100, "GB200": 100, "B300": 103, "GB300": 103, "GB10": 121,
+    "ORIN": 87, "XAVIER": 72, "THOR": 110,
+}  # fmt: skip
+# GeForce cards by the first two digits of their number.
+GEFORCE = {"10": 61, "16": 75, "20": 75, "30": 86, "40": 89, "50": 120}
+GFX = {
+    "MI50": "gfx906", "MI60": "gfx906", "MI100": "gfx908", "MI210": "gfx90a",
+    "MI250": "gfx90a", "MI250X": "gfx90a", "MI300": "gfx942", "MI300A": "gfx942",
+    "MI300X": "gfx942", "MI308X": "gfx942", "MI325X": "gfx942", "MI350X": "gfx950",
+    "MI355X": "gfx950", "7900": "gfx1100", "9070": "gfx1201",
+}  # fmt: skip
+FAMILIES = {
+    "pascal": {60, 61, 62}, "volta": {70, 72}, "turing": {75}, "ampere": {80, 86, 87},
+    "ada": {89}, "hopper": {90}, "blackwell": {100, 101, 103, 110, 120, 121},
+}  # fmt: skip
+
+MODEL = re.compile(
+    r"""
+    (?: (?<![A-Za-z0-9.+_-]) | (?<=\d[xX]) )
+    (?: (?:NVIDIA|AMD|Tesla|GeForce|Instinct|Radeon|Jetson)[ -] ){0,3}
+    (?:
+      (?P<ada>RTX[ ]?[2456]0[05]0[ ]?Ada)
+    | RTX[ ]?PRO[ ]?(?P<pro>\d{4})
+    | (?P<titan>TITAN[ ]?(?:RTX|Xp|X|V))(?![A-Za-z])
+    | (?P<quadro>Quadro[ ](?:RTX[ ])?\d{4})
+    | (?:RTX[ -]?|GTX[ -]?)(?P<geforce>\d{4})(?:[ ]?(?:Ti|SUPER|D|M))?(?![0-9A-Za-z])
+    | RTX[ -]?(?P<workstation>A\d{4})
+    | RX[ ]?(?P<radeon>\d{4})(?:[ ]?XTX?)?
+    | (?P<instinct>MI\d{2,3}[AX]?)(?![0-9A-Za-z])
+    | (?P<apple>Apple[ ]M\d(?:[ ](?:Pro|Max|Ultra))?)
+    | (?P<ascend>(?:Ascend[ -]?|昇腾[ ]?)910[A-Z]?\d?|910B\d?)(?![0-9A-Za-z])
+    | (?P<datacenter>
+        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|T1000|G[BHV]\d{2,3})
+      )(?![0-9A-WYZa-wyz.])
+    | (?P<embedded>Orin|Xavier|Thor)(?![A-Za-z])
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# 4090, 3090: cards are often called by their number alone, after a word or count.
+NUMBER_ONLY = re.compile(
+    r"(?<![\w.:/-])(?:\d{1,2}\s?[x*×张卡块]\s?)?([2345]0[5-9]0)(?:\s?Ti)?"
+    r"(?![\w.:/-]|\s?(?:MB|MiB|GB|ms|s\b|步|steps?))",
+    re.IGNORECASE,
+)
+AFTER = re.compile(r"[^,;|，；、。()（\n\u3400-\u9fff]{0,30}")
+STOP = re.compile(
+    r"\s{2,}|\s(?:GPUs?|and|with|on|Driver|Off|On)\b|[.。]\s|\s?[x×*]\s?\d|\s[+/&]\s"
+)
+GFX_NAME = re.compile(r"(?<!\w)gfx(9\d[0-9a-f]|1\d{3})(?!\w)")
+SM = re.compile(
+    r"(?<![a-z0-9])(?:sm|compute)[_ ]?(\d{2,3})[af]?(?![0-9])", re.IGNORECASE
+)
+OR_LATER = re.compile(
+    r"(?:>=?|≥|at least|from)\s*(?:sm|compute|\d)|\+|or (?:later|newer|higher)|以上",
+    re.IGNORECASE,
+)
+CAPABLE = re.compile(r"(?<![\w.])(\d{1,2})\.(\d)(?![\w.])")
+
+
+def gpu_names(text: str) -> Iterator[str]:
+    """Every GPU that a line names, with what follows of its name."""
+    end = 0
+    for found in MODEL.finditer(text):
+        if found.start() < end or not _is_known(found):
+            continue
+        rest = AFTER.match(text, found.end())
+        tail = rest[0] if rest else ""
+        stop = STOP.search(tail)
+        name = found[0] + (tail[: stop.start()] if stop else tail)
+        end = found.start() + len(name)
+        yield name.strip(" -:.\t'\"`*]").strip()
+    if not end:
+        for found in NUMBER_ONLY.finditer(text):
+            yield found[1]
+
+
+def _is_known(found: re.Match[str]) -> bool:
+    """Of the short names (B1, L2) only those that are cards."""
+    name = found["datacenter"]
+    return name is None or name.upper() in CAPABILITY
+
+
+def architecture(name: str) -> str | None:
+    """sm_90, gfx942, mps, ascend; None where the name says none we know."""
+    gfx = GFX_NAME.search(name)
+    if gfx:
+        return gfx[0]
+    for found in MODEL.finditer(name):
+        arch = _architecture(found)
+        if arch:
+            return arch
+    number = NUMBER_ONLY.search(name)
+    return f"sm_{GEFORCE[number[1][:2]]}" if number else None
+
+
+def _architecture(found: re.Match[str]) -> str | None:
+    group = found.groupdict()
+    if group["apple"]:
+        return "mps"
+    if group["ascend"]:
+        return "ascend"
+    if group["instinct"] or group["radeon"]:
+        return GFX.get((group["instinct"] or group["radeon"]).upper())
+    capability = _capability(group)
+    return f"sm_{capability}" if capability else None
+
+
+def _capability(group: dict[str, str | None]) -> int | None:
+    if group["ada"]:
+        return 89
+    if group["pro"]:
+        return 120
+    if group["quadro"]:
+        return 75 if "RTX" in group["quadro"].upper() else None
+    if group["geforce"]:
+        number = group["geforce"]
+        return GEFORCE.get(number[:2])
+    name = (
+        group["titan"]
+        or group["workstation"]
+        or group["datacenter"]
+        or group["embedded"]
+    )
+    return CAPABILITY.get(name.upper().replace(" ", "")) if name else None
+
+
+def demanded(value: str) -> tuple[set[str], int | None]:
+    """What a record's gpu_arch demands: the architectures, and the lowest sm of a +.
+
+    "sm_90" is that one; "sm_80+", ">= 8.0" and "Hopper" are understood; of anything
+    else both are empty.
+    """
+    text = value.lower()
+    numbers = {int(number) for number in SM.findall(text)}
+    numbers |= {int(major + minor) for major, minor in CAPABLE.findall(text)}
+    if numbers and OR_LATER.search(text):
+        return set(), min(numbers)
+    for family, members in FAMILIES.items():
+        if re.search(rf"\b{family}\b", text):
+            numbers |= members
+    named = {f"sm_{number}" for number in numbers}
+    return named | {f"gfx{number}" for number in GFX_NAME.findall(text)}, None
+
+
+def is_cuda_only(value: str) -> bool:
+    """What `value` demands exists among NVIDIA's GPUs only."""
+    wanted, lowest = demanded(value)
+    return lowest is not None or any(arch.startswith("sm_") for arch in wanted)
+
+
+def meets(value: str, gpus: Iterable[str]) -> bool | None:
+    """Whether the GPUs are what `value` demands: one is, none is, or not known."""
+    wanted, lowest = demanded(value)
+    archs = [architecture(name) for name in gpus]
+    if not archs or not (wanted or lowest):
+        return None
+    if any(arch and _fits(arch, wanted, lowest) for arch in archs):
+        return True
+    return None if None in archs else False
+
+
+def _fits(arch: str, wanted: set[str], lowest: int | None) -> bool:
+    if lowest is not None:
+        return arch.startswith("sm_") and int(arch[3:]) >= lowest
+    return arch in wanted

@@ -1,0 +1,64 @@
+"""Prose that is being edited, as the page would show it and with what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kb import rendering
+from kb.articles import HEADINGS, section_problems, unix_lines
+from kb.choices import LANGS, SECTIONS
+from kb.languages import HTML_TAG
+
+
+@dataclass(frozen=True)
+class Part:
+    """One section in one language; `html` is safe, and empty where it cannot be."""
+
+    lang: str
+    title: str
+    html: str
+    problems: list[str]
+
+    @property
+    def tag(self) -> str:
+        return HTML_TAG[self.lang]
+
+
+def build(form: Mapping[str, str]) -> list[list[Part]]:
+    """Both languages of each section that the change form sent, or of the one asked.
+
+    `form` has the prose as "symptom_en" and so on, and in "section" one of these
+    names where only that section is wanted.
+    """
+    wanted = form.get("section", "").rpartition("_")[0]
+    sections = [wanted] if wanted in SECTIONS else list(SECTIONS)
+    places = [(section, lang) for section in sections for lang in LANGS]
+    texts = [
+        unix_lines(form.get(f"{name}_{lang}", "")).strip() for name, lang in places
+    ]
+    rendered = rendered_singly(texts)
+    parts = [
+        Part(lang, HEADINGS[lang][name], html, problems(text, failure))
+        for (name, lang), text, (html, failure) in zip(
+            places, texts, rendered, strict=True
+        )
+    ]
+    return [parts[at : at + len(LANGS)] for at in range(0, len(parts), len(LANGS))]
+
+
+def problems(text: str, failure: str) -> list[str]:
+    return [*section_problems(text), *([failure] if failure else [])]
+
+
+def rendered_singly(texts: list[str]) -> list[tuple[str, str]]:
+    """(HTML, "") of each text, or ("", why) where one cannot be rendered."""
+    found: list[tuple[str, str]] = []
+    while len(found) < len(texts):
+        left = texts[len(found) :]
+        try:
+            found += [(html, "") for html in rendering.render_all(left)]
+        except rendering.RenderError as error:
+            good = rendering.render_all(left[: error.position])
+            found += [*((html, "") for html in good), ("", str(error))]
+    return found

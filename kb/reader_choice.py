@@ -1,0 +1,48 @@
+"""The torch build and device a reader asks about: in the address, else remembered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+
+from kb.choices import DeviceClass
+
+COOKIES = {"torch": "dtn_torch", "device": "dtn_device"}
+YEAR_S = 365 * 24 * 3600
+# A build's slug or a version as torch prints it, a little of what people type.
+VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,119}")
+MAX_TYPED = 200
+
+
+@dataclass(frozen=True)
+class ReaderChoice:
+    torch: str
+    device: str
+
+
+def of(request: HttpRequest) -> ReaderChoice:
+    """The address decides; a page opened without asking shows the last choice."""
+    return ReaderChoice(asked(request, "torch"), asked(request, "device"))
+
+
+def asked(request: HttpRequest, name: str) -> str:
+    kept = request.COOKIES.get(COOKIES[name], "")
+    return request.GET.get(name, kept)[:MAX_TYPED].strip()
+
+
+def remember(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Keep what the address asked for; the page depends on what was kept."""
+    patch_vary_headers(response, ("Cookie",))
+    torch, device = request.GET.get("torch", ""), request.GET.get("device", "")
+    if VERSION.fullmatch(torch):
+        keep(response, "torch", torch)
+    if device in DeviceClass.values:
+        keep(response, "device", device)
+    return response
+
+
+def keep(response: HttpResponse, name: str, value: str) -> None:
+    response.set_cookie(COOKIES[name], value, max_age=YEAR_S, samesite="Lax")

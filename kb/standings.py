@@ -1,0 +1,128 @@
+"""Writes kb.tallies: what follows from the findings of a record, once they change."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from kb import claims, results
+from kb.choices import ClaimState, Fidelity, Publication
+from kb.models import Finding, Record
+from kb.search.documents import facets_of
+from kb.tallies import Flip, Standing, TallyState, TestedBuild
+
+CHUNK = 200
+VERIFIED = "workaround:verified"
+
+
+def refresh(record: Record, builds: Iterable[str] | None = None) -> None:
+    """Compute a record's standing anew, in the transaction that changed something.
+
+    To be called after its findings, claims, repros or the record itself changed.
+    `builds`: those whose findings changed; None for all that it was tested on.
+    """
+    if builds is None:
+        builds = record.findings.triggers().values_list("build", flat=True)
+    write([record.pk])
+    count_builds(builds)
+
+
+def bring_up_to_date() -> int:
+    """Standings of published records that have none; the number of those."""
+    missing = Record.objects.visible().filter(standing=None)
+    ids = list(missing.values_list("pk", flat=True))
+    refresh_all(ids)
+    return len(ids)
+
+
+def refresh_all(ids: list[str] | None = None) -> None:
+    """The standings of these records, or of all, and every tested build."""
+    if ids is None:
+        ids = list(Record.objects.values_list("pk", flat=True))
+    with transaction.atomic():
+        for at in range(0, len(ids), CHUNK):
+            write(ids[at : at + CHUNK])
+        if ids:
+            known = TestedBuild.objects.values_list("slug", flat=True)
+            found = Finding.objects.triggers().order_by().values_list("build")
+            count_builds({*known, *found.distinct().values_list("build", flat=True)})
+
+
+def write(ids: list[str]) -> None:
+    """Replace the standings and flips of these records."""
+    rows = Record.objects.filter(pk__in=ids).with_everything().defer("html")
+    listed = [row for row in rows if row.publication == Publication.PUBLISHED]
+    with transaction.atomic():
+        Standing.objects.filter(record__in=ids).delete()
+        Flip.objects.filter(record__in=ids).delete()
+        Standing.objects.bulk_create(map(standing_of, listed))
+        Flip.objects.bulk_create(flip for row in listed for flip in flips_of(row))
+        state = {"generation": secrets.randbits(62)}
+        TallyState.objects.update_or_create(pk=1, defaults=state)
+
+
+def standing_of(record: Record) -> Standing:
+    findings = list(record.findings.all())
+    inputs = [row.as_claim_input() for row in findings]
+    summary = results.summary(findings)
+    states = Counter(str(claims.state(row, inputs)) for row in record.claims.all())
+    return Standing(
+        record=record,
+        facets="\n".join(["", *facet_lines(record, inputs), ""]),
+        first_bad=summary["first_bad"] or "",
+        first_good=summary["first_good"] or "",
+        **{state: states[state] for state in ClaimState.values},
+    )
+
+
+def facet_lines(record: Record, inputs: Sequence[claims.FindingInput]) -> Iterator[str]:
+    """As the search index has them, and what runs and repros add."""
+    yield from facets_of(record)
+    repros = [repro for repro in record.repros.all() if not repro.is_model]
+    yield from sorted({f"device:{repro.device}" for repro in repros})
+    if any(helps(entry, inputs) for entry in record.workarounds):
+        yield VERIFIED
+
+
+def helps(entry: dict[str, Any], inputs: Sequence[claims.FindingInput]) -> bool:
+    return claims.workaround_status(entry["name"], inputs)[0] == "verified"
+
+
+def flips_of(record: Record) -> Iterator[Flip]:
+    for flip in results.flips(results.cells(record.findings.all())):
+        before, after = flip.before, flip.after
+        yield Flip(
+            record=record,
+            device_class=after.device_class,
+            kind=flip.kind,
+            before=before.build,
+            build=after.build,
+            build_raw=after.build_raw,
+            observed_at=max(before.observed_at, after.observed_at),
+        )
+
+
+def count_builds(slugs: Iterable[str]) -> None:
+    """Count anew on how many published records these builds were tested."""
+    wanted = sorted(set(slugs))
+    triggers = Finding.objects.fresh().triggers().order_by()
+    judged = Q(verdict__in=results.JUDGED) & ~Q(fidelity=Fidelity.MECHANISM_MODEL)
+    rows = (
+        triggers.filter(build__in=wanted, record__in=Standing.objects.values("pk"))
+        .values_list("build", "build_raw")
+        .annotate(
+            records=Count("record", distinct=True),
+            verdicts=Count("pk", filter=judged),
+        )
+    )
+    with transaction.atomic():
+        TestedBuild.objects.filter(slug__in=wanted).delete()
+        TestedBuild.objects.bulk_create(
+            TestedBuild(slug=slug, raw=raw, records=records, judged=bool(verdicts))
+            for slug, raw, records, verdicts in rows
+        )

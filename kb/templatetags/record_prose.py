@@ -1,0 +1,39 @@
+"""A record's texts in templates, each in the reader's language where there is one."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from kb import prose
+from kb.models import Record
+from kb.prose import Prose
+from kb.templatetags.kb import nanify
+
+register = template.Library()
+
+
+@register.inclusion_tag("kb/_prose.html")
+def prose_of(record: Record, section: str) -> dict[str, object]:
+    """A section, with a banner where it stands in the other language."""
+    return shown(prose.section(record, section))
+
+
+@register.inclusion_tag("kb/_prose.html")
+def prose_html(found: Prose) -> dict[str, object]:
+    return shown(found)
+
+
+def shown(found: Prose) -> dict[str, object]:
+    # Rendered and cleaned when the record was saved (kb.rendering).
+    return {"html": mark_safe(found.html), "lang": found.lang}  # noqa: S308
+
+
+@register.simple_tag
+def line_of(record: Record, field: str) -> SafeString:
+    """Title or summary; in a span that says so where it is in the other language."""
+    text, lang = prose.text(record, field)
+    if not lang:
+        return nanify(text)
+    return format_html('<span lang="{}">{}</span>', lang, nanify(text))

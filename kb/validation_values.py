@@ -1,0 +1,209 @@
+"""What one value of issue.toml may be; every message in the reader's language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from django.utils.translation import gettext as _
+from packaging.version import InvalidVersion, Version
+
+from kb.articles import UNPRINTABLE, translation_problem
+from kb.choices import LANGS
+
+# (path below the key, message)
+Found = Iterator[tuple[str, str]]
+Check = Callable[[Any], Found]
+
+SCHEMA = 1
+EVENT_KINDS = ("introduced", "fixed", "last_affected")
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key; an optional one is left out of the file where it is empty."""
+
+    name: str
+    check: Check
+    optional: bool = False
+
+
+def text(longest: int = 2000, empty: bool = False, one_line: bool = False) -> Check:
+    def check(value: Any) -> Found:
+        if not isinstance(value, str):
+            yield "", _("must be a string, not %s") % kind_of(value)
+        elif not value.strip() and not (empty and value == ""):
+            yield "", _("must not be empty")
+        elif len(value) > longest:
+            yield "", _("is longer than %d characters") % longest
+        elif UNPRINTABLE.search(value):
+            yield "", _("holds a control character")
+        elif one_line and "\n" in value:
+            yield "", _("must be one line")
+
+    return check
+
+
+def one_of(words: Iterable[str]) -> Check:
+    known = tuple(words)
+
+    def check(value: Any) -> Found:
+        if value not in known:
+            told = {"known": ", ".join(known), "value": repr(value)}
+            yield "", _("must be one of %(known)s, not %(value)s") % told
+
+    return check
+
+
+def matching(pattern: str, example: str, longest: int = 200) -> Check:
+    whole = re.compile(pattern)
+
+    def check(value: Any) -> Found:
+        if not isinstance(value, str) or not whole.fullmatch(value):
+            told = {"example": repr(example), "value": repr(value)}
+            yield "", _("must look like %(example)s, not %(value)s") % told
+        elif len(value) > longest:
+            yield "", _("is longer than %d characters") % longest
+
+    return check
+
+
+def both_languages(longest: int = 2000, one_line: bool = False) -> Check:
+    single = text(longest, one_line=one_line)
+
+    def check(value: Any) -> Found:
+        if not isinstance(value, dict) or set(value) != set(LANGS):
+            yield "", _("must be {en = …, zh = …}")
+            return
+        found = [
+            (f".{lang}", message)
+            for lang in LANGS
+            for _path, message in single(value[lang])
+        ]
+        yield from found
+        message = None if found else translation_problem(value)
+        if message:
+            yield ".zh", message
+
+    return check
+
+
+def list_of(item: Check, empty: bool = True, unique: bool = True) -> Check:
+    def check(value: Any) -> Found:
+        if not isinstance(value, list):
+            yield "", _("must be an array, not %s") % kind_of(value)
+            return
+        if not value and not empty:
+            yield "", _("must not be empty")
+        for position, entry in enumerate(value):
+            for path, message in item(entry):
+                yield f"[{position}]{path}", message
+            if unique and entry in value[:position]:
+                yield f"[{position}]", _("%s stands twice") % repr(entry)
+
+    return check
+
+
+def table(keys: tuple[Key, ...]) -> Check:
+    def check(value: Any) -> Found:
+        if not isinstance(value, dict):
+            yield "", _("must be a table, not %s") % kind_of(value)
+            return
+        for path, message in keys_problems(value, keys):
+            yield f".{path}", message
+
+    return check
+
+
+def keys_problems(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Found:
+    known = {key.name for key in keys}
+    for name in value:
+        if name not in known:
+            names = ", ".join(key.name for key in keys)
+            yield name, _("unknown key; known are %s") % names
+    for key in keys:
+        if key.name in value:
+            for path, message in key.check(value[key.name]):
+                yield f"{key.name}{path}", message
+        elif not key.optional:
+            yield key.name, _("is missing")
+
+
+def version(empty: bool) -> Check:
+    def check(value: Any) -> Found:
+        if empty and value == "":
+            return
+        try:
+            Version(value)
+        except (InvalidVersion, TypeError):
+            yield "", _("must be a version such as '2.5.1', not %s") % repr(value)
+
+    return check
+
+
+def event(value: Any) -> Found:
+    """One event of an OSV range: {introduced = "2.5.0"}."""
+    if not isinstance(value, dict) or len(value) != 1:
+        shapes = '{introduced = "…"}, {fixed = "…"}, {last_affected = "…"}'
+        yield "", _("must be one of %s") % shapes
+        return
+    ((kind, number),) = value.items()
+    if kind not in EVENT_KINDS:
+        kinds = ", ".join(EVENT_KINDS)
+        yield f".{kind}", _("unknown event; known are %s") % kinds
+        return
+    for _path, message in version(empty=False)(number):
+        yield f".{kind}", message
+
+
+def events(value: Any) -> Found:
+    """An OSV range: begins with `introduced`, versions ascend, kinds alternate."""
+    found = list(list_of(event)(value))
+    yield from found
+    if found or not value:
+        return
+    kinds = [next(iter(entry)) for entry in value]
+    numbers = [Version(next(iter(entry.values()))) for entry in value]
+    starts = [kind == "introduced" for kind in kinds]
+    if starts != [position % 2 == 0 for position in range(len(starts))]:
+        yield (
+            "",
+            _("must alternate: introduced, then fixed or last_affected, and so on"),
+        )
+    if numbers != sorted(numbers):
+        yield "", _("versions must ascend")
+
+
+def address(value: Any) -> Found:
+    if value != "" and not (
+        isinstance(value, str) and re.fullmatch(r"https?://[^\s<>\"\\^`{|}]+", value)
+    ):
+        yield "", _("must be an http(s) address or empty, not %s") % repr(value)
+
+
+def day(value: Any) -> Found:
+    try:
+        valid = date.fromisoformat(value).isoformat() == value
+    except (TypeError, ValueError):
+        valid = False
+    if not valid:
+        yield "", _("must be a string such as '2025-03-20', not %s") % repr(value)
+
+
+def schema(value: Any) -> Found:
+    if value != SCHEMA or isinstance(value, bool):
+        told = {"wanted": SCHEMA, "value": repr(value)}
+        yield "", _("must be %(wanted)s, not %(value)s") % told
+
+
+def kind_of(value: Any) -> str:
+    names = {
+        dict: _("a table"),
+        list: _("an array"),
+        bool: _("a boolean"),
+        str: _("a string"),
+    }
+    return names.get(type(value), type(value).__name__)
