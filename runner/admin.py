@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
-from runner.models import Build, Evidence, Installation, Run, Worker
+from runner import access, fill, gpus, ledger
+from runner import api_admin as api_admin  # registers the tokens
+from runner import column_names as column_names  # says them in both languages
+from runner.models import Build, Device, Evidence, Installation, Run, Worker
+
+JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
@@ -19,9 +29,33 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm(access.OPERATE)
+
+
+class KeptAdmin(ReadOnlyAdmin):
+    """Rows that others refer to for good: nobody deletes them by hand."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+def pretty(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return format_html(JSON_BLOCK, text)
+
+
+class NamedValuesFilter(admin.AllValuesFieldListFilter):
+    """The values that occur, with a word for the empty one."""
+
+    def choices(self, changelist: Any) -> Any:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or _("none")}
+
 
 class InstallationInline(admin.TabularInline):
     model = Installation
+    template = "admin/readonly_inline.html"
     extra = 0
     can_delete = False
     fields = readonly_fields = ("host", "interpreter", "managed", "state", "probed_at")
@@ -30,37 +64,193 @@ class InstallationInline(admin.TabularInline):
         return False
 
 
+class RunnableFilter(admin.SimpleListFilter):
+    title = _("can run")
+    parameter_name = "runnable"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("yes", _("has an installation that is ready")), ("no", _("has none"))]
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Build]
+    ) -> QuerySet[Build]:
+        ready = Build.objects.runnable().values("pk")
+        if self.value() == "yes":
+            return queryset.filter(pk__in=ready)
+        return queryset.exclude(pk__in=ready) if self.value() == "no" else queryset
+
+
 @admin.register(Build)
-class BuildAdmin(ReadOnlyAdmin):
-    list_display = ("slug", "raw", "cuda", "cudnn", "python", "platform", "first_seen")
+class BuildAdmin(KeptAdmin):
+    list_display = (
+        *("slug", "raw", "cuda", "cudnn", "python", "platform"),
+        *("ready", "results", "first_seen"),
+    )
+    list_filter = (
+        RunnableFilter,
+        *((name, NamedValuesFilter) for name in ("platform", "python", "cuda")),
+    )
     search_fields = ("slug", "raw", "git")
     inlines = (InstallationInline,)
+    actions = ("fill_cells",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Build]:
+        ready = Q(installations__state=Installation.State.READY)
+        rows: QuerySet[Build] = super().get_queryset(request)
+        return rows.annotate(
+            ready_count=Count("installations", filter=ready, distinct=True),
+            evidence_count=Count("evidence", distinct=True),
+        )
+
+    @admin.display(description=_("Ready installations"), ordering="ready_count")
+    def ready(self, build: Build) -> int:
+        return int(getattr(build, "ready_count", 0))
+
+    @admin.display(description=_("Evidence"), ordering="evidence_count")
+    def results(self, build: Build) -> int:
+        return int(getattr(build, "evidence_count", 0))
+
+    @admin.action(
+        description=_("Run every repro that has no result on these builds"),
+        permissions=["operate"],
+    )
+    def fill_cells(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
+        """As `manage.py matrix --no-wait`: behind everything that people click."""
+        wanted = fill.cells(builds=set(queryset.values_list("slug", flat=True)))
+        filler = fill.Filler(wanted, again=False, window=len(wanted))
+        refused = [result for result in filler.step() if result.refused]
+        count = len(filler.active)
+        text = ngettext("%(n)d run is queued.", "%(n)d runs are queued.", count)
+        self.message_user(request, text % {"n": count})
+        for detail in sorted({str(result.refused) for result in refused}):
+            self.message_user(request, detail, messages.WARNING)
 
 
 @admin.register(Installation)
 class InstallationAdmin(ReadOnlyAdmin):
     list_display = ("build", "host", "state", "managed", "interpreter", "probed_at")
-    list_filter = ("state", "host")
+    list_filter = ("state", "managed", "host")
     list_select_related = ("build",)
+    search_fields = ("build__slug", "interpreter", "host")
 
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    list_display = ("name", "host", "tier", "slots", "started_at", "last_seen")
+    """Whoever may change a worker pauses, resumes and drains."""
+
+    list_display = (
+        "name",
+        "host",
+        "tier",
+        "slots",
+        "paused",
+        "draining",
+        "started_at",
+        "last_seen",
+    )
+    list_filter = ("paused", "draining", ("tier", NamedValuesFilter), "host")
+    search_fields = ("name", "host")
+    actions = ("pause", "resume", "drain")
+
+    @admin.action(
+        description=_("Pause: they finish what they have and start nothing more"),
+        permissions=["operate"],
+    )
+    def pause(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        count = queryset.update(paused=True)
+        self.message_user(request, _("Workers paused: %(n)d") % {"n": count})
+
+    @admin.action(description=_("Resume"), permissions=["operate"])
+    def resume(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        count = queryset.update(paused=False)
+        self.message_user(request, _("Workers resumed: %(n)d") % {"n": count})
+
+    @admin.action(
+        description=_("Drain: they finish what they have and end"),
+        permissions=["operate"],
+    )
+    def drain(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
+        count = queryset.update(draining=True)
+        self.message_user(request, _("Workers draining: %(n)d") % {"n": count})
+
+
+@admin.register(Device)
+class DeviceAdmin(ReadOnlyAdmin):
+    """Whoever may change a device pauses GPUs and lifts a quarantine."""
+
+    list_display = ("uuid", "name", "host", "state", "reason", "driver", "last_seen")
+    list_filter = ("state", "host", ("name", NamedValuesFilter))
+    search_fields = ("uuid", "name", "host", "reason")
+    actions = ("pause", "use_again")
+
+    def has_operate_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("runner.change_device")
+
+    @admin.action(
+        description=_("Pause: no further run gets these GPUs"), permissions=["operate"]
+    )
+    def pause(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
+        count = gpus.pause(queryset)
+        self.message_user(request, _("GPUs paused: %(n)d") % {"n": count})
+
+    @admin.action(
+        description=_("Use again: lift pause and quarantine"), permissions=["operate"]
+    )
+    def use_again(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
+        count = gpus.lift(queryset)
+        self.message_user(request, _("GPUs in use again: %(n)d") % {"n": count})
 
 
 @admin.register(Run)
-class RunAdmin(ReadOnlyAdmin):
-    list_display = ("id", "repro", "build", "device", "state", "verdict", "created_at")
-    list_filter = ("state", "verdict", "device")
+class RunAdmin(KeptAdmin):
+    list_display = (
+        *("id", "repro", "build", "device", "state", "verdict", "reason"),
+        *("worker", "priority", "created_at"),
+    )
+    list_filter = (
+        *("state", "verdict", "device", "priority", "created_at"),
+        ("worker", NamedValuesFilter),
+    )
     list_select_related = ("repro", "build")
-    search_fields = ("id", "repro__record__id", "build__slug")
+    search_fields = ("id", "repro__record__id", "build__slug", "worker", "reason")
     date_hierarchy = "created_at"
+    actions = ("cancel",)
+
+    @admin.action(
+        description=_("Cancel: queued runs at once, running ones by their worker"),
+        permissions=["operate"],
+    )
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
+        done = [ledger.cancel(run) for run in queryset]
+        count = sum(done)
+        text = ngettext("%(n)d run is cancelled.", "%(n)d runs are cancelled.", count)
+        self.message_user(request, text % {"n": count})
+        if count < len(done):
+            over = _("Runs that were over already stay as they are: %(n)d")
+            self.message_user(
+                request, over % {"n": len(done) - count}, messages.WARNING
+            )
 
 
 @admin.register(Evidence)
-class EvidenceAdmin(ReadOnlyAdmin):
-    list_display = ("short", "record", "build", "verdict", "origin", "started_at")
-    list_filter = ("verdict", "origin")
+class EvidenceAdmin(KeptAdmin):
+    """Immutable: it is what a verdict rests on."""
+
+    list_display = (
+        *("short", "record", "repro_name", "build", "device_class"),
+        *("verdict", "origin", "started_at", "added_at"),
+    )
+    list_filter = ("verdict", "origin", "device_class", "started_at")
     list_select_related = ("record", "build")
-    search_fields = ("digest", "record__id", "build__slug")
+    search_fields = ("digest", "repro_digest", "record__id", "build__slug")
+    date_hierarchy = "started_at"
+    exclude = ("body",)
+    readonly_fields = ("whole",)
+
+    @admin.display(description=_("Digest"), ordering="digest")
+    def short(self, evidence: Evidence) -> str:
+        return evidence.short
+
+    @admin.display(description=_("Evidence as it was reported"))
+    def whole(self, evidence: Evidence) -> str:
+        return pretty(evidence.body)

@@ -12,7 +12,7 @@ from kb.choices import Verdict
 from kb.documents import absolute
 from kb.languages import in_each_language
 from kb.results import timestamp
-from runner import ledger, verdicts
+from runner import verdicts, waiting
 from runner.models import Build, Evidence, LogChunk, Run, Worker
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ def urls_of(name: str, *args: Any) -> Json:
 def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Json:
     """A run as contract §8 has it; `checks` once its evidence is there."""
     body = run.evidence.body if run.evidence else {}
-    place = ledger.place_in_queue(run)
+    place = waiting.place_in_queue(run)
     repro = run.repro
     return {
         "id": str(run.id),

@@ -10,7 +10,10 @@ from runner.verdicts import Badge
 
 @dataclass(frozen=True)
 class Square:
-    """What one column of a row says. `judged`: "bug", "clean", or "" for neither."""
+    """What one column of a row says. `judged`: "bug", "clean", or "" for neither.
+
+    `likely`: the same where nobody has run it and the tested neighbours agree.
+    """
 
     css: str
     shape: str
@@ -19,6 +22,7 @@ class Square:
     words: str
     judged: str = ""
     evidence: str = ""
+    likely: str = ""
 
     def same_as(self, other: Square) -> bool:
         mine = (self.css, self.shape, self.text, self.words)

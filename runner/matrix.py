@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
+from django.db.models import Prefetch, QuerySet
 from django.http import QueryDict
 
 from kb.choices import DeviceClass, Outcome, Verdict
 from kb.front_page import column_labels
 from kb.languages import current_lang
-from kb.models import Finding, Record
+from kb.models import Finding, Record, Repro
+from kb.paging import Window, window
 from kb.results import build_order
+from kb.search.filters import stored_values
+from kb.search.generation import Generation, current_generation
+from kb.tallies import Standing, TestedBuild
 from runner import verdicts
 from runner.grid import Span, Square, fold, from_badge
 from runner.models import Build
 from runner.observations import group_of
 
+PER_PAGE = 50
+# What the matrix shows of a record and of a repro; their texts are not among it.
+RECORD_FIELDS = ("slug", "publication", "title_en", "title_zh")
+REPRO_FIELDS = ("record", "name", "fidelity", "device")
 CSS = {
     Verdict.BUG_PRESENT: "fail",
     Verdict.BUG_ABSENT: "pass",
@@ -25,6 +35,12 @@ CSS = {
 }
 SHOWN_CHECKS = ("trigger", "workaround", "refuted")
 JUDGED = {Verdict.BUG_PRESENT: "bug", Verdict.BUG_ABSENT: "clean"}
+# What a cell shows of a finding.
+SHOWN = (
+    *("record", "repro", "fidelity", "build", "build_raw", "device_class"),
+    *("check_name", "verdict", "verdict_reason", "hits", "trials", "stale"),
+    *("evidence", "observed_at"),
+)
 
 
 @dataclass(frozen=True)
@@ -35,9 +51,12 @@ class Column:
 
 @dataclass(frozen=True)
 class MatrixRow:
+    """A repro of the bug itself on one device class: a finding or none per column."""
+
     record: Record
     repro: str
     device: str
+    findings: list[Finding | None]
     spans: list[Span]
 
     @property
@@ -46,17 +65,53 @@ class MatrixRow:
 
 
 @dataclass(frozen=True)
+class Filter:
+    """What the address asks for; "" and () for everything."""
+
+    component: str = ""
+    device: str = ""
+    only_flips: bool = False
+    builds: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, query: QueryDict) -> Filter:
+        device = query.get("device", "")
+        return cls(
+            query.get("component", ""),
+            device if device in DeviceClass.values else "",
+            query.get("show") == "flips",
+            tuple(slug for slug in query.getlist("build") if slug),
+        )
+
+    def standings(self) -> QuerySet[Standing]:
+        """Of the records that may have a row, by id."""
+        rows = Standing.objects.order_by("pk")
+        if self.component:
+            rows = rows.filter(facets__contains=f"\ncomponent:{self.component}\n")
+        if self.device:
+            rows = rows.filter(facets__contains=f"\ndevice:{self.device}\n")
+        if self.only_flips:
+            rows = rows.filter(record__flips__isnull=False).distinct()
+        return rows
+
+    def shows(self, row: MatrixRow) -> bool:
+        wanted = not self.device or row.device == self.device
+        return wanted and (not self.only_flips or row.flips)
+
+
+@dataclass(frozen=True)
 class Matrix:
+    """One page of records. `every_column`: also those that the filter hides."""
+
+    filter: Filter
     columns: list[Column]
+    every_column: list[Column]
     rows: list[MatrixRow]
     models: list[Finding]
     unrun_models: list[Record]
     unrunnable: list[Record]
     components: list[str]
-    component: str
-    device: str
-    only_flips: bool
-    total: int
+    window: Window
 
 
 @dataclass(frozen=True)
@@ -72,43 +127,61 @@ class CheckMatrix:
     rows: list[CheckRow]
 
 
-def columns_of(
-    findings: Iterable[Finding], builds: Iterable[Build] = ()
-) -> list[Column]:
-    """Tested builds and `builds`, oldest version first."""
-    raw = {row.build: row.build_raw for row in findings}
-    raw |= {build.slug: build.raw for build in builds}
+def columns_of(raw: Mapping[str, str]) -> list[Column]:
+    """Builds, slug -> raw version, oldest version first."""
     ordered = sorted(raw, key=lambda slug: build_order(raw[slug], slug))
     labels = column_labels({slug: raw[slug] for slug in ordered})
     return [Column(slug, labels[slug]) for slug in ordered]
 
 
+def every_column() -> list[Column]:
+    """The builds that were tested, and those that could be."""
+    raw = dict(TestedBuild.objects.values_list("slug", "raw"))
+    raw |= dict(Build.objects.runnable().values_list("slug", "raw"))
+    return columns_of(raw)
+
+
 def build_matrix(query: QueryDict) -> Matrix:
-    records = list(Record.objects.visible().prefetch_related("findings", "repros"))
-    component = query.get("component", "")
-    device = query.get("device", "")
-    device = device if device in DeviceClass.values else ""
-    only_flips = query.get("show") == "flips"
-    kept = [row for row in records if not component or component in row.components]
-    triggers = fresh_triggers(kept)
-    cells = [row for row in triggers if not row.is_model]
-    columns = columns_of(cells, Build.objects.runnable())
-    rows = [
-        row
-        for row in matrix_rows(kept, columns)
-        if (not device or row.device == device) and (not only_flips or row.flips)
-    ]
+    wanted = Filter.of(query)
+    standings = wanted.standings()
+    here = window(query.get("page", ""), standings.count(), PER_PAGE)
+    records = records_at(list(standings.values_list("pk", flat=True)[here.rows]))
+    every = every_column()
+    columns = [item for item in every if item.slug in wanted.builds] or every
+    triggers = [row for record in records for row in record.findings.all()]
     return Matrix(
+        filter=wanted,
         columns=columns,
-        rows=rows,
+        every_column=every,
+        rows=[row for row in matrix_rows(records, columns) if wanted.shows(row)],
         models=[row for row in triggers if row.is_model],
-        unrun_models=[row for row in kept if is_unrun_model(row, triggers)],
-        unrunnable=[record for record in kept if not record.repros.all()],
-        components=sorted({name for record in records for name in record.components}),
-        component=component,
-        device=device,
-        only_flips=only_flips,
-        total=len(kept),
+        unrun_models=[row for row in records if is_unrun_model(row, triggers)],
+        unrunnable=[record for record in records if not record.repros.all()],
+        components=components(current_generation()),
+        window=here,
+    )
+
+
+@lru_cache(maxsize=2)
+def components(generation: Generation) -> list[str]:
+    """Of all published records, by name; kept for this generation of standings."""
+    rows = Standing.objects.order_by().values_list("facets", flat=True)
+    every = {
+        name for facets in rows for name in stored_values(facets).get("component", ())
+    }
+    return sorted(every)
+
+
+def records_at(ids: list[str]) -> list[Record]:
+    """These records by id, with their repros and fresh verdicts."""
+    triggers = Finding.objects.fresh().triggers().select_related("record")
+    triggers = triggers.only(*(f"record__{name}" for name in RECORD_FIELDS), *SHOWN)
+    repros = Repro.objects.only(*REPRO_FIELDS)
+    rows = Record.objects.filter(pk__in=ids).only(*RECORD_FIELDS).order_by("pk")
+    return list(
+        rows.prefetch_related(
+            Prefetch("findings", triggers), Prefetch("repros", repros)
+        )
     )
 
 
@@ -119,35 +192,38 @@ def is_unrun_model(record: Record, triggers: list[Finding]) -> bool:
     return only_models and all(row.record_id != record.id for row in triggers)
 
 
-def fresh_triggers(records: list[Record]) -> list[Finding]:
-    return [
-        row
-        for record in records
-        for row in record.findings.all()
-        if row.is_fresh_verdict
-    ]
-
-
 def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]:
     """One row per repro of the bug itself and device class that was run or could be."""
     labels = [column.label for column in columns]
     rows = []
     for record in records:
-        found: dict[tuple[str, str], dict[str, Finding]] = defaultdict(dict)
-        for repro in record.repros.all():
-            if not repro.is_model:
-                found[repro.name, repro.device] = {}
-        for row in record.findings.all():
-            if row.is_fresh_verdict and not row.is_model:
-                found[row.repro, row.device_class][row.build] = row
-        devices = {repro.name: repro.device for repro in record.repros.all()}
-        for (repro_name, device), by_build in sorted(found.items()):
-            asked = device == devices.get(repro_name, device)
-            if not asked and not any(map(is_judged, by_build.values())):
-                continue  # a GPU repro on a processor: it says nothing
-            squares = row_squares([by_build.get(column.slug) for column in columns])
-            rows.append(MatrixRow(record, repro_name, device, fold(labels, squares)))
+        for (repro, device), by_build in sorted(found_by_build(record).items()):
+            cells = [by_build.get(column.slug) for column in columns]
+            spans = fold(labels, row_squares(cells))
+            rows.append(MatrixRow(record, repro, device, cells, spans))
     return rows
+
+
+def found_by_build(record: Record) -> dict[tuple[str, str], dict[str, Finding]]:
+    """(repro, device class) -> build -> its verdict, of the bug itself.
+
+    A GPU repro on a processor says nothing, so it has no row of its own.
+    """
+    repros = [repro for repro in record.repros.all() if not repro.is_model]
+    found: dict[tuple[str, str], dict[str, Finding]] = {
+        (repro.name, repro.device): {} for repro in repros
+    }
+    asked = set(found)
+    for row in record.findings.all():
+        if row.is_fresh_verdict and not row.is_model:
+            key = (row.repro, row.device_class)
+            found.setdefault(key, {})[row.build] = row
+    known = {repro.name for repro in repros}
+    return {
+        key: by_build
+        for key, by_build in found.items()
+        if key in asked or key[0] not in known or any(map(is_judged, by_build.values()))
+    }
 
 
 def is_judged(row: Finding) -> bool:
@@ -175,7 +251,8 @@ def inferred(squares: list[Square | None], at: int, lang: str) -> Square:
     before = next((s for s in reversed(squares[:at]) if s and s.judged), None)
     after = next((s for s in squares[at + 1 :] if s and s.judged), None)
     if before and after and before.judged == after.judged:
-        return from_badge(verdicts.likely(before.judged == "bug", lang), "inf", "")
+        badge = verdicts.likely(before.judged == "bug", lang)
+        return replace(from_badge(badge, "inf", ""), likely=before.judged)
     return from_badge(verdicts.untested(lang), "none", "")
 
 
@@ -188,7 +265,7 @@ def build_check_matrix(record: Record) -> CheckMatrix:
         and not row.is_model
         and group_of(row.check_name) in SHOWN_CHECKS
     ]
-    columns = columns_of(findings)
+    columns = columns_of({row.build: row.build_raw for row in findings})
     labels = [column.label for column in columns]
     by_check: dict[tuple[str, str], dict[str, Finding]] = defaultdict(dict)
     # Where a build has both, the GPU's result: a GPU repro on a processor says little.

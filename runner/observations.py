@@ -13,6 +13,9 @@ from runner import verdicts
 HIDDEN_KEYS = {"device", "mode", "not_applicable"}
 COLUMNS = 4
 TEXT_CHARS = 20
+RAISED_CHARS = 300
+# As the harness marks lines of standard error.
+STDERR = "[stderr] "
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,8 @@ class ObservationRow:
     shape: str
     shape_css: str
     reason: str
+    # The last line of a traceback, as printed.
+    raised: str
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,11 @@ def observations_of(
     for item in shown:
         row = observation_row(item, keys)
         last = rows[-1] if rows else None
-        if last and (last.check, last.cells, last.outcome) == (
+        if last and (last.check, last.cells, last.outcome, last.raised) == (
             row.check,
             row.cells,
             row.outcome,
+            row.raised,
         ):
             rows[-1] = observation_row(item, keys, last.trials + 1)
         else:
@@ -113,4 +119,11 @@ def observation_row(
         shape=shape,
         shape_css=shape_css,
         reason=verdicts.reason_text(item.get("reason"), lang),
+        raised=last_line(item) if item.get("reason") == "raised" else "",
     )
+
+
+def last_line(item: dict[str, Any]) -> str:
+    """What Python prints last of an exception: its type and message."""
+    lines = ((item.get("log") or {}).get("text") or "").strip().splitlines()
+    return lines[-1].removeprefix(STDERR)[:RAISED_CHARS] if lines else ""

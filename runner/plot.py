@@ -1,4 +1,4 @@
-"""A series that control, trigger and workaround observed, as points of an SVG."""
+"""Series that control, trigger and workaround observed, as points of SVGs. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH, HEIGHT = 368, 212
-LEFT, RIGHT, TOP, BOTTOM = 44, 270, 14, 172
+LEFT, RIGHT, TOP, BOTTOM = 44, 270, 20, 172
 MIN_STEPS = 3
+MAX_PLOTS = 4
+LARGEST = 1e300
+# What is not a number stands on a line of its own, above the scale.
+NONFINITE_Y = 8.0
 LABEL_GAP = 14.0
 
 
 @dataclass(frozen=True)
 class Line:
-    css: str
+    """One check's series: its finite stretches, and where it was not a number."""
+
     name: str
-    points: str
+    stretches: list[str]
+    # Stretches of a single value, which a line would not show.
+    dots: list[tuple[float, float]]
+    nonfinite: list[float]
     label_y: float
 
 
@@ -28,84 +36,142 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class End:
+    """A series in words: its ends, and the first step without a finite value."""
+
+    name: str
+    first: str
+    last: str
+    lost_at: int | None
+
+
+@dataclass(frozen=True)
 class Plot:
     key: str
     steps: int
     lines: list[Line]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
-    ends: list[tuple[str, str, str]]
+    ends: list[End]
 
 
-def plot_of(checks: Sequence[dict[str, Any]]) -> Plot | None:
-    """The first finite series that both control and trigger observed, or None."""
-    by_name = {item["name"]: item.get("observations") or {} for item in checks}
-    control, trigger = by_name.get("control", {}), by_name.get("trigger", {})
-    key = next((key for key in control if both_series(control, trigger, key)), None)
-    if key is None:
-        return None
-    series = {"ctl": control[key], "trg": trigger[key]}
-    for name, observed in by_name.items():
-        if name.startswith("workaround_") and is_series(observed.get(key)):
-            series["wa"] = observed[key]
-            break
-    return draw(key, series)
+def plots_of(checks: Sequence[dict[str, Any]]) -> list[Plot]:
+    """Each quantity that control or trigger observed step by step, at most MAX_PLOTS.
+
+    Of several trials the first; of the workarounds the first that observed it.
+    """
+    by_name: dict[str, dict[str, Any]] = {}
+    for item in checks:
+        by_name.setdefault(item["name"], item.get("observations") or {})
+    both = [by_name.get("control", {}), by_name.get("trigger", {})]
+    keys = [key for found in both for key, value in found.items() if is_series(value)]
+    return [
+        draw(key, series_of(key, by_name))
+        for key in list(dict.fromkeys(keys))[:MAX_PLOTS]
+    ]
 
 
-def both_series(one: dict[str, Any], other: dict[str, Any], key: str) -> bool:
-    return is_series(one[key]) and is_series(other.get(key))
+def series_of(key: str, by_name: dict[str, dict[str, Any]]) -> dict[str, list[float]]:
+    helped = (name for name in by_name if name.startswith("workaround_"))
+    helper = next((n for n in helped if is_series(by_name[n].get(key))), "")
+    roles = {"ctl": "control", "trg": "trigger", "wa": helper}
+    return {
+        role: [number(item) for item in by_name[name][key]]
+        for role, name in roles.items()
+        if is_series(by_name.get(name, {}).get(key))
+    }
 
 
 def is_series(found: Any) -> bool:
     return (
         isinstance(found, list)
         and len(found) >= MIN_STEPS
-        and all(
-            isinstance(item, int | float)
-            and not isinstance(item, bool)
-            and math.isfinite(item)
-            for item in found
-        )
+        and all(is_number(item) for item in found)
     )
 
 
-def draw(key: str, series: dict[str, list[float]]) -> Plot:
+def is_number(item: Any) -> bool:
+    """Of what a float can hold and subtract; evidence from elsewhere may hold more."""
+    if isinstance(item, dict):
+        return item.get("$float") in ("nan", "inf", "-inf")
+    is_number = isinstance(item, int | float) and not isinstance(item, bool)
+    return is_number and abs(item) < LARGEST
+
+
+def number(item: Any) -> float:
+    return float(item["$float"] if isinstance(item, dict) else item)
+
+
+def draw(
+    key: str, series: dict[str, list[float]], at: Sequence[float] | None = None
+) -> Plot:
+    """`at`: the places of the values on the x axis; without it, steps from 1."""
     steps = max(len(values) for values in series.values())
-    every = [value for values in series.values() for value in values]
-    low, high = min(every), max(every)
+    known = [
+        value for values in series.values() for value in values if math.isfinite(value)
+    ]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
     span = (high - low) or abs(high) or 1.0
     low, high = low - 0.06 * span, high + 0.06 * span
 
+    places = list(at or range(1, steps + 1))
+    width = (places[-1] - places[0]) or 1
+
     def x_of(step: int) -> float:
-        return LEFT + (RIGHT - LEFT) * step / max(1, steps - 1)
+        return LEFT + (RIGHT - LEFT) * (places[step] - places[0]) / width
 
     def y_of(value: float) -> float:
+        if not math.isfinite(value):
+            return NONFINITE_Y
         return BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low)
 
     labels = spread({name: y_of(values[-1]) for name, values in series.items()})
-    lines = [
-        Line(
-            css=name,
-            name=name,
-            points=" ".join(
-                f"{x_of(step):.1f},{y_of(value):.1f}"
-                for step, value in enumerate(values)
-            ),
-            label_y=labels[name],
-        )
-        for name, values in series.items()
-    ]
     return Plot(
         key=key,
         steps=steps,
-        lines=lines,
+        lines=[
+            line_of(
+                name,
+                [
+                    (x_of(step), y_of(value), math.isfinite(value))
+                    for step, value in enumerate(values)
+                ],
+                labels[name],
+            )
+            for name, values in series.items()
+        ],
         x_ticks=[
-            Tick(x_of(step), str(step + 1))
+            Tick(x_of(step), f"{places[step]:.4g}")
             for step in sorted({0, steps // 2, steps - 1})
         ],
         y_ticks=[Tick(y_of(value), text) for value, text in scale(low, high)],
-        ends=[(name, f"{v[0]:.4g}", f"{v[-1]:.4g}") for name, v in series.items()],
+        ends=[end_of(name, values) for name, values in series.items()],
     )
+
+
+def line_of(name: str, points: list[tuple[float, float, bool]], label_y: float) -> Line:
+    stretches: list[list[tuple[float, float]]] = [[]]
+    for x, y, is_finite in points:
+        if is_finite:
+            stretches[-1].append((x, y))
+        else:
+            stretches.append([])
+    return Line(
+        name=name,
+        stretches=[
+            " ".join(f"{x:.1f},{y:.1f}" for x, y in stretch)
+            for stretch in stretches
+            if len(stretch) > 1
+        ],
+        dots=[stretch[0] for stretch in stretches if len(stretch) == 1],
+        nonfinite=[x for x, _y, is_finite in points if not is_finite],
+        label_y=label_y,
+    )
+
+
+def end_of(name: str, values: list[float]) -> End:
+    lost = (n for n, value in enumerate(values, 1) if not math.isfinite(value))
+    return End(name, f"{values[0]:.4g}", f"{values[-1]:.4g}", next(lost, None))
 
 
 def spread(wanted: dict[str, float]) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kb import claims, versions
@@ -10,13 +9,12 @@ from kb.choices import DeviceClass
 from kb.environment import Environment, parse_environment
 from kb.languages import current_lang
 from kb.models import Finding, Record
+from kb.reader_choice import ReaderChoice
 from kb.record_page import OnOff, on_off
 from kb.results import build_order
 from runner import verdicts
-from runner.models import Build
+from runner.known_builds import KnownBuilds
 from runner.verdicts import Badge
-
-MAX_VERSION = 200
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,14 @@ class RecordAnswer:
     answer: str
 
 
-def build(record: Record, query: Mapping[str, str]) -> RecordAnswer:
+def build(record: Record, reader: ReaderChoice, known: KnownBuilds) -> RecordAnswer:
     findings = list(record.findings.all())
-    choices = known_choices(record, findings)
-    choice = chosen(query.get("torch", "")[:MAX_VERSION].strip(), choices, findings)
+    choices = known_choices(known, findings)
+    choice = chosen(reader.torch, choices, findings)
     if choice and not choice.known:
         choices = [choice, *choices]
     devices = device_classes(record, findings)
-    device = query.get("device", "")
-    device = device if device in devices else devices[0]
+    device = reader.device if reader.device in devices else devices[0]
     here = [row for row in findings if choice and row.build == choice.value]
     return assemble(record, findings, here, choice, choices, device, devices)
 
@@ -98,9 +95,9 @@ def assemble(
     )
 
 
-def known_choices(record: Record, findings: list[Finding]) -> list[Choice]:
+def known_choices(known: KnownBuilds, findings: list[Finding]) -> list[Choice]:
     """Builds this site knows, newest version first."""
-    raw = {build.slug: build.raw for build in Build.objects.all()}
+    raw = {build.slug: build.raw for build in known.builds}
     raw |= {row.build: row.build_raw for row in findings}
     ordered = sorted(raw, key=lambda slug: build_order(raw[slug], slug), reverse=True)
     return [Choice(slug, raw[slug], known=True) for slug in ordered]

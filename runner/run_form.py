@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.translation import gettext as _
 from rest_framework.throttling import BaseThrottle
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from runner import ledger
-from runner.models import Build
+from runner import access, submission, throttle
+from runner.models import Build, Run
+from runner.refusals import RunRefused
 
 MAX_TRIALS = 20
+STATUS = {"busy": 503, "throttled": 429}
 
 
 class RunForm(forms.Form):
@@ -41,7 +43,15 @@ class RunForm(forms.Form):
 
 
 def may_run(request: HttpRequest) -> bool:
-    return settings.RUNS_ANONYMOUS or request.user.is_authenticated
+    return access.may_run(request.user)
+
+
+def may_cancel(request: HttpRequest, run: Run) -> bool:
+    """One's own runs, those of nobody in particular, and an operator all of them."""
+    if not may_run(request):
+        return False
+    own = run.requester in ("", requester(request))
+    return own or access.may_operate(request.user)
 
 
 def requester(request: HttpRequest) -> str:
@@ -50,27 +60,30 @@ def requester(request: HttpRequest) -> str:
         return f"user:{request.user.pk}"
     # Behind NUM_PROXIES proxies it is what the outermost of them saw.
     ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
-    return f"address:{ident}"[:120]
+    return f"address:{throttle.address_key(ident or '')}"
 
 
 class Refusal(Exception):
     """A run that was not queued: why, in the reader's language, and the status."""
 
-    def __init__(self, text: str, status: int) -> None:
+    def __init__(self, text: str, status: int, wait_s: int = 0) -> None:
         super().__init__(text)
         self.status = status
+        self.wait_s = wait_s
 
 
-def submit(request: HttpRequest, record: Record) -> ledger.Submitted:
+def submit(request: HttpRequest, record: Record) -> submission.Submitted:
     """Queue what the form asks for. Raises Refusal."""
     if not may_run(request):
+        if request.user.is_authenticated:
+            raise Refusal(_("Your account may not start runs."), 403)
         raise Refusal(_("Log in to start runs: this site asks for it."), 403)
     form = RunForm(record, request.POST)
     if not form.is_valid():
         raise Refusal(form.problem(), 400)
     data = form.cleaned_data
     try:
-        return ledger.submit(
+        return submission.submit(
             data["repro"],
             data["build"],
             data["repro"].device,
@@ -78,6 +91,16 @@ def submit(request: HttpRequest, record: Record) -> ledger.Submitted:
             requester=requester(request),
             again=data["again"],
         )
-    except ledger.RunRefused as error:
-        text = error.detail_zh if current_lang() == "zh" else error.detail_en
-        raise Refusal(text, 503 if error.code == "busy" else 409) from error
+    except RunRefused as error:
+        status = STATUS.get(error.code, 409)
+        text = error.detail(current_lang())
+        raise Refusal(text, status, error.wait_s) from error
+
+
+def refused(request: HttpRequest, record: Record, refusal: Refusal) -> HttpResponse:
+    """The page that says why nothing was started, and when to come back."""
+    context = {"record": record, "refusal": refusal}
+    response = render(request, "runner/refused.html", context, status=refusal.status)
+    if refusal.wait_s:
+        response.headers["Retry-After"] = str(refusal.wait_s)
+    return response

@@ -1,4 +1,4 @@
-"""A run's page and an evidence page: phases, observations, environment, log."""
+"""A run's page: phases, observations, environment, log; and evidence in a table."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F
 from django.utils.translation import gettext as _
 
 from kb.choices import Fidelity, Verdict
+from kb.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.results import build_order
-from runner import harness, ledger, verdicts
+from runner import harness, live_log, verdicts, waiting
+from runner.disagreement import Disagreement, Side, among
 from runner.evidence import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.observations import Observations, bug_of, group_of, observations_of
-from runner.phases import (
-    Phase,
-    detail_of,
-    finished_phases,
-    label_of,
-    planned,
-    run_phases,
-)
-from runner.plot import Plot, plot_of
+from runner.phases import Phase, detail_of, label_of, run_phases
+from runner.plot import Plot, plots_of
 from runner.verdicts import Badge
 
 LOG_LINES = 2000
@@ -53,9 +49,18 @@ class Verdicted:
     trials: int
     notes: list[str]
     observations: Observations
-    plot: Plot | None
+    plots: list[Plot]
     bug: list[str]
     stale: bool
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the trials count: without a verdict none of them is clean."""
+        return self.body["verdict"] in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
+
+    @property
+    def is_model(self) -> bool:
+        return bool(self.body["repro"]["fidelity"] == Fidelity.MECHANISM_MODEL)
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class RunPage:
     run: Run
     sentence: str
     phases: list[Phase]
-    place: ledger.Place
+    place: waiting.Place
     worker: Worker | None
     shown: Verdicted | None
     badge: Badge | None
@@ -79,6 +84,11 @@ class RunPage:
     log: list[LogLine]
     log_next: int
     log_more: bool
+
+    @property
+    def reached(self) -> str:
+        """The last phase that was begun, in words; "" for none."""
+        return phase_words(self.run.phase) if self.run.phase else ""
 
     @property
     def title(self) -> str:
@@ -109,7 +119,7 @@ def build(run: Run, after: int = 0) -> RunPage:
         run=run,
         sentence=verdicts.run_sentence(run)[lang],
         phases=list(run_phases(run, shown.body if shown else None)),
-        place=ledger.place_in_queue(run),
+        place=waiting.place_in_queue(run),
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
         badge=run_badge(run, lang),
@@ -136,7 +146,7 @@ def run_badge(run: Run, lang: str) -> Badge | None:
 
 def log_lines(run: Run, after: int = 0) -> tuple[list[LogLine], bool]:
     """The live log from `after` on; True when there is more than a page of it."""
-    rows = list(run.log.filter(seq__gt=after)[: LOG_LINES + 1])
+    rows = live_log.lines(run, after, LOG_LINES + 1)
     lines = [line_of(row) for row in rows[:LOG_LINES]]
     return lines, len(rows) > LOG_LINES
 
@@ -171,7 +181,7 @@ def verdicted(evidence: Evidence) -> Verdicted:
         trials=trials,
         notes=notes_of(body),
         observations=observations_of(body["checks"], header),
-        plot=plot_of(body["checks"]),
+        plots=plots_of(body["checks"]),
         bug=bug_of(header),
         stale=stale,
     )
@@ -194,37 +204,30 @@ def notes_of(body: dict[str, Any]) -> list[str]:
     return found
 
 
-def evidence_log(body: dict[str, Any]) -> list[LogLine]:
-    """What the checks printed, as kept in the evidence (head and tail of each)."""
-    lines: list[LogLine] = []
-    for item in body["checks"]:
-        log = item.get("log") or {}
-        phase = group_of(item["name"])
-        for text in (log.get("text") or "").splitlines():
-            lines.append(LogLine(len(lines) + 1, None, phase, "", text))
-        if log.get("cut_bytes"):
-            text = _("[%(count)d bytes cut]") % {"count": log["cut_bytes"]}
-            lines.append(LogLine(len(lines) + 1, None, phase, "", text))
-    return lines[:LOG_LINES]
-
-
-@dataclass(frozen=True)
-class EvidencePage:
-    shown: Verdicted
-    phases: list[Phase]
-    log: list[LogLine]
-    run: Run | None
-
-
 def evidence_rows(record: Record) -> list[EvidenceRow]:
-    """Evidence of a record: newest build first, then newest run."""
-    rows = record.evidence.select_related("build").order_by("-started_at")
+    """Evidence of a record: newest build first, then newest run.
+
+    Of the bodies, which may be large, only what the table shows.
+    """
+    rows = (
+        record.evidence.select_related("build")
+        .defer("body")
+        .annotate(
+            device_name=F("body__device__name"),
+            hits=F("body__hits"),
+            trials=F("body__trials"),
+            fidelity=F("body__repro__fidelity"),
+            reason=F("body__reason"),
+            protocol=F("body__harness"),
+        )
+        .order_by("-started_at")
+    )
     current = {(repro.name, repro.digest) for repro in record.repros.all()}
     found = [
         EvidenceRow(
             row,
             stale=(row.repro_name, row.repro_digest) not in current
-            or row.body["harness"] != harness.PROTOCOL,
+            or row.protocol != harness.PROTOCOL,
         )
         for row in rows[:EVIDENCE_SHOWN]
     ]
@@ -235,18 +238,14 @@ def evidence_rows(record: Record) -> list[EvidenceRow]:
     )
 
 
-def find_evidence(short: str) -> Evidence | None:
-    """Evidence by the first twelve hex digits of its digest."""
-    rows = Evidence.objects.select_related("record", "build")
-    return rows.filter(digest__startswith=f"sha256:{short}").first()
-
-
-def build_evidence(evidence: Evidence) -> EvidencePage:
-    shown = verdicted(evidence)
-    names = [item["name"] for item in shown.body["checks"]]
-    return EvidencePage(
-        shown=shown,
-        phases=list(finished_phases(planned(names), shown.body)),
-        log=evidence_log(shown.body),
-        run=evidence.runs.order_by("created_at").first(),
-    )
+def disagreements_among(rows: list[EvidenceRow]) -> list[Disagreement]:
+    """Of the evidence in a table, without another query; models answer nothing."""
+    sides = [
+        Side(row.evidence, row.evidence.hits or 0, row.evidence.trials or 0)  # type: ignore[attr-defined]
+        for row in rows
+        if not row.stale
+        and row.evidence.verdict in JUDGED
+        and row.evidence.fidelity != Fidelity.MECHANISM_MODEL  # type: ignore[attr-defined]
+    ]
+    sides.sort(key=lambda side: (side.evidence.started_at, side.evidence.digest))
+    return among(sides)

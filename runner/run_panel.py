@@ -6,18 +6,32 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
+from kb import reader_choice
+from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from kb.results import build_order
-from runner import ledger
+from runner import throttle, waiting
+from runner.known_builds import KnownBuilds
 from runner.models import Build
-from runner.run_form import MAX_TRIALS, may_run
+from runner.run_form import MAX_TRIALS, may_run, requester
+from runner.serving import Fleet
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A build to pick; `refusal` says why it cannot take the run now, or is empty."""
+
+    build: Build
+    refusal: str
 
 
 @dataclass(frozen=True)
 class RunPanel:
     repros: list[Repro]
-    builds: list[Build]
+    builds: list[Choice]
     chosen: str
+    # Why the button is off; empty where a run can be started.
+    refusal: str
+    place: waiting.Place
     device: str
     trials: int
     max_trials: int
@@ -33,40 +47,60 @@ class RunPanel:
         return self.device == "cuda"
 
 
-def build(record: Record, request: HttpRequest) -> RunPanel | None:
+def build(
+    record: Record, request: HttpRequest, known_builds: KnownBuilds
+) -> RunPanel | None:
     """None for a record without a repro."""
     repros = list(record.repros.all())
     if not repros:
         return None
     first = repros[0]
-    builds = runnable_builds()
-    chosen = request.GET.get("torch", "")
-    if chosen not in {build.slug for build in builds}:
-        chosen = builds[0].slug if builds else ""
-    workers = list(ledger.online_workers())
+    known = Fleet()
+    known.installations = known_builds.installations
+    choices = choices_for(first, known, known_builds.runnable)
+    chosen = choose(choices, reader_choice.of(request).torch)
     return RunPanel(
         repros=repros,
-        builds=builds,
-        chosen=chosen,
+        builds=choices,
+        chosen=chosen.build.slug if chosen else "",
+        refusal=own_refusal(request) or (chosen.refusal if chosen else ""),
+        place=waiting.place_of_a_click(
+            f"{chosen.build.slug}.{first.device}", known.online
+        )
+        if chosen
+        else waiting.Place(),
         device=first.device,
         trials=first.header.get("trials", 1),
         max_trials=MAX_TRIALS,
         timeout_s=first.header.get("timeout_s", 60),
         memory_mib=first.header.get("memory_mib", 2048),
         may_run=may_run(request),
-        workers=len(workers),
-        has_gpu=any(worker.devices for worker in workers),
-        newest=newest_finding(record, chosen),
+        workers=len(known.online),
+        has_gpu=any(worker.devices for worker in known.online),
+        newest=newest_finding(record, chosen.build.slug if chosen else ""),
     )
 
 
-def runnable_builds() -> list[Build]:
-    """Newest version first."""
-    return sorted(
-        Build.objects.runnable(),
-        key=lambda build: build_order(build.raw, build.slug),
-        reverse=True,
-    )
+def choices_for(repro: Repro, known: Fleet, builds: list[Build]) -> list[Choice]:
+    """Every installed build, newest version first, with what keeps it from this."""
+    found = []
+    for build in builds:
+        refused = known.refusal(repro, build, repro.device)
+        found.append(Choice(build, refused.detail(current_lang()) if refused else ""))
+    return found
+
+
+def choose(choices: list[Choice], wanted: str) -> Choice | None:
+    """The build that was asked for, else the newest that can run."""
+    asked = [choice for choice in choices if choice.build.slug == wanted]
+    able = [choice for choice in choices if not choice.refusal]
+    return next(iter(asked + able + choices), None)
+
+
+def own_refusal(request: HttpRequest) -> str:
+    """What keeps this reader, or everybody, from starting anything now."""
+    refused = throttle.refusal(requester(request))
+    return refused.detail(current_lang()) if refused else ""
 
 
 def newest_finding(record: Record, slug: str) -> Finding | None:

@@ -36,11 +36,15 @@ def markdown(page: RunPage, lang: str) -> str:
         *table(page.shown, lang),
         "",
         *facts(body, lang),
-        f"- {LABELS['repro'][lang]}: `{body['repro']['name']}.py` "
+        f"- {label('repro', lang)}`{body['repro']['name']}.py` "
         f"`{body['repro']['digest']}`",
-        f"- {LABELS['evidence'][lang]}: `{body['digest']}` {address(page, lang)}",
+        f"- {label('evidence', lang)}`{body['digest']}` {address(page, lang)}",
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def label(name: str, lang: str) -> str:
+    return f"{LABELS[name][lang]}{'：' if lang == 'zh' else ': '}"
 
 
 def table(shown: Verdicted, lang: str) -> list[str]:
@@ -61,9 +65,9 @@ def facts(body: dict[str, Any], lang: str) -> list[str]:
     build, device = body["build"], body["device"]
     cuda = f", CUDA {build['cuda']}, cuDNN {build['cudnn']}" if build["cuda"] else ""
     return [
-        f"- {LABELS['build'][lang]}: torch {build['raw']} ({build['git']}), "
+        f"- {label('build', lang)}torch {build['raw']} ({build['git']}), "
         f"Python {build['python']}, {build['platform']}{cuda}",
-        f"- {LABELS['device'][lang]}: {device['class']} {device['name']}",
+        f"- {label('device', lang)}{device['class']} {device['name']}",
     ]
 
 

@@ -12,6 +12,7 @@ urlpatterns = [
         rf"^builds/(?P<slug>{BUILD_SLUG})/$", views.build_detail, name="build-detail"
     ),
     path("workers/", views.worker_list, name="worker-list"),
+    path("health/", views.health_page, name="health"),
     re_path(r"^(?P<record_id>NAN-\d{4})/runs/$", views.run_create, name="run-create"),
     path("runs/<uuid:run_id>/", views.run_detail, name="run-detail"),
     path("runs/<uuid:run_id>/status/", views.run_status, name="run-status"),

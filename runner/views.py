@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.core.exceptions import PermissionDenied
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
     HttpResponseRedirect,
 )
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
@@ -17,15 +19,40 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from kb.models import Record
-from runner import build_pages, ledger, run_form, run_page
+from runner import (
+    build_pages,
+    evidence_page,
+    health,
+    ledger,
+    matrix_data,
+    record_matrix,
+    run_form,
+    run_page,
+)
 from runner.matrix import build_matrix
 from runner.models import Run
 
 
 @require_safe
-def matrix(request: HttpRequest) -> HttpResponse:
+def matrix(request: HttpRequest) -> HttpResponseBase:
+    """All records by build, or with ?record= one of them by check; ?format= as data."""
+    one = wanted_matrix(request.GET.get("record", ""))
+    if request.GET.get("format") in matrix_data.FORMATS:
+        return matrix_data.answer(request, one)
+    if one:
+        return render(request, "runner/record_matrix.html", {"page": one})
     page = build_matrix(request.GET)
     return render(request, "runner/matrix.html", {"page": page})
+
+
+def wanted_matrix(record_id: str) -> record_matrix.RecordMatrix | None:
+    """Of the record that is asked for; None for all of them."""
+    if not record_id:
+        return None
+    record = record_matrix.find(record_id)
+    if record is None:
+        raise Http404(_("There is no record %s.") % record_id)
+    return record_matrix.build(record)
 
 
 @require_safe
@@ -38,7 +65,7 @@ def build_detail(request: HttpRequest, slug: str) -> HttpResponse:
     build = build_pages.find_build(slug)
     if build is None:
         raise Http404(_("There is no build %s.") % slug)
-    page = build_pages.build_page(build)
+    page = build_pages.build_page(build, request.GET.get("page", ""))
     return render(request, "runner/build.html", {"page": page})
 
 
@@ -47,14 +74,37 @@ def worker_list(request: HttpRequest) -> HttpResponse:
     return render(request, "runner/workers.html", {"page": build_pages.worker_list()})
 
 
+@never_cache
+@require_safe
+def health_page(request: HttpRequest) -> HttpResponse:
+    return render(request, "runner/health.html", {"page": health.look()})
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """200 once database and migrations let this process answer; else 503 and why."""
+    reasons = health.not_ready()
+    text = "\n".join(reasons or ["ok"]) + "\n"
+    status = 503 if reasons else 200
+    return HttpResponse(text, status=status, content_type="text/plain")
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    if not health.may_scrape(request.headers.get("Authorization", "")):
+        return HttpResponse("401: METRICS_TOKEN\n", status=401)
+    return HttpResponse(health.metrics(), content_type=health.METRICS_TYPE)
+
+
 @require_POST
 def run_create(request: HttpRequest, record_id: str) -> HttpResponse:
     record = get_object_or_404(Record.objects.visible(), id=record_id)
     try:
         submitted = run_form.submit(request, record)
     except run_form.Refusal as refusal:
-        context = {"record": record, "refusal": refusal}
-        return render(request, "runner/refused.html", context, status=refusal.status)
+        return run_form.refused(request, record, refusal)
     suffix = "?cached=1" if submitted.cached else ""
     return HttpResponseRedirect(submitted.run.get_absolute_url() + suffix)
 
@@ -93,17 +143,18 @@ def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_POST
 def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     run = wanted_run(run_id)
-    if run_form.may_run(request):
-        ledger.cancel(run)
+    if not run_form.may_cancel(request, run):
+        raise PermissionDenied
+    ledger.cancel(run)
     return redirect(run)
 
 
 @require_safe
 def evidence_detail(request: HttpRequest, short: str) -> HttpResponse:
-    evidence = run_page.find_evidence(short)
+    evidence = evidence_page.find(short)
     if evidence is None:
         raise Http404(_("There is no evidence %s.") % short)
-    page = run_page.build_evidence(evidence)
+    page = evidence_page.build(evidence, request)
     return render(request, "runner/evidence.html", {"page": page})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from django import template
@@ -10,11 +11,23 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from kb import reader_choice
 from kb.languages import current_lang
-from kb.models import Record
+from kb.models import Record, Repro
 from kb.record_page import OnOff
-from runner import matrix, record_answer, run_page, run_panel, run_text, verdicts
+from runner import (
+    known_builds,
+    local_commands,
+    matrix,
+    record_answer,
+    run_page,
+    run_panel,
+    run_text,
+    verdicts,
+)
+from runner.models import Build
 from runner.run_page import RunPage
 from runner.templatetags.runs import badge_html
 from runner.verdicts import Badge
@@ -24,23 +37,38 @@ Context = dict[str, Any]
 
 
 @register.inclusion_tag("runner/_answer.html", takes_context=True)
-def answer_strip(context: Context, record: Record) -> Context:
+def answer_strip(context: template.Context, record: Record) -> Context:
     """Is the build of ?torch= affected, and what to do about it."""
+    reader = reader_choice.of(context["request"])
     return {
-        "answer": record_answer.build(record, context["request"].GET),
+        "answer": record_answer.build(record, reader, known_builds.of_page(context)),
+        "fixes": fixes_with_a_version(record),
         "record": record,
     }
+
+
+def fixes_with_a_version(record: Record) -> list[dict[str, Any]]:
+    return [fix for fix in record.fixes if fix.get("version")]
 
 
 @register.inclusion_tag("runner/_run_panel.html", takes_context=True)
-def run_form(context: Context, record: Record) -> Context:
+def run_form(context: template.Context, record: Record) -> Context:
     """Build picker and Run repro button; without builds, what to do."""
     request = context["request"]
     return {
-        "panel": run_panel.build(record, request),
+        "panel": run_panel.build(record, request, known_builds.of_page(context)),
         "record": record,
         "csrf_token": context.get("csrf_token"),
     }
+
+
+@register.inclusion_tag("kb/_commands.html", takes_context=True)
+def repro_commands(
+    context: template.Context, repro: Repro, build: Build | None = None
+) -> Context:
+    """How to run it elsewhere; on the release of `build`, where it is one."""
+    request = context["request"]
+    return {"commands": local_commands.of_repro(repro, request, build)}
 
 
 @register.inclusion_tag("runner/_check_matrix.html")
@@ -51,7 +79,16 @@ def check_matrix(record: Record) -> Context:
 
 @register.inclusion_tag("runner/_evidence_table.html")
 def evidence_table(record: Record) -> Context:
-    return {"rows": run_page.evidence_rows(record)}
+    """What was run, and where two origins disagree about it."""
+    rows = run_page.evidence_rows(record)
+    lang = current_lang()
+    return {
+        "rows": rows,
+        "disagreements": [
+            (item, [(side.evidence, side.badge(lang)) for side in item.sides])
+            for item in run_page.disagreements_among(rows)
+        ],
+    }
 
 
 def answer_of(affected: dict[str, Any]) -> Badge:
@@ -98,6 +135,24 @@ def age(moment: datetime | None) -> str:
 
 
 @register.filter
+def wait_words(seconds: int) -> str:
+    """About how long, as one would say it: an estimate has no seconds to spare."""
+    if seconds < 10:
+        return _("a few seconds")
+    if seconds < 90:
+        return _("about %(count)d seconds") % {"count": ceil(seconds / 10) * 10}
+    if seconds < 90 * 60:
+        minutes = round(seconds / 60)
+        return ngettext(
+            "about %(count)d minute", "about %(count)d minutes", minutes
+        ) % {"count": minutes}
+    hours = round(seconds / 3600)
+    return ngettext("about %(count)d hour", "about %(count)d hours", hours) % {
+        "count": hours
+    }
+
+
+@register.filter
 def packages(versions: dict[str, str | None]) -> str:
     """ "numpy 2.4.6, triton 3.2.0", without those that are not installed."""
     found = [f"{name} {version}" for name, version in versions.items() if version]
@@ -117,7 +172,7 @@ def plus(number: float, more: float) -> float:
 @register.simple_tag
 def plot_name(line: str) -> str:
     names = {"ctl": _("control"), "trg": _("trigger"), "wa": _("workaround")}
-    return names[line]
+    return names.get(line, "")
 
 
 @register.inclusion_tag("runner/_dots.html")

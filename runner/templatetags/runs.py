@@ -12,8 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from kb.choices import Outcome
 from kb.languages import current_lang
 from kb.record_page import ClaimRow
-from runner import sandbox, verdicts
-from runner.models import Run
+from runner import sandbox, telemetry_page, verdicts
+from runner.models import Run, Worker
+from runner.plot import Plot
 from runner.verdicts import Badge
 
 register = template.Library()
@@ -107,16 +108,37 @@ def workaround_words(status: str) -> str:
 
 
 @register.filter
-def tier_reason(letter: str) -> str:
-    """Why a run in this tier was held no better; "" for an unknown letter."""
-    return tier_text(letter, "reason")
+def tier_of(held: Any) -> sandbox.Tier | None:
+    """The tier of a worker, of evidence, or by its letter; None if nothing is known."""
+    if isinstance(held, Worker):
+        return sandbox.told(held.sandbox) or sandbox.TIERS.get(held.tier)
+    if isinstance(held, dict):
+        layers = (held.get("limits") or {}).get("layers")
+        return sandbox.of_run(str(held.get("tier")), layers)
+    return sandbox.TIERS.get(held)
 
 
 @register.filter
-def tier_remedy(letter: str) -> str:
-    return tier_text(letter, "remedy")
+def telemetry_lines(telemetry: dict[str, Any]) -> list[str]:
+    return list(telemetry_page.lines(telemetry))
 
 
-def tier_text(letter: str, what: str) -> str:
-    tier = sandbox.TIERS.get(letter)
-    return str(getattr(tier, f"{what}_{current_lang()}")) if tier else ""
+@register.filter
+def telemetry_plots(telemetry: dict[str, Any]) -> list[tuple[str, Plot]]:
+    return list(telemetry_page.plots(telemetry))
+
+
+@register.filter
+def tier_reason(tier: sandbox.Tier) -> str:
+    """Why it is no better."""
+    return str(getattr(tier, f"reason_{current_lang()}"))
+
+
+@register.filter
+def tier_remedy(tier: sandbox.Tier) -> str:
+    return str(getattr(tier, f"remedy_{current_lang()}"))
+
+
+@register.filter
+def tier_layers(tier: sandbox.Tier) -> str:
+    return sandbox.layer_words(tier.layers)[current_lang() == "zh"]

@@ -1,0 +1,51 @@
+"""What a reader types to run a repro on a machine of their own."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+
+from kb.models import Repro
+from kb.version_ranges import parse_version
+from runner.models import Build
+
+
+@dataclass(frozen=True)
+class LocalCommands:
+    uv: str
+    curl: str
+    checkout: str
+
+
+def of_repro(
+    repro: Repro, request: HttpRequest, build: Build | None = None
+) -> LocalCommands:
+    """The same repro by uv, by any Python, and by run_repro; on `build` if given.
+
+    uv fetches the release that the build is of, for this machine: a build from
+    source or of a vendor has none, and the newest torch is what it then takes.
+    """
+    path = reverse("api-record-repro", args=[repro.record_id, f"{repro.name}.py"])
+    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
+    url = shlex.quote(base + path)
+    wanted = release_of(build) if build else ""
+    with_torch = f"--with torch=={wanted} " if wanted else ""
+    on_build = f" --build {build.slug}" if build else ""
+    name = "" if repro.name == "repro" else f" --repro {repro.name}"
+    return LocalCommands(
+        uv=f"uv run {with_torch}{url}",
+        curl=f"curl -fsS {url} | python -",
+        checkout=f"python manage.py run_repro {repro.record_id}{name}{on_build}",
+    )
+
+
+def release_of(build: Build) -> str:
+    """2.6.0 of 2.6.0+cu124; "" for what no index has under that number."""
+    found = parse_version(build.raw)
+    if found.public is None or not found.is_orderable or found.public.is_prerelease:
+        return ""
+    return str(found.public)

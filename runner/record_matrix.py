@@ -1,0 +1,160 @@
+"""The matrix of one record: its builds by the checks of each repro."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.db.models import Prefetch
+
+from kb.choices import Verdict
+from kb.languages import current_lang
+from kb.models import Finding, Record, Repro
+from runner import verdicts
+from runner.grid import Square, flip_of, from_badge
+from runner.matrix import (
+    JUDGED,
+    RECORD_FIELDS,
+    Column,
+    check_order,
+    check_square,
+    columns_of,
+)
+from runner.observations import group_of, marks
+
+
+@dataclass(frozen=True)
+class CheckColumn:
+    """A check; `kind` is "" for those that every repro has."""
+
+    name: str
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True)
+class BuildsRow:
+    """Neighbouring builds on which every check shows the same, newest first."""
+
+    columns: list[Column]
+    squares: list[Square]
+    flip: str
+
+    @property
+    def label(self) -> str:
+        """ "2.13.0", or the oldest and the newest of several."""
+        newest, oldest = self.columns[0].label, self.columns[-1].label
+        return newest if newest == oldest else f"{oldest} – {newest}"
+
+
+@dataclass(frozen=True)
+class ReproMatrix:
+    """Of one repro on one device class."""
+
+    repro: str
+    device: str
+    is_model: bool
+    checks: list[CheckColumn]
+    rows: list[BuildsRow]
+
+
+@dataclass(frozen=True)
+class RecordMatrix:
+    record: Record
+    parts: list[ReproMatrix]
+
+
+def find(record_id: str) -> Record | None:
+    """A listed record with its repros and fresh findings."""
+    findings = Finding.objects.fresh()
+    repros = Repro.objects.defer("source", "header")
+    rows = Record.objects.visible().only(*RECORD_FIELDS)
+    return (
+        rows.filter(pk=record_id.upper())
+        .prefetch_related(Prefetch("findings", findings), Prefetch("repros", repros))
+        .first()
+    )
+
+
+def build(record: Record) -> RecordMatrix:
+    found: dict[tuple[bool, str, str], list[Finding]] = defaultdict(list)
+    for row in record.findings.all():
+        found[row.is_model, row.repro, row.device_class].append(row)
+    parts = [part(record, found[key]) for key in sorted(found)]
+    return RecordMatrix(record, parts)
+
+
+def part(record: Record, findings: list[Finding]) -> ReproMatrix:
+    first = findings[0]
+    by_cell = {(row.build, row.check_name): row for row in findings}
+    order = check_order(record, {(row.repro, row.check_name) for row in findings})
+    checks = [check_column(name) for _repro, name in order]
+    columns = columns_of({row.build: row.build_raw for row in findings})
+    rows = list(rows_of(columns, checks, by_cell))
+    return ReproMatrix(
+        first.repro, first.device_class, first.is_model, checks, list(folded(rows))
+    )
+
+
+def check_column(name: str) -> CheckColumn:
+    kind = group_of(name)
+    if kind in ("workaround", "refuted"):
+        return CheckColumn(name, kind, name.removeprefix(f"{kind}_"))
+    return CheckColumn(name, "", name)
+
+
+# Control, detector and reference only say whether the trigger can be believed.
+INSTRUMENTS = ("control", "detector", "reference")
+Cells = dict[tuple[str, str], Finding]
+
+
+def rows_of(
+    columns: list[Column], checks: list[CheckColumn], by_cell: Cells
+) -> Iterator[BuildsRow]:
+    """A row per build, oldest first; a flip is marked where the verdict turns."""
+    judged = ""
+    for column in columns:
+        squares = [square(by_cell.get((column.slug, check.name))) for check in checks]
+        trigger = by_cell.get((column.slug, "trigger"))
+        now = JUDGED.get(Verdict(trigger.verdict), "") if trigger else ""
+        yield BuildsRow([column], squares, flip_of(judged, now))
+        judged = now or judged
+
+
+def square(row: Finding | None) -> Square:
+    """What one check showed on one build; of the trigger, the run's verdict."""
+    lang = current_lang()
+    if row is None:
+        return from_badge(verdicts.untested(lang), "none", "")
+    found = check_square(row, lang)
+    return instrument(found, row) if group_of(row.check_name) in INSTRUMENTS else found
+
+
+def instrument(found: Square, row: Finding) -> Square:
+    """Of a check that shows nothing of the build: words, a mark only if it failed."""
+    css, shape, shape_css = marks(row.check_name, row.outcome)
+    css = css.removeprefix("v-") or "none"
+    return Square(css, shape, shape_css, "", found.words, "", row.evidence)
+
+
+def folded(rows: list[BuildsRow]) -> Iterator[BuildsRow]:
+    """Newest first; equal neighbours as one row, which keeps the older one's flip."""
+    waiting: list[BuildsRow] = []
+    for row in reversed(rows):
+        if waiting and (waiting[-1].flip or not same(waiting[-1], row)):
+            yield merged(waiting)
+            waiting = []
+        waiting.append(row)
+    if waiting:
+        yield merged(waiting)
+
+
+def same(one: BuildsRow, other: BuildsRow) -> bool:
+    pairs = zip(one.squares, other.squares, strict=True)
+    return all(mine.same_as(theirs) for mine, theirs in pairs)
+
+
+def merged(rows: list[BuildsRow]) -> BuildsRow:
+    columns = [column for row in rows for column in row.columns]
+    return BuildsRow(columns, rows[0].squares, rows[-1].flip)

@@ -1,0 +1,32 @@
+"""Origins that disagree about a build, on the pages of records and evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from kb.languages import current_lang
+from kb.models import Record
+from runner.disagreement import disagreements
+from runner.models import Evidence
+
+register = template.Library()
+
+
+@register.inclusion_tag("runner/_disagreement.html")
+def disagreement_notice(
+    record: Record | None, evidence: Evidence | None = None
+) -> dict[str, Any]:
+    """Those of a record; with `evidence` only where its own build is in question."""
+    found = disagreements(record) if record else []
+    if evidence:
+        place = evidence.repro_name, evidence.build_id, evidence.device_class
+        found = [d for d in found if (d.repro, d.build, d.device_class) == place]
+    lang = current_lang()
+    return {
+        "disagreements": [
+            (item, [(side.evidence, side.badge(lang)) for side in item.sides])
+            for item in found
+        ]
+    }
