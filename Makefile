@@ -1,15 +1,16 @@
 # Everything starts here; `make help` lists it. PYTHON may name another Python.
 PYTHON ?= python3
 PY := .venv/bin/python
-ISOLATED := --exclude-tag servers --exclude-tag browser
+ISOLATED := --exclude-tag servers --exclude-tag browser --exclude-tag gauntlet
+POSTGRES ?= postgres://postgres@127.0.0.1:5432
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
-.PHONY: help run dev check test test-all bench lock clean
+.PHONY: help run dev check test test-all test-postgres gauntlet bench lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
-		while IFS='|' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+		while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
 run:  ## the site: installs what is missing, then PORT=8000 HOST=127.0.0.1
 	@$(PYTHON) config/bootstrap.py run $(if $(CUDA),--cuda)
@@ -28,10 +29,20 @@ check: dev  ## lint, types, templates and migrations
 test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel auto $(ISOLATED) $(TESTS)
 
-test-all: dev  ## the rest: tests against database servers, brokers and a browser
+test-all: test-postgres  ## the rest: tests against database servers, brokers and a browser
 	$(PY) manage.py test --tag servers --tag browser $(TESTS)
 
-bench: dev  ## figures as JSON and as a table
+# Without the tests that start a site of their own: it would be the same one again.
+test-postgres: dev  ## the tests of make test on POSTGRES, where that server answers
+	@if $(PY) -m tests.servers $(POSTGRES); then \
+		DATABASE_URL=$(POSTGRES)/doesitnan $(PY) manage.py test --noinput \
+			--parallel auto --database-only $(ISOLATED) --exclude-tag own_site $(TESTS); \
+	fi
+
+gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every repro, fuzzing
+	$(PY) manage.py test --tag gauntlet $(TESTS)
+
+bench: dev  ## figures as JSON and as a table (ONLY=search, FULL=1)
 	$(PY) -m tests.bench
 
 lock: dev  ## requirements*.txt from pyproject.toml (UPGRADE=1 for newer releases)

@@ -72,11 +72,35 @@ BUILDS = [Path(path) for path in shlex.split(env_str("BUILDS"))]
 BUILDS_DIR = Path(env_str("BUILDS_DIR", str(DATA_DIR / "builds"))).absolute()
 BUILDS_FILE = BASE_DIR / "fixtures" / "builds.toml"
 TORCH_INDEX_URL = env_str("TORCH_INDEX_URL")
+# A file of recorded answers in place of the driver's: for tests.
+NVML_ANSWERS = env_str("NVML_ANSWERS")
+# Layers of the sandbox not to use: runner.sandbox.LAYERS.
+SANDBOX_WITHOUT = env_list("SANDBOX_WITHOUT")
 SANDBOX_MIN_TIER = env_choice("SANDBOX_MIN_TIER", "B", "A B C D")
 RUNS_ANONYMOUS = env_bool("RUNS_ANONYMOUS", True)
 FRESH_HOURS = env_int("FRESH_HOURS", 24)
+# A worker that says nothing for so long has lost its run.
+LEASE_SECONDS = env_int("LEASE_SECONDS", 10)
+MAX_QUEUED = env_int("MAX_QUEUED", 500)
+QUEUED_PER_REQUESTER = env_int("QUEUED_PER_REQUESTER", 20)
+RUNNING_PER_REQUESTER = env_int("RUNNING_PER_REQUESTER", 2)
+RUNS_PER_HOUR = env_int("RUNS_PER_HOUR", 120)
+LOG_DAYS = env_int("LOG_DAYS", 90)
+RUN_DAYS = env_int("RUN_DAYS", 365)
 POOL_MEMORY_MIB = env_int("POOL_MEMORY_MIB", 2048)
 ISSUES_DIR = BASE_DIR / "fixtures" / "issues"
+
+# --- access -------------------------------------------------------------------
+READ_LOGIN = env_bool("READ_LOGIN", False)
+# A header with the user's name, set by a proxy that lets nobody else send it.
+REMOTE_USER_HEADER = env_str("REMOTE_USER_HEADER")
+REMOTE_USER_GROUP = env_str("REMOTE_USER_GROUP", "runner")
+METRICS_TOKEN = env_str("METRICS_TOKEN")
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "front"
+AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
+if REMOTE_USER_HEADER:
+    AUTHENTICATION_BACKENDS.insert(0, "config.access.ProxyUserBackend")
 
 # --- Django -------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -103,6 +127,8 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "config.access.ProxyUserMiddleware",
+    "config.access.ReadLoginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
@@ -184,9 +210,11 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["kb.parsers.BoundedJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "rest_framework.authentication.SessionAuthentication"
+        "runner.api_tokens.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.AllowAny"],
+    "DEFAULT_PERMISSION_CLASSES": ["runner.api_access.ByRule"],
+    "URL_FORMAT_OVERRIDE": None,
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "kb.problems.exception_handler",
     "NUM_PROXIES": NUM_PROXIES,
@@ -197,6 +225,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "POSTPROCESSING_HOOKS": ["config.api_schema.completed"],
 }
 
 # --- Celery -------------------------------------------------------------------
@@ -213,6 +243,14 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a broker may be away for a weekend
+# For sites that share a broker: before the name of every queue.
+QUEUE_PREFIX = env_str("QUEUE_PREFIX")
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "amqp": {"confirm_publish": True},
+    # Above the longest run; all who share a Redis database take the shortest.
+    "redis": {"visibility_timeout": 3600, "global_keyprefix": QUEUE_PREFIX},
+}.get(CELERY_BROKER_URL.partition(":")[0].replace("rediss", "redis"), {})
 
 # --- logging ------------------------------------------------------------------
 LOGGING = {
