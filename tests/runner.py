@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import tempfile
 import unittest
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.test.runner import DiscoverRunner
+from django.db import connection
+from django.test import SimpleTestCase, TransactionTestCase
+from django.test.runner import (
+    DiscoverRunner,
+    ParallelTestSuite,
+    RemoteTestResult,
+    RemoteTestRunner,
+)
+from django.test.utils import iter_test_cases  # type: ignore[attr-defined]  # stubs
+from django.utils import translation
 
 
-class CountingResult(unittest.TextTestResult):
+class OwnLanguage(unittest.TestResult):
+    """Every test starts in the default language, whatever a page before it spoke."""
+
+    def startTest(self, test: unittest.TestCase) -> None:
+        # LocaleMiddleware activates a language for the thread and leaves it so.
+        translation.deactivate()
+        super().startTest(test)
+
+
+class RemoteResult(OwnLanguage, RemoteTestResult):
+    pass
+
+
+class RemoteRunner(RemoteTestRunner):
+    resultclass = RemoteResult
+
+
+class ParallelSuite(ParallelTestSuite):
+    runner_class = RemoteRunner
+
+
+class CountingResult(OwnLanguage, unittest.TextTestResult):
     """Also counts the tests that passed, which testsRun does not tell apart."""
 
     passed = 0
@@ -23,6 +55,40 @@ class CountingResult(unittest.TextTestResult):
 
 
 class Runner(DiscoverRunner):
+    parallel_test_suite = ParallelSuite
+
+    def __init__(self, *, database_only: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.database_only = database_only
+
+    @classmethod
+    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--database-only",
+            action="store_true",
+            help="Leave out what would be the same on any database: SimpleTestCase.",
+        )
+
+    def setup_databases(self, **kwargs: Any) -> Any:
+        """Tests that run alone share a file of SQLite with the servers they start.
+
+        In memory, a thread that reads while another writes is refused at once
+        ("database table is locked"), which no site that uses a file ever sees.
+        """
+        if connection.vendor == "sqlite" and self.parallel <= 1:
+            name = str(Path(self.static_root.name).with_suffix(".sqlite3"))
+            connection.settings_dict["TEST"]["NAME"] = name
+        return super().setup_databases(**kwargs)
+
+    def load_tests_for_label(self, label: str, discover_kwargs: Any) -> Any:
+        tests = super().load_tests_for_label(label, discover_kwargs)
+        if not self.database_only:
+            return tests
+        return unittest.TestSuite(
+            test for test in iter_test_cases(tests) if has_database(test)
+        )
+
     def setup_test_environment(self, **kwargs: Any) -> None:
         """Pages name their static files by hash, as in production."""
         super().setup_test_environment(**kwargs)
@@ -51,6 +117,11 @@ class Runner(DiscoverRunner):
             flush=True,
         )
         return status
+
+
+def has_database(test: Any) -> bool:
+    """True also for what is no test of Django's: modules that cannot be imported."""
+    return isinstance(test, TransactionTestCase) or not isinstance(test, SimpleTestCase)
 
 
 def owner(test: Any) -> str:

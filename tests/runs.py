@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 import textwrap
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,8 @@ def make_run(repro: Repro | None = None, **fields: Any) -> Run:
         "trials": 1,
         "protocol": harness.PROTOCOL,
     }
+    if fields.get("state") == Run.State.RUNNING:
+        defaults["lease_until"] = timezone.now() + timedelta(minutes=1)
     return Run.objects.create(repro=repro, **{**defaults, **fields})
 
 

@@ -1,8 +1,24 @@
 """Environments as people paste them: every form gives the same facts."""
 
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
 from django.test import SimpleTestCase
 
-from kb.environment import Environment, canonical, find_environment, parse_environment
+from kb.environment import (
+    Environment,
+    canonical,
+    find_environment,
+    only_environment,
+    parse_environment,
+)
+from kb.hardware import architecture, gpu_names, meets
+from kb.images import torch_of_image
+
+METRICS = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05}"
+PASTES = Path(__file__).parent / "environments" / "pastes.toml"
 
 FREEZE = """\
 -e git+https://github.com/fla-org/flash-linear-attention@aa583eb7822893#egg=fla
@@ -99,6 +115,7 @@ class ParseTests(SimpleTestCase):
                 packages={"python": "3.10.12", "numpy": "1.26.4", "triton": "3.1.0"},
                 gpu="NVIDIA H100 80GB HBM3",
                 kind="collect_env",
+                gpus=("NVIDIA H100 80GB HBM3",),
             ),
         )
 
@@ -120,6 +137,7 @@ class ParseTests(SimpleTestCase):
                 },
                 gpu="NVIDIA A800-SXM4-80GB",
                 kind="freeze",
+                gpus=("NVIDIA A800-SXM4-80GB",),
             ),
         )
 
@@ -138,6 +156,9 @@ class ParseTests(SimpleTestCase):
             "torch.__version__ = '2.8.0.dev20250404+cu126'": "2.8.0.dev20250404+cu126",
             "'2.5.1+cu121'": "2.5.1+cu121",
             "1.13.0a0": "1.13.0a0",
+            "torch==1.13.0a0+gitunknown": "1.13.0a0",
+            "PyTorch version: 2.5.1+cu124\n[pip3] torch==2.5.1": "2.5.1+cu124",
+            "torch==2.5.1\ntorch.__version__: 2.5.1+cu124": "2.5.1+cu124",
         }
         for text, expected in rows.items():
             with self.subTest(text):
@@ -182,6 +203,7 @@ class FindTests(SimpleTestCase):
                 {"transformers": "4.50.0"},
                 gpu="NVIDIA H100 80GB HBM3",
                 kind="freeze",
+                gpus=("NVIDIA H100 80GB HBM3",),
             ),
         )
 
@@ -191,3 +213,166 @@ class FindTests(SimpleTestCase):
         merged = given.merged(in_log)
         self.assertEqual(merged.torch_raw, "2.5.1")
         self.assertEqual(merged.packages, {"peft": "0.14.0", "trl": "0.9.1"})
+
+
+class PasteTests(SimpleTestCase):
+    """The corpus in tests/environments/pastes.toml."""
+
+    pastes: list[dict[str, Any]] = tomllib.loads(PASTES.read_text())["paste"]
+
+    def test_as_a_list(self) -> None:
+        for paste in self.pastes:
+            if "only_log" not in paste:
+                with self.subTest(paste["name"]):
+                    found = parse_environment(paste["text"])
+                    self.check(found, paste)
+                    self.assertEqual(found.unparsed_lines, paste.get("unparsed", 0))
+                    if found.is_given:
+                        self.assertEqual(found.kind, paste.get("kind", "freeze"))
+
+    def test_inside_a_log(self) -> None:
+        for paste in self.pastes:
+            if "only_log" in paste or "log" in paste:
+                with self.subTest(paste["name"]):
+                    log = f"Traceback (most recent call last):\n{paste['text']}\nstep 3"
+                    self.check(find_environment(log), paste)
+
+    def check(self, found: Environment, paste: dict[str, Any]) -> None:
+        self.assertEqual(found.torch_raw, paste.get("torch"))
+        self.assertEqual(found.is_given, paste.get("given", True))
+        self.assertEqual(found.is_cpu_build, paste.get("is_cpu_build", False))
+        for name, version in paste.get("packages", {}).items():
+            self.assertEqual(found.version(name), version, name)
+        for name in paste.get("absent", ()):
+            self.assertIsNone(found.version(name), name)
+        if "gpu" in paste and (found.gpu or paste.get("log_gpu", True)):
+            self.assertEqual(found.gpu, paste["gpu"])
+            self.assertEqual(architecture(found.gpu or ""), paste["arch"])
+
+    def test_whether_a_paste_is_nothing_else(self) -> None:
+        for paste in self.pastes:
+            if "only_log" not in paste:
+                with self.subTest(paste["name"]):
+                    is_all = paste.get("given", True) and not paste.get("unparsed")
+                    found = only_environment(paste["text"])
+                    self.assertEqual(found is not None, is_all)
+        complaint = "torch==2.5.1\nRuntimeError: x"
+        for text in ("", "hello", complaint, METRICS, "loss 0.25"):
+            with self.subTest(text):
+                self.assertIsNone(only_environment(text))
+
+
+class HardwareTests(SimpleTestCase):
+    def test_architectures(self) -> None:
+        rows = {
+            "NVIDIA H100 80GB HBM3": "sm_90",
+            "H100-SXM5-80GB": "sm_90",
+            "NVIDIA GH200 480GB": "sm_90",
+            "H800 PCIe": "sm_90",
+            "A100-PCIE-40GB": "sm_80",
+            "NVIDIA A800-SXM4-80GB": "sm_80",
+            "A10G": "sm_86",
+            "RTX A6000": "sm_86",
+            "NVIDIA RTX 6000 Ada Generation": "sm_89",
+            "RTX 4090D": "sm_89",
+            "RTX4090": "sm_89",
+            "NVIDIA GeForce RTX 3060 Laptop GPU": "sm_86",
+            "NVIDIA GeForce RTX 5090": "sm_120",
+            "RTX PRO 6000 Blackwell Server Edition": "sm_120",
+            "Quadro RTX 8000": "sm_75",
+            "NVIDIA TITAN RTX": "sm_75",
+            "TITAN V": "sm_70",
+            "GTX 1660 Ti": "sm_75",
+            "Tesla T4": "sm_75",
+            "Tesla V100S-PCIE-32GB": "sm_70",
+            "Tesla P100-PCIE-16GB": "sm_60",
+            "B300": "sm_103",
+            "AMD Instinct MI250X": "gfx90a",
+            "AMD Instinct MI355X": "gfx950",
+            "AMD Radeon RX 7900 XTX": "gfx1100",
+            "gfx942:sramecc+:xnack-": "gfx942",
+            "Apple M2 Ultra": "mps",
+            "Ascend 910B3": "ascend",
+            "4090": "sm_89",
+            "Intel Arc B580": None,
+            "Matrox G200": None,
+        }
+        for name, expected in rows.items():
+            with self.subTest(name):
+                self.assertEqual(architecture(name), expected)
+
+    def test_names_in_lines(self) -> None:
+        rows = {
+            "8*A100 80G, NVLink": ["A100 80G"],
+            "8xH100": ["H100"],
+            "H100 x 8": ["H100"],
+            "2 张 4090 显卡": ["4090"],
+            "on one A100 and two RTX 3090 Ti": ["A100", "RTX 3090 Ti"],
+            "NVIDIA H20 (96 GB)": ["NVIDIA H20"],
+            "step 4090 ms 12": [],
+            "took 4090 ms": [],
+            "loss at L2 of 3.0 in B1": ["L2 of 3.0 in B1"],
+            "A1b, T5, M1": [],
+        }
+        for line, expected in rows.items():
+            with self.subTest(line):
+                self.assertEqual(list(gpu_names(line)), expected)
+
+    def test_what_a_record_demands(self) -> None:
+        rows: list[tuple[str, list[str], bool | None]] = [
+            ("sm_90", ["NVIDIA H100 80GB HBM3"], True),
+            ("sm_90", ["NVIDIA A100-SXM4-80GB"], False),
+            ("sm_90", ["A100", "H100"], True),
+            ("sm_90", ["A100", "some card"], None),
+            ("sm_90", [], None),
+            ("sm_90a", ["H20"], True),
+            ("sm_80+", ["A100"], True),
+            ("sm_80+", ["B200"], True),
+            ("sm_80+", ["Tesla V100-SXM2-32GB"], False),
+            ("sm_80+", ["AMD Instinct MI300X"], False),
+            (">= 8.9", ["RTX 4090"], True),
+            (">= 8.9", ["A100"], False),
+            ("sm_80 及以上", ["H800"], True),
+            ("Hopper (H100, H200)", ["H200"], True),
+            ("Ampere or Hopper", ["RTX 3090"], True),
+            ("gfx942", ["AMD Instinct MI300X"], True),
+            ("gfx942", ["H100"], False),
+            ("a card with tensor cores", ["H100"], None),
+        ]
+        for value, gpus, expected in rows:
+            with self.subTest(value=value, gpus=gpus):
+                self.assertIs(meets(value, gpus), expected)
+
+
+class ImageTests(SimpleTestCase):
+    def test_what_is_no_image_of_torch(self) -> None:
+        for text in (
+            "pytorch: 2.5.1",
+            "nvcr.io/nvidia/nemo:24.12",
+            "vllm/vllm-openai:v0.8.5",
+            "pytorch/pytorch:latest",
+            "flash_attn-2.7.4+cu12torch2.5cxx11abiFALSE",
+        ):
+            with self.subTest(text):
+                self.assertIsNone(torch_of_image(text))
+
+
+class BoundTests(SimpleTestCase):
+    """Hostile lines cost no more than any text of their size: no time squared."""
+
+    PIECES = (
+        "a", "1.", "torch 1 ", "torch.1", "(", '"name":1', "-1", " ", "=1", "a=1",
+        "[", "A1", ">>> ", "版本1", "torch==1", "git+1", "nvidia 1", "1 ", "a-1", "|",
+        "RTX 1", "a|1",
+        '{"name": "1", ', "torch version 1", "a1.whl ", "-cp3-", "x.y: 1.2, ", "gpu 1 ",
+    )  # fmt: skip
+
+    def test_hostile(self) -> None:
+        for piece in self.PIECES:
+            line = piece * (20_000 // len(piece))
+            for text in (line, f"{line[:100]}\n" * 200, f"GPU: {line}", f"env: {line}"):
+                with self.subTest(piece=piece, text=text[:20]):
+                    begin = time.process_time()
+                    parse_environment(text)
+                    find_environment(text)
+                    self.assertLess(time.process_time() - begin, 2.0)

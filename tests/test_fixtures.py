@@ -17,9 +17,10 @@ class ShippedRecordsTest(SimpleTestCase):
         super().setUpClass()
         cls.records = read_all(settings.ISSUES_DIR)
 
-    def test_all_seven_are_there(self) -> None:
-        expected = [f"NAN-{number:04}" for number in range(1, 8)]
-        self.assertEqual([record.id for record in self.records], expected)
+    def test_the_first_are_there(self) -> None:
+        expected = [f"NAN-{number:04}" for number in range(1, 17)]
+        found = sorted(record.id for record in self.records)
+        self.assertEqual(found[: len(expected)], expected)
 
     def test_every_file_is_in_canonical_form(self) -> None:
         for record in self.records:

@@ -12,7 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from kb.markdown_process import ATTRIBUTES, TAGS
+from kb.markdown_process import ATTRIBUTES, FOCUSABLE, TAGS
 from kb.records import read_record
 from kb.rendering import RenderError, render, render_all, sections_html
 from tests.sample_record import write_sample
@@ -67,6 +67,7 @@ class SafetyTest(SimpleTestCase):
                 with self.subTest(markdown=markdown, html=html):
                     self.assertIn(tag, TAGS)
                     allowed = ATTRIBUTES.get(tag, set()) | {"", "rel"}
+                    allowed |= set(FOCUSABLE.get(tag, {}))
                     self.assertIn(name, allowed)
                     if name == "href":
                         self.assertRegex(value, r"^(https?:|mailto:)")
@@ -92,7 +93,8 @@ class MarkupTest(SimpleTestCase):
             "<strong>a</strong>",
             "<code>x &lt; y</code>",
             "<h3>name</h3>",
-            '<pre><code class="language-python">if a &lt; b:\n</code></pre>',
+            '<pre tabindex="0"><code class="language-python">'
+            "if a &lt; b:\n</code></pre>",
             '<th align="left">a</th>',
             '<td align="right">2</td>',
             "<ol>\n<li>x</li>\n</ol>\n<ul>\n<li>y</li>\n</ul>",

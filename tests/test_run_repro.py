@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import TestCase, override_settings
 
-from runner import harness
+from runner import harness, sandbox
 from runner.models import Evidence, Installation, Run
 from tests import runs
 
@@ -109,6 +109,9 @@ class RunReproTest(TestCase):
     def test_an_unreviewed_file_needs_the_wanted_tier(self) -> None:
         path = self.folder / "mine.py"
         path.write_text(runs.source())
+        before = sandbox._Settings
+        self.addCleanup(sandbox.configure, before.without, before.hidden)
+        sandbox.configure(["namespaces", "landlock", "seccomp", "cgroup"])
         self.assertIn("SANDBOX_MIN_TIER=D", self.refusal("--file", path))
         runs.make_repro()
         self.assertEqual(self.command("--file", path, "--json")[0], 1)

@@ -1,49 +1,58 @@
 """Every repro of every record, executed on real torch, against what was recorded.
 
-One class for each repro, so that a parallel run spreads them over the cores.
+A few of each kind here, one class for each so that a parallel run spreads them over
+the cores; the rest in `EveryOtherTest`, by `make gauntlet`.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-from functools import cache
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import addModuleCleanup, mock
 
 from django.conf import settings
-from django.test import SimpleTestCase
+from django.test import SimpleTestCase, override_settings, tag
 
-from runner import execution, harness
+from runner import execution, harness, pool_client
+from runner.pool_keeper import PoolKeeper
 from tests.builds import torch_python
 
 ISSUES = Path(settings.ISSUES_DIR)
-# On the default build. Elsewhere the committed evidence of that build speaks.
+# Every repro was run on it; elsewhere only some.
 DEFAULT = "2.13.0-cpu"
-VERDICTS: dict[tuple[str, str], tuple[str, str | None]] = {
-    ("NAN-0001", "repro"): ("not_applicable", "device"),
-    ("NAN-0002", "repro"): ("bug_present", None),
-    ("NAN-0003", "repro"): ("not_applicable", "device"),
-    ("NAN-0004", "repro"): ("not_applicable", "stack"),
-    ("NAN-0004", "repro_model"): ("bug_present", None),
-    ("NAN-0005", "repro"): ("not_applicable", "stack"),
-    ("NAN-0005", "repro_model"): ("bug_present", None),
-    ("NAN-0006", "repro"): ("not_applicable", "device"),
-    ("NAN-0006", "repro_model"): ("bug_present", None),
-    ("NAN-0007", "repro"): ("bug_present", None),
-}
+SAME = ("verdict", "reason", "hits", "workarounds", "refuted")
 
 
-@cache
-def folder_of(record: str) -> Path:
-    for facts in ISSUES.glob("*/issue.toml"):
-        if f'id = "{record}"' in facts.read_text().splitlines():
-            return facts.parent
-    raise AssertionError(f"no record {record} in {ISSUES}")
+def shipped() -> dict[tuple[str, str], Path]:
+    """(record, repro) -> its file."""
+    found = {}
+    for path in sorted(ISSUES.glob("*/repro*.py")):
+        header, _ = harness.read_repro(path.read_text())
+        found[str(header.record), path.stem] = path
+    return found
 
 
-def source_of(record: str, name: str = "repro") -> str:
-    return (folder_of(record) / f"{name}.py").read_text()
+SHIPPED = shipped()
+
+
+@contextmanager
+def serving(*, warm: bool) -> Any:
+    """Runs of this module start warm, or all of them cold."""
+    pool = str(Path(DATA, "pool.sock" if warm else "no pool"))
+    with (
+        override_settings(DATA_DIR=Path(DATA)),
+        mock.patch.object(execution, "pool_socket", lambda: pool),
+    ):
+        yield
 
 
 def run(source: str, record: str, name: str = "repro") -> dict[str, Any]:
@@ -53,68 +62,124 @@ def run(source: str, record: str, name: str = "repro") -> dict[str, Any]:
     return execution.run_now(job, torch_python(), quiet, hide_gpus=True)
 
 
+def run_shipped(which: tuple[str, str]) -> dict[str, Any]:
+    return run(SHIPPED[which].read_text(), *which)
+
+
+# What the runs of this module keep, and the socket of their pool.
+DATA = ""
+
+
+def setUpModule() -> None:
+    global DATA
+    DATA = tempfile.mkdtemp(prefix="doesitnan-test-")
+    addModuleCleanup(shutil.rmtree, DATA)
+    keeper = PoolKeeper(str(Path(DATA, "pool.sock")), 2048)
+    addModuleCleanup(keeper.stop)
+    keeper.ensure()
+    deadline = time.monotonic() + 60
+    while not pool_client.is_there(keeper.path):
+        assert time.monotonic() < deadline, "the pool does not listen"
+        time.sleep(0.01)
+
+
+class Comparing(SimpleTestCase):
+    """What holds for each repro that is shipped."""
+
+    def compare(self, which: tuple[str, str], cold: Any, warm: Any) -> None:
+        self.assertEqual({check["served"] for check in cold["checks"]}, {"cold"})
+        self.same_when_warm(SHIPPED[which].read_text(), cold, warm)
+        if (cold["verdict"], cold["reason"]) == ("not_applicable", "compiler"):
+            self.skipTest(cold["checks"][0]["log"]["text"].strip().splitlines()[-1])
+        name = f"{which[1]}-{cold['build']['slug']}.json"
+        kept = SHIPPED[which].parent / "evidence" / name
+        # Another build than the usual one may have none.
+        if cold["build"]["slug"] == DEFAULT or kept.exists():
+            recorded = json.loads(kept.read_text())
+            self.assertEqual(*({k: e[k] for k in SAME} for e in (cold, recorded)))
+        if cold["repro"]["fidelity"] == "mechanism_model":
+            self.assertIsNone(cold["is_affected"])
+
+    def same_when_warm(self, source: str, cold: Any, warm: Any) -> None:
+        """Verdict and outcomes do not depend on where torch was imported."""
+        header, _ = harness.read_repro(source)
+        for check in warm["checks"]:
+            # What must be set before the import always starts cold.
+            alone = harness.check_spec(header, check["name"]).env
+            self.assertEqual(check["served"], "cold" if alone else "warm", check)
+        for key in (*SAME, "trials", "build", "device"):
+            self.assertEqual(warm[key], cold[key], key)
+        self.assertEqual(outcomes(warm), outcomes(cold))
+
+
+def outcomes(evidence: Any) -> list[Any]:
+    keys = ("name", "trial", "outcome", "reason")
+    return [[check[key] for key in keys] for check in evidence["checks"]]
+
+
 class ShippedRepro:
-    """What holds for each; a class below names the record."""
+    """A class below names the record."""
 
     record: str
     name = "repro"
 
     def test_it_shows_what_was_recorded(self) -> None:
-        assert isinstance(self, SimpleTestCase)
-        found = run(source_of(self.record, self.name), self.record, self.name)
-        if (found["verdict"], found["reason"]) == ("not_applicable", "compiler"):
-            self.skipTest(found["checks"][0]["log"]["text"].strip().splitlines()[-1])
-        build = found["build"]["slug"]
-        if build == DEFAULT:
-            wanted = VERDICTS[self.record, self.name]
-            self.assertEqual((found["verdict"], found["reason"]), wanted, found)
-        kept = folder_of(self.record) / "evidence" / f"{self.name}-{build}.json"
-        if build == DEFAULT or kept.exists():
-            recorded = json.loads(kept.read_text())
-            for key in ("verdict", "reason", "hits", "workarounds", "refuted"):
-                self.assertEqual(found[key], recorded[key], key)
-        if found["repro"]["fidelity"] == "mechanism_model":
-            self.assertIsNone(found["is_affected"])
+        assert isinstance(self, Comparing)
+        which = self.record, self.name
+        with serving(warm=False):
+            cold = run_shipped(which)
+        with serving(warm=True):
+            warm = run_shipped(which)
+        self.compare(which, cold, warm)
 
 
-class Nan0001Test(ShippedRepro, SimpleTestCase):
+class Nan0001Test(ShippedRepro, Comparing):  # device
     record = "NAN-0001"
 
 
-class Nan0002Test(ShippedRepro, SimpleTestCase):
+class Nan0002Test(ShippedRepro, Comparing):
     record = "NAN-0002"
 
 
-class Nan0003Test(ShippedRepro, SimpleTestCase):
-    record = "NAN-0003"
-
-
-class Nan0004Test(ShippedRepro, SimpleTestCase):
+class Nan0004Test(ShippedRepro, Comparing):  # stack
     record = "NAN-0004"
 
 
-class Nan0004ModelTest(ShippedRepro, SimpleTestCase):
-    record, name = "NAN-0004", "repro_model"
-
-
-class Nan0005Test(ShippedRepro, SimpleTestCase):
+class Nan0005ModelTest(ShippedRepro, Comparing):
     record = "NAN-0005"
+    name = "repro_model"
 
 
-class Nan0005ModelTest(ShippedRepro, SimpleTestCase):
-    record, name = "NAN-0005", "repro_model"
-
-
-class Nan0006Test(ShippedRepro, SimpleTestCase):
-    record = "NAN-0006"
-
-
-class Nan0006ModelTest(ShippedRepro, SimpleTestCase):
-    record, name = "NAN-0006", "repro_model"
-
-
-class Nan0007Test(ShippedRepro, SimpleTestCase):
+class Nan0007Test(ShippedRepro, Comparing):  # compiler
     record = "NAN-0007"
+
+
+class Nan0008Test(ShippedRepro, Comparing):  # absent
+    record = "NAN-0008"
+
+
+class Nan0030Test(ShippedRepro, Comparing):
+    record = "NAN-0030"
+
+
+@tag("gauntlet")  # a quarter of an hour: not in CI
+class EveryOtherTest(Comparing):
+    def test_they_show_what_was_recorded(self) -> None:
+        quick = {(one.record, one.name) for one in ShippedRepro.__subclasses__()}
+        rest = [which for which in SHIPPED if which not in quick]
+        self.assertGreater(len(rest), 3)
+        with serving(warm=False):
+            cold = run_all(rest)
+        with serving(warm=True):
+            warm = run_all(rest)
+        for which, *both in zip(rest, cold, warm, strict=True):
+            with self.subTest(which):
+                self.compare(which, *both)
+
+
+def run_all(many: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        return list(threads.map(run_shipped, many))
 
 
 class MutationTest(SimpleTestCase):
@@ -122,11 +187,13 @@ class MutationTest(SimpleTestCase):
 
     def mutated(self, check: str, body: str) -> dict[str, Any]:
         """NAN-0002 with one check replaced; refuted advice is left out for speed."""
-        source = source_of("NAN-0002").replace("def refuted_", "def left_out_")
+        source = SHIPPED["NAN-0002", "repro"].read_text()
+        source = source.replace("def refuted_", "def left_out_")
         renamed, count = re.subn(rf"def {check}\(", "def replaced(", source)
         self.assertEqual(count, 1)
         text = f"{renamed}\n\ndef {check}():\n    {body}\n"
-        return run(text, "NAN-0002")
+        with serving(warm=True):
+            return run(text, "NAN-0002")
 
     def test_an_emptied_workaround_is_not_verified(self) -> None:
         found = self.mutated("workaround_disable_checkpointing", "return {}")
@@ -143,12 +210,3 @@ class MutationTest(SimpleTestCase):
         found = self.mutated("detector", "return control()")
         self.assertEqual(found["verdict"], "inconclusive")
         self.assertEqual(found["reason"], "detector_silent")
-
-
-class CoverageTest(SimpleTestCase):
-    def test_every_shipped_repro_is_in_the_table(self) -> None:
-        shipped = set()
-        for path in ISSUES.glob("*/repro*.py"):
-            header, _ = harness.read_repro(path.read_text())
-            shipped.add((header.record, path.stem))
-        self.assertEqual(shipped, set(VERDICTS))

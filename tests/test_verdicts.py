@@ -163,5 +163,5 @@ class TagTest(SimpleTestCase):
         )
         page = "{% load kb %}{% claim_state 'refuted' %}"
         self.assertIn("已被实测否定", self.render(page, "zh-hans"))
-        self.assertTrue(self.render("{{ 'D'|tier_remedy }}", "zh-hans"))
+        self.assertTrue(self.render("{{ 'D'|tier_of|tier_remedy }}", "zh-hans"))
         self.assertIn("Not tested", self.render("{% finding_badge f %}", f=None))

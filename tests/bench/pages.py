@@ -1,0 +1,78 @@
+"""How long pages and a look-up take, on the shipped records and with many more.
+
+Every page is also timed on a site with 10,000 records and 100,000 runs beside one with
+100 and 1,000 (tests.bench.crowd), each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from django.test import Client
+
+from kb.lookup import look_up
+from tests.bench.figures import Figure, figure, seconds
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+FEW, MANY = 100, 10_000
+LOG = (
+    "UserWarning: cuDNN SDPA backward got grad_output.strides() != output.strides(), "
+    "attempting to materialize a grad_output with matching strides\n"
+    + "{'loss': 2.31, 'grad_norm': nan, 'learning_rate': 0.0001}\n" * 40
+    + "- PyTorch: 2.6.0a0+df5bbc09d1.nv24.12\n"
+)
+
+
+def figures() -> list[Figure]:
+    client = Client(SERVER_NAME="localhost")
+
+    def get(path: str) -> Callable[[], None]:
+        def work() -> None:
+            answer = client.get(path)
+            if answer.status_code != 200:
+                raise SystemExit(f"{path} answered {answer.status_code}")
+            list(answer)
+
+        return work
+
+    health, front = seconds(get("/healthz"), 50), seconds(get("/en/"), 50)
+    page = seconds(get("/en/NAN-0002/checkpoint-reentrant-lost-grad/"), 30)
+    lookup = seconds(lambda: look_up(LOG), 30)
+    return [
+        figure("page without content, median", health * 1000, "ms"),
+        figure("front page, median", front * 1000, "ms"),
+        figure("front page / page without content", front / health, "x"),
+        figure("record page, median", page * 1000, "ms"),
+        figure("look-up of a pasted log, median", lookup * 1000, "ms"),
+        *crowds(),
+    ]
+
+
+def crowds() -> Iterator[Figure]:
+    """Each page with MANY records against the same page with FEW."""
+    few, many = crowd(FEW), crowd(MANY)
+    for name, time in many.items():
+        yield figure(f"{name}, {MANY} records", time * 1000, "ms CPU")
+        yield figure(f"  / with {FEW}", time / few[name], "x", "<= 3")
+
+
+def crowd(count: int) -> dict[str, float]:
+    """Page -> CPU seconds of one request on a site with so many records."""
+    with tempfile.TemporaryDirectory(prefix="doesitnan-pages-") as folder:
+        environ = os.environ | {"DATA_DIR": folder, "SECRET_KEY": "bench"}
+        environ.pop("DATABASE_URL", None)
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.bench.crowd", str(count)],
+            env=environ,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+    found: dict[str, float] = json.loads(done.stdout)
+    return found

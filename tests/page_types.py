@@ -1,0 +1,214 @@
+"""Every type of page that the site has, with rows that bring it about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from kb import loading
+from kb.models import Record, Repro
+from runner import evidence, repros
+from runner.models import Device, LogChunk, Run, Worker
+from tests import runs
+
+PASTE = """\
+step 12 loss 2.31 grad_norm nan
+UserWarning: "strides" \\ differ
+torch 2.13.0+cpu
+"""
+
+
+@dataclass(frozen=True)
+class PageType:
+    """A page below its language's prefix; with `fields` it is the form's answer."""
+
+    name: str
+    path: str
+    status: int = 200
+    # Of the form that `path` holds, which sends them to `action`.
+    fields: dict[str, str] = field(default_factory=dict)
+    action: str = ""
+
+
+def make() -> list[PageType]:
+    """Rows for each type of page, and where each is. The last one asks for a login."""
+    record = runs.load_sample()
+    loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
+    repro = record.repros.get()
+    runs.install("/nowhere/python")
+    runs.make_build("2.0.0-cpu", "2.0.0+cpu")
+    make_machines()
+    withdrawn = runs.make_record("NAN-9002")
+    withdrawn.publication, withdrawn.withdrawn_because_en = "withdrawn", "A mistake."
+    withdrawn.withdrawn_because_zh = "有误。"
+    withdrawn.save()
+    outdated = {"has": 1, "wants": 2, "significance": "large"}
+    Record.objects.filter(pk="NAN-0004").update(outdated={"zh": outdated})
+    found = {bug: add_evidence(repro, bug) for bug in (False, True)}
+    return [
+        *lists(),
+        PageType("record with evidence", "NAN-9001/sample/"),
+        PageType("record without evidence", shipped("NAN-0006")),
+        PageType("record, model of the mechanism", shipped("NAN-0003")),
+        PageType("record, outdated translation", shipped("NAN-0004")),
+        PageType("record, withdrawn", "NAN-9002/sample-9002/"),
+        PageType("evidence", f"evidence/{found[True].short}/"),
+        PageType("build", f"builds/{runs.SLUG}/"),
+        *(PageType(f"run {name}", f"runs/{pk}/") for name, pk in make_runs(repro)),
+        PageType("lookup with a result", "", 200, {"log": PASTE}, "lookup/"),
+        PageType("lookup, nothing known", "", 200, {"log": "Segfault"}, "lookup/"),
+        PageType("lookup of nothing", "", 400, {"log": " "}, "lookup/"),
+        PageType(
+            "run refused",
+            "NAN-9001/sample/",
+            409,
+            {
+                "repro": "repro",
+                "build": "2.0.0-cpu",
+                "device": "cpu",
+                "trials": "1",
+            },
+            "NAN-9001/runs/",
+        ),
+    ]
+
+
+def lists() -> list[PageType]:
+    return [
+        PageType("front", ""),
+        PageType("browse", "records/"),
+        PageType("browse by component", "records/?group=component"),
+        PageType("search", "search/?q=nan"),
+        PageType("search without result", "search/?q=zebra"),
+        PageType("triage", "triage/"),
+        PageType("triage answered", "triage/?shows=norm&when=first"),
+        PageType("matrix", "matrix/"),
+        PageType("matrix of a record", "matrix/?record=NAN-9001"),
+        PageType("builds", "builds/"),
+        PageType("workers", "workers/"),
+        PageType("health", "health/"),
+        PageType("claims", "claims/"),
+        PageType("problem", "problems/busy/"),
+        PageType("contradictions", "contradictions/"),
+        PageType("login", "login/"),
+        PageType("not found", "nowhere/", 404),
+    ]
+
+
+def shipped(pk: str) -> str:
+    return f"{pk}/{Record.objects.get(pk=pk).slug}/"
+
+
+def add_evidence(repro: Repro, bug: bool) -> evidence.Evidence:
+    day = "2026-01-03" if bug else "2026-01-02"
+    body = runs.make_evidence(repro, bug=bug, started_at=f"{day}T03:04:05Z")
+    return evidence.add(body, origin="site")
+
+
+def make_machines() -> None:
+    now = timezone.now()
+    Worker.objects.create(
+        name="w1",
+        host="a-host",
+        queues=[f"{runs.SLUG}.cpu"],
+        tier="B",
+        started_at=now,
+        last_seen=now,
+    )
+    Device.objects.create(
+        host="a-host",
+        uuid="GPU-1",
+        name="H200",
+        state=Device.State.QUARANTINED,
+        reason="ECC errors",
+        last_seen=now,
+    )
+
+
+def make_runs(repro: Repro) -> list[tuple[str, str]]:
+    """A run in each state, each on its own build: one may be active for each."""
+    made = []
+    over = {"started_at": timezone.now(), "finished_at": timezone.now()}
+    for number, (name, values) in enumerate(
+        {
+            "queued": {"state": "queued"},
+            "running": {"state": "running", "phase": "trigger 1/1", "attempt": 1},
+            "cancelled": {"state": "cancelled", "finished_at": timezone.now()},
+            "failed": {"verdict": "error", "reason": "crash:SIGSEGV", **over},
+            "not applicable": {
+                "verdict": "not_applicable",
+                "reason": "capability",
+                **over,
+            },
+        }.items()
+    ):
+        build = runs.make_build(f"9.{number}.0-cpu", f"9.{number}.0+cpu")
+        state = {"state": "finished", **values}
+        run = runs.make_run(repro, build=build, **state)
+        log(run)
+        made.append((name, str(run.pk)))
+    for bug in (False, True):
+        found = add_evidence(repro, bug)
+        run = runs.make_run(
+            repro,
+            state="finished",
+            verdict=found.verdict,
+            hits=found.body["hits"],
+            evidence=found,
+            **over,
+        )
+        made.append((f"finished, {found.verdict}", str(run.pk)))
+    return made
+
+
+def log(run: Run) -> None:
+    LogChunk.objects.bulk_create(
+        LogChunk(
+            run=run,
+            seq=seq,
+            attempt=1,
+            check_name="trigger",
+            stream="stderr" if seq == 2 else "stdout",
+            text=f"step {seq} loss nan",
+            at=0.1 * seq,
+        )
+        for seq in (1, 2, 3)
+    )
+
+
+def admin_pages() -> list[str]:
+    """Addresses in the admin, for whoever may see all of it."""
+    history = Record.history.filter(id="NAN-9001").first()
+    return [
+        "/admin/",
+        "/admin/kb/record/",
+        "/admin/kb/record/add/",
+        "/admin/kb/record/NAN-9001/change/",
+        "/admin/kb/record/NAN-9001/history/",
+        f"/admin/kb/record/NAN-9001/history/{history.pk}/",
+        "/admin/runner/build/",
+        f"/admin/runner/build/{runs.SLUG}/change/",
+        "/admin/runner/installation/",
+        "/admin/runner/worker/",
+        "/admin/runner/device/",
+        "/admin/runner/run/",
+        f"/admin/runner/run/{Run.objects.first().pk}/change/",
+        "/admin/runner/evidence/",
+        f"/admin/runner/evidence/{evidence.Evidence.objects.first().pk}/change/",
+    ]
+
+
+def superuser() -> User:
+    return User.objects.create_superuser("chief", password="chief-of-all")
+
+
+def get(client: Client, lang: str, kind: PageType) -> Any:
+    """The answer of a page, over its form where it is a form's answer."""
+    if kind.action:
+        return client.post(f"/{lang}/{kind.action}", kind.fields)
+    return client.get(f"/{lang}/{kind.path}")

@@ -1,0 +1,147 @@
+"""The matrix: its filters, its pages, and the same cells as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from kb.models import Record
+from runner import evidence
+from runner.matrix import PER_PAGE
+from tests import runs
+from tests.test_pages import Page, PageTest
+
+
+class MatrixCase(PageTest):
+    def run_on(self, raw: str, *, bug: bool = True, repro: Any = None) -> None:
+        body = runs.make_evidence(repro or self.repro, bug=bug)
+        body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
+        evidence.add(runs.signed(body), origin="site")
+
+    def lines(self, query: str) -> list[dict[str, str]]:
+        response = self.client.get(f"/en/matrix/?format=csv{query}")
+        self.assertEqual(response["Content-Type"], "text/csv; charset=utf-8")
+        text = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+        return list(csv.DictReader(io.StringIO(text)))
+
+    def document(self, query: str = "") -> dict[str, Any]:
+        response = self.client.get(f"/en/matrix/?format=json{query}")
+        found: dict[str, Any] = response.json()
+        return found
+
+
+class DataTest(MatrixCase):
+    def setUp(self) -> None:
+        for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:
+            self.run_on(raw, bug=bug)
+        runs.install("/nowhere/2.5", "2.5.0-cpu")
+        self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
+
+    def test_json_tells_untested_likely_and_judged_apart(self) -> None:
+        row = self.document()["rows"][0]
+        self.assertEqual((row["record"], row["device"]), ("NAN-9001", "cpu"))
+        self.assertEqual(row["title"]["zh"], "一个样例")
+        bad, guess, good = (
+            row["cells"][f"{n}-cpu"] for n in ("2.4.0", "2.5.0", "2.7.0")
+        )
+        self.assertEqual((bad["verdict"], bad["hits"]), ("bug_present", 1))
+        self.assertEqual((guess["verdict"], guess["likely"]), (None, "bug_present"))
+        self.assertEqual((good["verdict"], good["flip"]), ("bug_absent", "first_good"))
+        untested = row["cells"][runs.SLUG]
+        self.assertEqual((untested["verdict"], untested["likely"]), (None, None))
+
+    def test_csv_has_the_cells_of_the_json(self) -> None:
+        cells = self.document()["rows"][0]["cells"]
+        lines = self.lines("")
+        self.assertEqual([line["build"] for line in lines], list(cells))
+        for line in lines:
+            for key, value in cells[line["build"]].items():
+                self.assertEqual(line[key], "" if value is None else str(value))
+
+    def test_csv_runs_no_formula(self) -> None:
+        self.record.findings.filter(build="2.4.0-cpu").update(verdict_reason="=1+1")
+        self.assertEqual(self.lines("")[0]["reason"], "'=1+1")
+
+    def test_models_stand_apart(self) -> None:
+        text = runs.source(fidelity="mechanism_model")
+        model = runs.make_repro(text, name="repro_model", record="NAN-9001")
+        self.run_on("2.3.0", repro=model)
+        found = self.document()
+        self.assertEqual([line["repro"] for line in found["models"]], ["repro_model"])
+        self.assertIsNone(found["rows"][0]["cells"]["2.3.0-cpu"]["verdict"])
+
+    def test_filters_are_in_the_address(self) -> None:
+        self.assertEqual(self.document("&component=fsdp")["rows"], [])
+        self.assertEqual(self.document("&device=cuda")["rows"], [])
+        self.assertEqual(len(self.document("&show=flips&component=sdpa")["rows"]), 1)
+        two = "&build=2.4.0-cpu&build=2.7.0-cpu"
+        self.assertEqual(self.document(two)["builds"], ["2.4.0-cpu", "2.7.0-cpu"])
+        equal = "&build=2.4.0-cpu&build=2.6.0-cpu&show=flips"
+        self.assertEqual(self.document(equal)["rows"], [])
+        html = self.page("/en/matrix/?component=sdpa")
+        self.assertIn("?component=sdpa&amp;format=csv", html)
+
+
+class PagesTest(MatrixCase):
+    def more_records(self, count: int) -> None:
+        rows = [
+            Record(
+                id=f"NAN-{number:04d}",
+                slug=f"more-{number}",
+                publication="published",
+                upstream="open",
+                symptom_class="nan_grad",
+                title_en="More",
+                title_zh="更多",
+            )
+            for number in range(1, count + 1)
+        ]
+        Record.objects.bulk_create(rows)
+        for row in rows:
+            runs.make_repro(record=row.pk)
+
+    def test_many_records_are_paged_and_the_csv_has_them_all(self) -> None:
+        self.run_on("2.4.0")
+        with CaptureQueriesContext(connection) as few:
+            self.page("/en/matrix/")
+        self.more_records(PER_PAGE + 5)
+        with CaptureQueriesContext(connection) as many:
+            html = self.page("/en/matrix/")
+        self.assertLessEqual(len(many), len(few))
+        self.assertNotIn("NAN-9001", html)
+        self.assertIn(f"1 to {PER_PAGE} of {PER_PAGE + 6}", html)
+        self.assertIn("NAN-9001", self.page("/en/matrix/?page=2"))
+        self.assertIn("page=2", self.document()["next"])
+        self.assertIsNone(self.document("&page=2")["next"])
+        self.assertEqual(len({line["record"] for line in self.lines("")}), PER_PAGE + 6)
+
+
+class OneRecordTest(MatrixCase):
+    path = "/en/matrix/?record=NAN-9001"
+
+    def test_builds_by_check_folded_with_the_flip_in_words(self) -> None:
+        for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:
+            self.run_on(raw, bug=bug)
+        html = self.page(self.path)
+        self.assertRegex(html, r"2\.4\.0 – 2\.6\.0</span> <span[^>]*>2 builds")
+        self.assertIn("first good", html)
+        self.assertNotIn("first bad<", html)
+        page = Page(html).text
+        self.assertLess(page.index("2.7.0"), page.index("2.4.0 – 2.6.0"))
+        self.assertEqual(page.count("fires"), 2)
+        lines = self.lines("&record=NAN-9001")
+        self.assertEqual(
+            {line["check"] for line in lines} >= {"detector", "trigger"}, True
+        )
+        found = {(line["build"], line["check"]): line["outcome"] for line in lines}
+        self.assertEqual(found["2.7.0-cpu", "trigger"], "clean")
+        cells = self.document("&record=NAN-9001")["cells"]
+        self.assertEqual(len(cells), len(lines))
+
+    def test_what_is_not_there_says_so(self) -> None:
+        self.assertIn("Nobody has run this record yet", self.page(self.path))
+        self.page("/en/matrix/?record=NAN-7777", 404)

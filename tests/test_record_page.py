@@ -1,0 +1,229 @@
+"""A record's page: the reader's build, upstream, the timeline, languages, its size."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.db import connection
+from django.test.utils import CaptureQueriesContext, override_settings
+from django.utils import timezone
+
+from kb.models import Record
+from runner import evidence
+from runner.models import Device, Installation, Run, Worker
+from tests import runs
+from tests.test_pages import Page, PageTest
+
+PATH = "/en/NAN-9001/sample/"
+BUDGET_BYTES = 60_000
+MAX_QUERIES = 12
+
+
+class RecordPageTest(PageTest):
+    def text(self, path: str = PATH, **kwargs: Any) -> str:
+        return Page(self.page(path, **kwargs)).text
+
+    def observe(self, raw: str, *, bug: bool = True) -> str:
+        body = runs.make_evidence(self.repro, bug=bug)
+        body["build"].update(raw=raw, slug=raw.replace("+", "-"))
+        return evidence.add(runs.signed(body), origin="site").short
+
+
+class ChoiceTest(RecordPageTest):
+    def test_the_chosen_build_is_remembered(self) -> None:
+        for raw in ("2.12.0+cpu", "2.14.0+cpu"):
+            self.observe(raw)
+        self.assertIn("torch 2.14.0+cpu", self.text())
+        response = self.client.get(f"{PATH}?torch=2.12.0-cpu&device=cpu")
+        self.assertIn("Cookie", response["Vary"])
+        self.assertEqual(response.cookies["dtn_torch"]["samesite"], "Lax")
+        self.assertIn("in 1 of 1 runs on torch 2.12.0+cpu", self.text())
+        self.assertIn("torch 2.14.0+cpu", self.text(f"{PATH}?torch=2.14.0-cpu"))
+
+    def test_what_is_no_version_is_not_remembered(self) -> None:
+        for odd in ("", "a b", "x;y=1", "x" * 500, "\u0663", "<b>"):
+            response = self.client.get(PATH, {"torch": odd, "device": "tpu"})
+            self.assertEqual(response.status_code, 200)
+            self.assertNotIn("dtn_torch", response.cookies, odd)
+            self.assertNotIn("dtn_device", response.cookies)
+
+    def test_a_cookie_of_anything_is_shown_as_text(self) -> None:
+        self.client.cookies["dtn_torch"] = "<script>"
+        self.client.cookies["dtn_device"] = "cuda"
+        html = self.page(PATH)
+        self.assertNotIn('<option value="<script>', html)
+        self.assertIn("Unknown: run it", html)
+
+    def test_the_run_form_opens_on_the_remembered_build(self) -> None:
+        runs.install("/nowhere/else", "9.8.0-cpu")
+        self.client.get(f"{PATH}?torch=9.8.0-cpu")
+        panel = self.page(PATH).partition('id="r-build"')[2]
+        self.assertIn('value="9.8.0-cpu" selected', panel.partition("</select>")[0])
+
+
+class UpstreamTest(RecordPageTest):
+    def upstream(self, **fields: Any) -> str:
+        Record.objects.update(**fields)
+        return self.text().partition("Upstream:")[2].partition("Symptom")[0]
+
+    def test_by_design_says_what_to_use(self) -> None:
+        said = self.upstream(upstream="by_design")
+        self.assertIn("by design; use off(1) off(2).", said)
+
+    def test_a_fix_is_named_by_kind_and_version(self) -> None:
+        self.assertIn("root fix: torch 2.15.0", self.upstream(upstream="fixed"))
+        said = self.upstream(upstream="open", fixes=[])
+        self.assertIn("open; no version with a fix is known", said)
+
+    def test_a_contradiction_names_the_documented_version(self) -> None:
+        short = self.observe("2.16.0+cpu")
+        html = self.page(PATH)
+        self.assertIn(
+            "Documented as fixed in 2.15.0; we still reproduce it on 2.16.0-cpu (1/1).",
+            Page(html).text,
+        )
+        self.assertIn(short, html.partition("Documented as fixed in")[2][:400])
+        zh = self.text("/zh/NAN-9001/sample/")
+        self.assertIn("文档称 2.15.0 已修复，但在 2.16.0-cpu 上仍可复现（1/1）。", zh)
+
+
+class TimelineTest(RecordPageTest):
+    def test_documented_and_observed_stand_on_one_axis(self) -> None:
+        self.observe("2.10.0+cpu", bug=False)
+        self.observe("2.12.0+cpu")
+        html = self.page(PATH)
+        fix = html.partition('id="fix"')[2].partition("</section>")[0]
+        table = Page(fix.partition("<table")[2]).text
+        for words in ("introduced", "root fix", "first bad", "2.10.0", "2.15.0"):
+            self.assertIn(words, table)
+        self.assertIn("PASS · bug not seen (0/1)", table)
+        drawing = fix.partition("<svg")[2].partition("</svg>")[0]
+        self.assertIn('aria-hidden="true"', drawing)
+        self.assertEqual(drawing.count("tl-bug"), 1)
+        self.assertEqual(drawing.count("tl-clean"), 1)
+        self.assertNotIn("style=", fix)
+
+
+class CommandsTest(RecordPageTest):
+    @override_settings(SITE_URL="https://nan.example")
+    def test_three_ways_to_run_it_elsewhere(self) -> None:
+        text = self.text()
+        url = "https://nan.example/api/v1/records/NAN-9001/repro.py"
+        self.assertIn(f"uv run {url}", text)
+        self.assertIn(f"curl -fsS {url} | python -", text)
+        self.assertIn("python manage.py run_repro NAN-9001", text)
+
+
+class LanguageTest(RecordPageTest):
+    def test_a_missing_part_is_shown_in_the_other_language_and_says_so(self) -> None:
+        record = Record.objects.get(pk="NAN-9001")
+        html = record.html
+        html["zh"]["root_cause"] = ""
+        html["zh"]["workarounds"] = {}
+        Record.objects.update(html=html, title_zh="")
+        page = self.page("/zh/NAN-9001/sample/")
+        self.assertIn(
+            '<div class="prose" lang="en" hx-disable><p>Not established', page
+        )
+        self.assertEqual(page.count('class="untranslated'), 2)
+        self.assertIn('<h1><span lang="en">A sample</span></h1>', page)
+        self.assertEqual(self.page(PATH).count('class="untranslated'), 0)
+
+    def test_an_outdated_translation_says_by_how_much(self) -> None:
+        outdated = {"zh": {"has": 7, "wants": 9, "significance": "large"}}
+        Record.objects.update(outdated=outdated)
+        self.assertNotIn("older than the source", self.text())
+        text = self.text("/zh/NAN-9001/sample/")
+        self.assertIn("译文已落后（r7 对 r9）", text)
+        outdated = {"en": {"has": 7, "wants": 9, "significance": "medium"}}
+        Record.objects.update(outdated=outdated)
+        text = self.text()
+        self.assertIn("Translation older than the source (r7 vs r9).", text)
+        self.assertNotIn("Read the other language", text)
+
+
+class WeightTest(RecordPageTest):
+    def grow(self, number: int) -> None:
+        """More of everything that a busy site has."""
+        for at in range(number):
+            slug = f"9.{at}.1-cpu"
+            raw = slug.replace("-", "+")
+            runs.make_build(slug, raw)
+            if not Installation.objects.filter(build=slug).exists():
+                runs.install(f"/nowhere/{at}", slug)
+            moment = f"2026-02-{at + 1:02}T03:04:{number:02}Z"
+            body = runs.make_evidence(self.repro, started_at=moment)
+            body["build"].update(raw=raw, slug=slug)
+            evidence.add(runs.signed(body), origin="site")
+            runs.make_run(self.repro, state="cancelled")
+            self.record.revision += 1
+            self.record.save()
+
+    def queries(self, path: str = PATH) -> int:
+        with CaptureQueriesContext(connection) as queries:
+            self.page(path)
+        return len(queries)
+
+    def test_queries_do_not_grow_with_runs_builds_and_revisions(self) -> None:
+        self.grow(2)
+        few = self.queries()
+        self.grow(20)
+        self.assertEqual(self.queries(), few)
+        self.assertLessEqual(few, MAX_QUERIES)
+
+    def test_a_gpu_record_of_a_busy_site_needs_no_more(self) -> None:
+        self.grow(3)
+        related = runs.make_record("NAN-9002")
+        Record.objects.filter(pk="NAN-9001").update(related=[related.pk])
+        self.repro.device = "cuda"
+        self.repro.save()
+        now = timezone.now()
+        queues = [f"9.{at}.1-cpu.cuda" for at in range(3)]
+        Worker.objects.create(
+            name="w", host="h", queues=queues, slots=1, started_at=now, last_seen=now
+        )
+        Device.objects.create(
+            host="h", uuid="GPU-1", capability="9.0", memory_mib=9000, last_seen=now
+        )
+        build = Installation.objects.get(build="9.2.1-cpu").build
+        runs.make_run(self.repro, build=build, device="cuda")
+        Run.objects.filter(state="cancelled").update(build=build, device="cuda")
+        self.assertLessEqual(self.queries(), MAX_QUERIES)
+
+    def test_a_first_view_stays_small(self) -> None:
+        """As a browser loads it with gzip: the page, its style, script and mark."""
+        self.grow(20)
+        sent = 0
+        response = self.client.get(PATH, headers={"Accept-Encoding": "gzip"})
+        self.assertEqual(response["Content-Encoding"], "gzip")
+        sent += len(response.content)
+        for name in ("site.css", "site.js", "mark.svg"):
+            found = finders.find(name)
+            assert isinstance(found, str)
+            with open(found, "rb") as file:  # noqa: PTH123
+                sent += len(gzip.compress(file.read()))
+        self.assertLessEqual(sent, BUDGET_BYTES)
+
+    def test_bodies_of_evidence_are_not_read_for_the_table(self) -> None:
+        self.grow(2)
+        with CaptureQueriesContext(connection) as queries:
+            self.page(PATH)
+        rows = [q["sql"] for q in queries if 'FROM "runner_evidence"' in q["sql"]]
+        self.assertEqual(len(rows), 1)
+        selected = rows[0].partition(" FROM ")[0]
+        self.assertNotIn(', "runner_evidence"."body",', selected)
+
+
+class HistoryTest(RecordPageTest):
+    def test_revisions_are_compared_only_when_asked_for(self) -> None:
+        self.record.fix_en = "Another text."
+        self.record.revision += 1
+        self.record.save()
+        plain = self.page(f"{PATH}?torch=2.12.0")
+        self.assertIn('href="?torch=2.12.0&amp;history=1#history"', plain)
+        self.assertNotIn('<ol class="history">', plain)
+        asked = self.text(f"{PATH}?torch=2.12.0&history=1")
+        self.assertIn("History: 2 revisions", asked)
+        self.assertIn("fix_en", asked)

@@ -1,0 +1,236 @@
+"""A run's page in every state, and an evidence object's own page."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+from django.test import SimpleTestCase, override_settings
+from django.utils import timezone
+from django.utils.translation import override
+
+from runner import evidence, harness
+from runner.models import Evidence, LogChunk, Run, Worker
+from runner.templatetags.run_panels import wait_words
+from tests import runs
+from tests.test_pages import Page, PageTest
+
+NAN = {"$float": "nan"}
+
+
+class WaitTest(SimpleTestCase):
+    def test_a_wait_is_said_as_one_would_say_it(self) -> None:
+        said = {
+            3: ("a few seconds", "几秒"),
+            57: ("about 60 seconds", "约 60 秒"),
+            357: ("about 6 minutes", "约 6 分钟"),
+            5400: ("about 2 hours", "约 2 小时"),
+        }
+        for seconds, (en, zh) in said.items():
+            with override("en"):
+                self.assertEqual(wait_words(seconds), en)
+            with override("zh-hans"):
+                self.assertEqual(wait_words(seconds), zh)
+
+
+class LiveTest(PageTest):
+    def text(self, run: Run, lang: str = "en") -> str:
+        return Page(self.page(f"/{lang}/runs/{run.id}/")).text
+
+    def log(self, run: Run, *texts: str) -> None:
+        LogChunk.objects.bulk_create(
+            LogChunk(
+                run=run,
+                seq=seq,
+                attempt=1,
+                check_name="trigger",
+                stream="stdout",
+                text=text,
+                at=0.1,
+            )
+            for seq, text in enumerate(texts, 1)
+        )
+
+    def queue(self) -> Run:
+        """Runs like those that take six minutes, one of them before ours."""
+        now = timezone.now()
+        Worker.objects.create(
+            name="w",
+            host="h",
+            queues=[f"{runs.SLUG}.cpu"],
+            started_at=now,
+            last_seen=now,
+        )
+        done = self.finished_run()
+        Run.objects.filter(pk=done.pk).update(
+            started_at=now - timedelta(seconds=357), finished_at=now
+        )
+        other = runs.make_repro(runs.source(trials=2), name="other")
+        runs.make_run(other)
+        return runs.make_run(self.repro)
+
+    def test_a_queued_run_says_its_wait_in_words(self) -> None:
+        run = self.queue()
+        text = self.text(run)
+        self.assertIn(
+            "1 run is ahead in the queue. It starts in about 6 minutes.", text
+        )
+        self.assertNotRegex(text, r"\d{2,} s\b")
+        self.assertIn("预计约 6 分钟后开始。", self.text(run, "zh"))
+
+    def test_a_second_attempt_says_what_became_of_the_first(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="control", attempt=2)
+        self.assertIn("attempt 2: the worker of the one before", self.text(run))
+        self.assertNotIn("0 min", self.text(run))
+
+    def test_a_run_that_ended_without_evidence_says_how_far_it_got(self) -> None:
+        run = runs.make_run(
+            self.repro,
+            state="finished",
+            verdict="error",
+            reason="lost",
+            phase="trigger 2/5",
+            finished_at=timezone.now(),
+        )
+        text = self.text(run)
+        self.assertIn("It got as far as: trigger 2/5.", text)
+        self.assertNotIn("The trigger was not reached", text)
+        self.assertNotIn("✔", text)
+
+    def test_phases_before_the_one_under_way_are_done_and_none_after(self) -> None:
+        for phase, done in (("requirements", 0), ("control", 1), ("trigger 1/1", 3)):
+            run = runs.make_run(self.repro, state="running", phase=phase, attempt=1)
+            html = self.page(f"/en/runs/{run.id}/")
+            states = re.findall(r'<li class="(done|on|wait)"', html)
+            self.assertEqual(states[: done + 1], ["done"] * done + ["on"], phase)
+            self.assertEqual(set(states[done + 1 :]), {"wait"})
+            run.delete()
+
+    def test_lines_of_the_log_have_addresses_and_marked_values(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="trigger 1/1", attempt=1)
+        self.log(run, "first", "loss nan <b>")
+        html = self.page(f"/en/runs/{run.id}/")
+        self.assertIn('<li id="L2"><a href="#L2">2</a>', html)
+        self.assertIn('loss <i class="nan">nan</i> &lt;b&gt;', html)
+        log = html.partition('id="log-lines"')[2]
+        self.assertTrue(log.startswith(' role="log" aria-live="off" tabindex="0"'))
+        fragment = self.page(f"/en/runs/{run.id}/status/?after=1")
+        self.assertIn('<ol id="log-list" hx-swap-oob="beforeend:#log-list">', fragment)
+        self.assertNotIn("first", fragment)
+
+    def test_without_scripts_all_is_there(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        html = self.page(f"/en/runs/{run.id}/")
+        self.assertIn('<noscript><meta http-equiv="refresh" content="5">', html)
+        self.assertIn(f'action="/en/runs/{run.id}/cancel/"', html)
+        over = self.page(f"/en/runs/{self.finished_run().id}/")
+        self.assertNotIn("http-equiv", over)
+        text = unescape(over.partition('aria-label="Markdown, English"')[2])
+        self.assertIn("**✖ FAIL · bug reproduced (1/1)**", text)
+        self.assertIn("**✖ 未通过 · 缺陷已复现（1/1）**", text)
+
+
+class SeriesTest(PageTest):
+    def evidence_with(self, **series: Any) -> Evidence:
+        """Evidence whose trigger and control observed these lists, too."""
+        body = runs.make_evidence(self.repro)
+        for check in body["checks"]:
+            if check["name"] in ("control", "trigger"):
+                check["observations"] |= series
+        return evidence.add(runs.signed(body), origin="site")
+
+    def test_a_loss_that_becomes_nan_is_drawn_and_said(self) -> None:
+        found = self.evidence_with(
+            loss=[2.0, 1.5, NAN, NAN], grad_norm=[1.0, 2.0, 3.0, 4.0]
+        )
+        html = self.page(found.get_absolute_url())
+        self.assertEqual(html.count('<svg class="plot"'), 2)
+        text = Page(html).text
+        self.assertIn("loss, 4 steps", text)
+        self.assertIn("2 → nan, first non-finite value at step 3", text)
+        self.assertIn("grad_norm, 4 steps", text)
+
+    def test_gpu_samples_are_drawn(self) -> None:
+        body = runs.make_evidence(self.repro)
+        series = {"at": [0.0, 0.2, 0.4], "power": [100.0, 500.0, 300.0]}
+        gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "series": series}
+        body["telemetry"] = {"devices": [gpu]}
+        found = evidence.add(runs.signed(body), origin="site")
+        text = Page(self.page(found.get_absolute_url())).text
+        self.assertIn("GPU during the run", text)
+        self.assertIn("power, W", text)
+
+
+class EvidencePageTest(PageTest):
+    def found(self) -> Evidence:
+        return evidence.add(runs.make_evidence(self.repro), origin="site")
+
+    def test_every_check_is_listed_with_what_it_took(self) -> None:
+        html = self.page(self.found().get_absolute_url())
+        table = html.partition("in the order they ran")[2].partition("</table>")[0]
+        for name in ("requirements", "control", "detector", "trigger", "workaround_"):
+            self.assertIn(name, table)
+        self.assertIn(" MiB", table)
+
+    def test_the_whole_object_is_there(self) -> None:
+        found = self.found()
+        html = self.page(found.get_absolute_url())
+        text = unescape(html.partition('aria-label="JSON">')[2].partition("</pre>")[0])
+        self.assertEqual(json.loads(text), found.body)
+
+    def test_a_large_object_is_cut_and_says_so(self) -> None:
+        body = runs.make_evidence(self.repro)
+        body["checks"][1]["log"]["text"] = "x\n" * 40_000
+        found = evidence.add(runs.signed(body), origin="site")
+        html = self.page(found.get_absolute_url())
+        self.assertIn("Cut here; the download has all of it.", html)
+
+    def test_the_digest_is_worked_out_anew(self) -> None:
+        found = self.found()
+        path = found.get_absolute_url()
+        self.assertIn("gives this digest, worked out anew", self.page(path))
+        Evidence.objects.update(body=found.body | {"duration_s": 99.0})
+        html = self.page(path)
+        self.assertIn("does not give its digest any more", html)
+        self.assertNotIn("gives this digest, worked out anew", html)
+
+    @override_settings(SITE_URL="https://nan.example")
+    def test_the_command_that_checks_it_does(self) -> None:
+        found = self.found()
+        html = self.page(found.get_absolute_url())
+        text = unescape(html)
+        self.assertIn(f"https://nan.example/api/v1/evidence/{found.digest} |", text)
+        program = text.partition("python -c '")[2].partition("'")[0]
+        self.assertIn("harness.evidence_digest(e)", program)
+        sent = self.client.get(f"/api/v1/evidence/{found.digest}").json()
+        self.assertEqual(harness.evidence_digest(sent), sent["digest"])
+
+    def test_it_says_how_to_run_it_again_on_the_same_release(self) -> None:
+        text = Page(self.page(self.found().get_absolute_url())).text
+        self.assertIn("uv run --with torch==9.9.0 http", text)
+        self.assertIn(f"run_repro NAN-9001 --build {runs.SLUG}", text)
+
+    def test_without_that_source_it_cannot_be_run_again(self) -> None:
+        found = self.found()
+        self.repro.digest = f"sha256:{'0' * 64}"
+        self.repro.save()
+        html = self.page(found.get_absolute_url())
+        self.assertIn("no longer has the source", html)
+        self.assertNotIn("uv run", html)
+
+    def test_two_origins_that_disagree_are_named_there_and_on_the_record(self) -> None:
+        first = self.found()
+        other = runs.make_evidence(
+            self.repro, bug=False, started_at="2026-01-03T03:04:05Z"
+        )
+        record = "/en/NAN-9001/sample/"
+        self.assertNotIn("Suspect the node", self.page(record))
+        second = evidence.add(other, origin="repository")
+        for path in (record, first.get_absolute_url(), second.get_absolute_url()):
+            text = Page(self.page(path)).text
+            self.assertIn("Suspect the node before the record.", text)
+            self.assertIn(first.short, text)
+            self.assertIn(second.short, text)

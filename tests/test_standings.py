@@ -1,0 +1,89 @@
+"""What kb.tallies holds follows records and findings, whichever of them changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.test import TestCase
+
+from kb import standings
+from kb.models import Record
+from kb.tallies import Flip, Standing, TestedBuild
+from runner import evidence
+from tests import runs
+
+
+class StandingTest(TestCase):
+    record: Record
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.record = runs.load_sample()
+        cls.repro = cls.record.repros.get()
+
+    def run_on(self, raw: str, *, bug: bool, day: int = 1) -> None:
+        body = runs.make_evidence(
+            self.repro, bug=bug, started_at=f"2026-01-{day:02d}T00:00:00Z"
+        )
+        body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
+        evidence.add(runs.signed(body), origin="site")
+
+    def standing(self) -> Standing:
+        return Standing.objects.get(record="NAN-9001")
+
+    def test_evidence_moves_claims_and_workarounds(self) -> None:
+        before = self.standing()
+        self.assertEqual((before.verified, before.documented), (0, 2))
+        self.assertNotIn(standings.VERIFIED, before.facets)
+        self.run_on("2.6.0", bug=True)
+        after = self.standing()
+        self.assertEqual((after.verified, after.documented), (1, 1))
+        self.assertIn(f"\n{standings.VERIFIED}\n", after.facets)
+        self.assertIn("\ndevice:cpu\n", after.facets)
+        self.assertEqual(after.first_bad, "2.6.0-cpu")
+
+    def test_a_flip_is_dated_by_the_later_of_its_verdicts(self) -> None:
+        self.run_on("2.6.0", bug=True, day=9)
+        self.assertFalse(Flip.objects.exists())
+        self.run_on("2.7.0", bug=False, day=4)
+        flip = Flip.objects.get()
+        self.assertEqual((flip.before, flip.build), ("2.6.0-cpu", "2.7.0-cpu"))
+        self.assertTrue(flip.is_good)
+        self.assertEqual(flip.observed_at, datetime(2026, 1, 9, tzinfo=UTC))
+        self.assertEqual(self.standing().first_good, "2.7.0-cpu")
+
+    def test_another_edition_of_the_repro_takes_everything_back(self) -> None:
+        self.run_on("2.6.0", bug=True)
+        self.run_on("2.7.0", bug=False)
+        self.repro.digest = f"sha256:{'0' * 64}"
+        self.repro.save()
+        evidence.refresh_staleness(self.record)
+        self.assertFalse(Flip.objects.exists() or TestedBuild.objects.exists())
+        self.assertEqual(self.standing().verified, 0)
+
+    def test_tested_builds_count_published_records(self) -> None:
+        self.run_on("2.6.0", bug=True)
+        found = TestedBuild.objects.get()
+        self.assertEqual(
+            (found.slug, found.records, found.judged), ("2.6.0-cpu", 1, True)
+        )
+        self.record.publication = "withdrawn"
+        self.record.save()
+        self.assertFalse(Standing.objects.exists() or TestedBuild.objects.exists())
+        self.record.publication = "published"
+        self.record.save()
+        self.assertEqual(TestedBuild.objects.get().records, 1)
+
+    def test_a_build_with_nothing_but_errors_is_not_judged(self) -> None:
+        body = runs.make_evidence(self.repro, failure="timeout")
+        evidence.add(body, origin="site")
+        self.assertFalse(TestedBuild.objects.get().judged)
+
+    def test_rows_of_an_older_site_are_computed_when_records_are_loaded(self) -> None:
+        self.run_on("2.6.0", bug=True)
+        Standing.objects.all().delete()
+        TestedBuild.objects.all().delete()
+        self.assertEqual(standings.bring_up_to_date(), 1)
+        self.assertEqual(self.standing().verified, 1)
+        self.assertEqual(TestedBuild.objects.get().records, 1)
+        self.assertEqual(standings.bring_up_to_date(), 0)
