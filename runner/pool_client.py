@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import re
+import select
 import signal
 import socket
 import time
@@ -28,6 +29,8 @@ from runner.sandbox.process import KILL_GRACE_S, BoxProcess
 PROTOCOL = 1
 # As long as a parent may take that has to be started first.
 PATIENCE_S = 90.0
+# For the kernel to close everything that a killed pool had open.
+PARTING_S = 1.0
 
 
 class NotWarm(Exception):
@@ -175,8 +178,15 @@ class WarmProcess(BoxProcess):
         was_running = self.ended is None
         found = super().poll()
         if was_running and found and found.status is None:
-            self.pool_died = self.pool_gone()
+            self.pool_died = self.pool_goes()
         return found
+
+    def pool_goes(self) -> bool:
+        """Whether the pool ended too: its check may be seen to end before it."""
+        hung_up = select.poll()
+        hung_up.register(self.child.pool, select.POLLIN)
+        hung_up.poll(PARTING_S * 1000)
+        return self.pool_gone()
 
     def _insist(self) -> None:
         if self.killed_at is None:

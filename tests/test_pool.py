@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -517,6 +518,26 @@ class DeathTest(PoolCase):
         self.assertEqual((report.failure, report.served), (None, "cold"), report)
         self.assertIn(pool_start.AGAIN, lines)
         until(lambda: not any(map(alive, pids)), "nothing of the pool is left")
+
+    def test_the_end_of_the_check_may_be_seen_before_that_of_the_pool(self) -> None:
+        pool, pool_end = socket.socketpair()
+        control, check_end = socket.socketpair()
+        request, request_end = socket.socketpair()
+        self.addCleanup(request_end.close)
+        check = subprocess.Popen(["sleep", "infinity"])
+        self.addCleanup(check.wait)
+        self.addCleanup(check.kill)
+        child = pool_client.Child(pool, control, request, os.pidfd_open(check.pid))
+        process = pool_client.WarmProcess(child, {}, None)
+        self.addCleanup(process.close)
+        check_end.close()
+        with ThreadPoolExecutor(1) as thread:
+            ending = thread.submit(process.poll)
+            until(lambda: process.ended, "the end of the check is seen")
+            pool_end.close()
+            ended = ending.result(LIMIT_S)
+        assert ended
+        self.assertEqual((ended.status, process.pool_died), (None, True))
 
     def test_the_parent_dies_and_the_check_is_lost(self) -> None:
         start, lines = self.begun(source(control=self.WAITS))
