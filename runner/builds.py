@@ -271,8 +271,11 @@ def unfitness(
 
 
 def is_version(installed: str, wanted: str) -> bool:
-    """Whether that is installed: a version, or a repository at a revision."""
-    revision = wanted.rpartition("@")[2]
+    """Whether that is installed: a version, or a repository at a revision.
+
+    A revision may be followed by a fragment: `…@b4ff1936#subdirectory=hopper`.
+    """
+    revision = wanted.rpartition("@")[2].partition("#")[0]
     if "+" in wanted and "@" in wanted:
         return installed.rpartition("@")[2].startswith(revision)
     return installed == wanted

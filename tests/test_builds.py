@@ -272,6 +272,7 @@ class ChoiceTest(TestCase):
         self.assertEqual(self.chosen(transformers="4.40.0"), self.old)
         address = "git+https://github.com/fla-org/flash-linear-attention@b4ff1936"
         self.assertEqual(self.chosen(fla=address, triton="3.7.1"), self.fla)
+        self.assertEqual(self.chosen(fla=f"{address}#subdirectory=x"), self.fla)
         # Nobody has it: the plain one runs it, and the harness says what is missing.
         self.assertEqual(self.chosen(deepspeed="0.1"), self.plain)
 
