@@ -17,6 +17,7 @@ import re
 import threading
 import time
 import uuid
+from collections import defaultdict, deque
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -54,6 +55,9 @@ class Channel(virtual.Channel):
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in ("queues", "tmp", "taken", "bad"):
             (self.folder / name).mkdir(mode=0o700, exist_ok=True)
+        # What was seen waiting: to list the folder for each message of a long
+        # queue would take quadratic time.
+        self.seen: defaultdict[str, deque[Path]] = defaultdict(deque)
 
     def waiting(self, queue: str) -> list[Path]:
         """The messages of a queue, oldest first."""
@@ -81,7 +85,11 @@ class Channel(virtual.Channel):
         draft.replace(self._queue_folder(queue) / name)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
-        for path in self.waiting(queue):
+        seen = self.seen[queue]
+        if not seen:
+            seen.extend(self.waiting(queue))
+        while seen:
+            path = seen.popleft()
             taken = self.folder / "taken" / path.name
             try:
                 path.rename(taken)
