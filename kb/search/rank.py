@@ -120,7 +120,9 @@ def match_words(query: Query, store: Store) -> list[WordMatch]:
     ]
     judged = word_for_word(query, best_first(judged), store)
     rest = order[RERANKED:]
-    scores = [COVERAGE * shares[pk] / total for pk in rest]
+    # Thousands of documents have the same few shares.
+    score_of = {share: COVERAGE * share / total for share in set(shares.values())}
+    scores = map(score_of.__getitem__, map(shares.__getitem__, rest))
     return [*judged, *as_matches(zip(rest, scores, strict=True))]
 
 
@@ -213,8 +215,10 @@ def having_enough(asked: list[Asked], enough: float) -> dict[int, float]:
         if shares:
             for pk, part in item.found.items():
                 shares[pk] = known(pk, 0.0) + part * value
-        else:
+        elif item.term.others:
             shares = {pk: part * value for pk, part in item.found.items()}
+        else:
+            shares = dict.fromkeys(item.found, value)
     # Sums of the same numbers in another order differ in the last digits.
     least = enough - 1e-9
     if shares and min(shares.values()) >= least:
