@@ -12,9 +12,8 @@ import subprocess
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kb.choices import Publication, Upstream
 from kb.models import Record
 from kb.search.masks import letters
 from kb.search.signatures import MIN_LETTERS, read_signatures
@@ -69,37 +68,6 @@ class Paste(NamedTuple):
     text: str
     # The id of the record that answers it; "" where none does.
     record: str
-
-
-def records() -> list[Record]:
-    """Unsaved records for the logs whose record the site does not have."""
-    facts = tomllib.loads((LOGS / "records.toml").read_text())["record"]
-    return [record_of(entry) for entry in facts]
-
-
-def record_of(entry: dict[str, Any]) -> Record:
-    return Record(
-        id=entry["id"],
-        slug=entry["slug"],
-        publication=Publication.PUBLISHED,
-        upstream=Upstream.UNKNOWN,
-        symptom_class=entry["symptom_class"],
-        components=entry["components"],
-        title_en=entry["title"]["en"],
-        title_zh=entry["title"]["zh"],
-        summary_en=entry["cause"],
-        summary_zh=entry["title"]["zh"],
-        root_cause_en=entry["cause"],
-        preconditions=entry.get("preconditions", []),
-        signatures=[signature_of(text) for text in entry["signatures"]],
-        affected=[{"package": "torch", "events": [{"introduced": "0"}]}],
-    )
-
-
-def signature_of(text: str) -> dict[str, str]:
-    kind, sign, rest = text.partition("|")
-    named = bool(sign) and kind in ("facet", "code", "frame")
-    return {"kind": kind if named else "message", "text": rest if named else text}
 
 
 def known() -> list[Paste]:

@@ -17,7 +17,6 @@ from kb.environment import find_environment
 from kb.lookup import look_up
 from kb.paste import classify_paste
 from kb.search.lognorm import read_log
-from tests import log_corpus
 from tests.builds import torch_python
 
 PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"
@@ -205,8 +204,6 @@ class PasteTests(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
         call_command("load_records", verbosity=0, stdout=io.StringIO())
-        for record in log_corpus.records():
-            record.save()
 
     def test_what_it_is_taken_for(self) -> None:
         for name in ("backward", "forward", "overflow", "flaky", "parameter"):

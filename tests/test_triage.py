@@ -8,25 +8,24 @@ from django.test import TestCase
 from django.utils import translation
 
 from kb import triage
+from kb.choices import Publication, Upstream
 from kb.lookup import look_up
 from kb.models import Record
-from tests import log_corpus
 
 
 def make(number: int, **facts: Any) -> Record:
+    messages = facts.pop("messages", [])
     entry = {
-        "id": f"NAN-{number}",
-        "slug": f"record-{number}",
+        "publication": Publication.PUBLISHED,
+        "upstream": Upstream.UNKNOWN,
         "symptom_class": "nan_grad",
-        "components": [],
-        "title": {"en": f"Title {number}", "zh": f"标题 {number}"},
-        "cause": "cause",
-        "signatures": [],
+        "title_en": f"Title {number}",
+        "title_zh": f"标题 {number}",
+        "signatures": [{"kind": "message", "text": text} for text in messages],
+        "affected": [{"package": "torch", "events": [{"introduced": "0"}]}],
         **facts,
     }
-    record = log_corpus.record_of(entry)
-    record.save()
-    return record
+    return Record.objects.create(id=f"NAN-{number}", slug=f"record-{number}", **entry)
 
 
 class RulesTests(TestCase):
@@ -43,7 +42,7 @@ class RulesTests(TestCase):
         make(2003, symptom_class="lost_grad")
         make(2004, symptom_class="wrong_grad", components=["inductor"])
         make(2005, symptom_class="nan_forward", components=["optim"])
-        make(2006, symptom_class="error", signatures=["ValueError: a known text"])
+        make(2006, symptom_class="error", messages=["ValueError: a known text"])
         make(2007, symptom_class="nan_grad", components=["ddp"], preconditions=flag)
 
     def left(self, **answers: str) -> set[int]:
@@ -103,7 +102,11 @@ class PageTests(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        make(2001, symptom_class="nan_forward", signatures=["facet|loss_nan"])
+        make(
+            2001,
+            symptom_class="nan_forward",
+            signatures=[{"kind": "facet", "text": "loss_nan"}],
+        )
 
     def test_the_state_is_in_the_address(self) -> None:
         response = self.client.get("/en/triage/?shows=loss&dtype=float16")

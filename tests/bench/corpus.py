@@ -202,9 +202,10 @@ def record_id(number: int) -> str:
 
 @cache
 def free_ids() -> list[str]:
-    used = {record.id for record in log_corpus.records()}
-    for path in settings.ISSUES_DIR.glob("*/issue.toml"):
-        used.add(tomllib.loads(path.read_text())["id"])
+    used = {
+        tomllib.loads(path.read_text())["id"]
+        for path in settings.ISSUES_DIR.glob("*/issue.toml")
+    }
     every = (f"NAN-{number:04d}" for number in range(10_000))
     return [key for key in every if key not in used]
 

@@ -75,13 +75,11 @@ def main(count: int, what: str) -> dict[str, Any]:
 
 
 def fill(count: int) -> float:
-    """Seconds to store and index the corpus: the tests' records and generated ones."""
+    """Seconds to store and index the corpus, beside the records that are there."""
     from kb.models import Record
-    from tests import log_corpus
     from tests.bench import corpus
 
     begin = time.perf_counter()
-    Record.objects.bulk_create(log_corpus.records())
     rows = corpus.records(count - Record.objects.count())
     making = 0.0
     while chunk := timed_list(rows, CHUNK):
