@@ -39,7 +39,7 @@ test-postgres: dev  ## the tests of make test on POSTGRES, where that server ans
 			--parallel auto --database-only $(ISOLATED) --exclude-tag own_site $(TESTS); \
 	fi
 
-gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every repro, fuzzing
+gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every repro warm and cold
 	$(PY) manage.py test --tag gauntlet $(TESTS)
 
 bench: dev  ## figures as JSON and as a table (ONLY=search, FULL=1)

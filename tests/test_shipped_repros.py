@@ -1,7 +1,8 @@
 """Every repro of every record, executed on real torch, against what was recorded.
 
 A few of each kind here, one class for each so that a parallel run spreads them over
-the cores; the rest in `EveryOtherTest`, by `make gauntlet`.
+the cores; the rest, warm, in `EveryOtherTest` by `make test-all`, and all of them warm
+and cold by `make gauntlet`.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Nan0030Test(ShippedRepro, Comparing):
 
 
 class EveryOtherTest(Comparing):
-    @tag("gauntlet")  # a quarter of an hour: not in CI
+    @tag("servers")  # Minutes on every core: with the long ones, not before a commit.
     def test_they_show_what_was_recorded(self) -> None:
         quick = {(one.record, one.name) for one in ShippedRepro.__subclasses__()}
         rest = [which for which in SHIPPED if which not in quick]
