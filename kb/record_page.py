@@ -139,13 +139,20 @@ def find(record_id: str) -> Record | None:
     return rows.filter(id=record_id).first()
 
 
-def build(record: Record, *, with_history: bool = False) -> RecordPage:
-    """Revisions only where they are asked for: to compare them is most of the work."""
+def build(
+    record: Record, torch: str = "", *, with_history: bool = False
+) -> RecordPage:
+    """`torch`: the build the reader asks about, by slug or version; "" = none.
+
+    Revisions only where they are asked for: to compare them is most of the work.
+    """
     findings = list(record.findings.all())
     return RecordPage(
         record=record,
-        workarounds=[workaround(record, item, findings) for item in record.workarounds],
-        claims=claim_rows(record, findings),
+        workarounds=[
+            workaround(record, item, findings, torch) for item in record.workarounds
+        ],
+        claims=claim_rows(record, findings, torch),
         contradictions=[
             found | {"fixed_in": documented_fix(record, found["build"], findings)}
             for found in contradictions.of_record(record, findings)
@@ -186,7 +193,7 @@ def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def workaround(
-    record: Record, entry: dict[str, Any], findings: list[Finding]
+    record: Record, entry: dict[str, Any], findings: list[Finding], torch: str
 ) -> Workaround:
     name = entry["name"]
     inputs = [row.as_claim_input() for row in findings]
@@ -201,7 +208,7 @@ def workaround(
         text,
         status,
         evidence,
-        on_off(rows, findings),
+        on_off(rows, findings, torch),
         helped=sum(found == "verified" for found in by_build),
         tried=len(by_build),
     )
@@ -214,10 +221,19 @@ def without_repetition(html: str, apply: str) -> str:
     return html[found.end() :] if found and same else html
 
 
-def on_off(rows: Iterable[Finding], findings: list[Finding]) -> OnOff | None:
-    """The newest of `rows` beside the trigger of the very same evidence."""
-    newest = sorted(rows, key=lambda row: (row.observed_at, row.build), reverse=True)
-    for row in newest:
+def on_off(
+    rows: Iterable[Finding], findings: list[Finding], torch: str
+) -> OnOff | None:
+    """One of `rows` beside the trigger of the very same evidence.
+
+    Of the build asked about, else of the newest; of one build, what was seen last.
+    """
+
+    def rank(row: Finding) -> Any:
+        order = results.build_order(row.build_raw, row.build)
+        return torch in (row.build, row.build_raw), order, row.observed_at
+
+    for row in sorted(rows, key=rank, reverse=True):
         if row.stale or row.is_model or row.outcome not in {"bug", "clean"}:
             continue
         for other in findings:
@@ -227,7 +243,9 @@ def on_off(rows: Iterable[Finding], findings: list[Finding]) -> OnOff | None:
     return None
 
 
-def claim_rows(record: Record, findings: list[Finding]) -> list[ClaimRow]:
+def claim_rows(
+    record: Record, findings: list[Finding], torch: str = ""
+) -> list[ClaimRow]:
     inputs = [row.as_claim_input() for row in findings]
     by_evidence = {
         (row.evidence, f"{row.repro}:{row.check_name}"): row for row in findings
@@ -244,7 +262,7 @@ def claim_rows(record: Record, findings: list[Finding]) -> list[ClaimRow]:
                 state=ClaimState(claims.state(claim, inputs)).value,
                 source=source_of(record, {"source": claim.source}),
                 check=check_label(claim),
-                onoff=on_off(used, findings) if is_remedy(claim) else None,
+                onoff=on_off(used, findings, torch) if is_remedy(claim) else None,
                 used=used,
             )
         )

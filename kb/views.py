@@ -74,7 +74,8 @@ def record_detail(
         query = request.META.get("QUERY_STRING", "")
         target = record.get_absolute_url() + (f"?{query}" if query else "")
         return HttpResponseRedirect(target, status=301)
-    page = record_page.build(record, with_history="history" in request.GET)
+    torch = reader_choice.of(request).torch
+    page = record_page.build(record, torch, with_history="history" in request.GET)
     context = {"page": page, "record": record}
     return reader_choice.remember(request, render(request, "kb/record.html", context))
 

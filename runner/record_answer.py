@@ -90,7 +90,7 @@ def assemble(
         devices=devices,
         workaround=apply,
         workaround_status=status,
-        onoff=workaround_evidence(name, here, findings),
+        onoff=workaround_evidence(name, findings, choice),
         answer=found.answer,
     )
 
@@ -236,11 +236,8 @@ def best_workaround(record: Record, findings: list[Finding]) -> tuple[str, str, 
 
 
 def workaround_evidence(
-    name: str, here: list[Finding], findings: list[Finding]
+    name: str, findings: list[Finding], choice: Choice | None
 ) -> OnOff | None:
-    """With and without it on the chosen build, else on the build run last."""
-    check = f"workaround_{name}"
-    chosen = on_off((row for row in here if row.check_name == check), findings)
-    return chosen or on_off(
-        (row for row in findings if row.check_name == check), findings
-    )
+    """With and without it on the chosen build, else on the newest that has both."""
+    rows = [row for row in findings if row.check_name == f"workaround_{name}"]
+    return on_off(rows, findings, choice.value if choice else "")

@@ -200,7 +200,7 @@ SENTENCES: dict[str, Text] = {
         "此构建受影响。",
     ),
     "bug_absent": text(
-        "The bug did not happen in {n} runs on torch {build}, {device}; the detector "
+        "The bug did not happen in {n} {runs} on torch {build}, {device}; the detector "
         "self-check passed. Other GPUs or shapes may differ.",
         "在 torch {build}、{device} 上运行 {n} 次均未出现该缺陷，检测器自检正常。"
         "其他显卡或张量形状可能不同。",
@@ -335,6 +335,7 @@ def sentence(
     found = template[lang].format(
         k=hits,
         n=trials,
+        runs="run" if trials == 1 else "runs",
         build=build,
         device=device,
         reason=reason_text(reason, lang).rstrip("。."),

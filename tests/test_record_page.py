@@ -42,6 +42,21 @@ class ChoiceTest(RecordPageTest):
         self.assertIn("in 1 of 1 runs on torch 2.12.0+cpu", self.text())
         self.assertIn("torch 2.14.0+cpu", self.text(f"{PATH}?torch=2.14.0-cpu"))
 
+    def test_a_workaround_is_shown_on_the_chosen_build(self) -> None:
+        # The newest build first, so that it is not the one that was seen last.
+        digests = {raw: self.observe(raw) for raw in ("2.14.0+cpu", "2.12.0+cpu")}
+        for path, raw in (
+            (PATH, "2.14.0+cpu"),
+            (f"{PATH}?torch=2.12.0-cpu", "2.12.0+cpu"),
+            (f"{PATH}?torch=2.12.0%2Bcpu", "2.12.0+cpu"),
+            (f"{PATH}?torch=2.13.0", "2.14.0+cpu"),
+        ):
+            with self.subTest(path):
+                self.client.cookies.clear()
+                part = self.page(path).partition('id="workarounds"')[2]
+                named = part.partition("workaround_off</a>")[0]
+                self.assertIn(f'href="/en/evidence/{digests[raw]}/"', named)
+
     def test_what_is_no_version_is_not_remembered(self) -> None:
         for odd in ("", "a b", "x;y=1", "x" * 500, "\u0663", "<b>"):
             response = self.client.get(PATH, {"torch": odd, "device": "tpu"})

@@ -98,6 +98,7 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
         template[lang].format(
             k=hits,
             n=trials,
+            runs="run" if trials == 1 else "runs",
             build=evidence["build"]["raw"],
             device=device["name"] if gpu else device["class"],
             reason=reason_text(words, evidence["reason"], lang).rstrip("。."),
