@@ -196,31 +196,76 @@ def run_all(many: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
         return list(threads.map(run_shipped, many))
 
 
+def mutated(which: tuple[str, str], check: str, body: str) -> dict[str, Any]:
+    """Evidence with the body of each check whose name begins so replaced.
+
+    Refuted advice is left out for speed.
+    """
+    source = SHIPPED[which].read_text().replace("def refuted_", "def left_out_")
+    names = re.findall(rf"^def ({check}\w*)\(", source, re.MULTILINE)
+    assert names, (which, check)
+    for name in names:
+        source = source.replace(f"\ndef {name}(", f"\ndef replaced_{name}(")
+        source += f"\n\ndef {name}():\n    {body}\n"
+    with serving(warm=True):
+        return run(source, *which)
+
+
 class MutationTest(SimpleTestCase):
     """A repro that no longer shows anything must not look as if it did."""
 
-    def mutated(self, check: str, body: str) -> dict[str, Any]:
-        """NAN-0002 with one check replaced; refuted advice is left out for speed."""
-        source = SHIPPED["NAN-0002", "repro"].read_text()
-        source = source.replace("def refuted_", "def left_out_")
-        renamed, count = re.subn(rf"def {check}\(", "def replaced(", source)
-        self.assertEqual(count, 1)
-        text = f"{renamed}\n\ndef {check}():\n    {body}\n"
-        with serving(warm=True):
-            return run(text, "NAN-0002")
+    which = "NAN-0002", "repro"
 
     def test_an_emptied_workaround_is_not_verified(self) -> None:
-        found = self.mutated("workaround_disable_checkpointing", "return {}")
+        name = "disable_checkpointing"
+        found = mutated(self.which, f"workaround_{name}", "return {}")
         self.assertEqual(found["verdict"], "bug_present")
-        self.assertEqual(found["workarounds"]["disable_checkpointing"], "untested")
-        self.assertEqual(found["workarounds"]["use_reentrant_false"], "verified")
+        self.assertEqual(found["workarounds"].pop(name), "untested")
+        self.assertEqual(set(found["workarounds"].values()), {"verified"})
 
     def test_a_trigger_that_is_the_control_shows_no_bug(self) -> None:
-        found = self.mutated("trigger", "return control()")
+        found = mutated(self.which, "trigger", "return control()")
         self.assertEqual(found["verdict"], "bug_absent")
         self.assertEqual(set(found["workarounds"].values()), {"untested"})
 
     def test_a_detector_that_is_the_control_leaves_no_verdict(self) -> None:
-        found = self.mutated("detector", "return control()")
+        found = mutated(self.which, "detector", "return control()")
         self.assertEqual(found["verdict"], "inconclusive")
         self.assertEqual(found["reason"], "detector_silent")
+
+
+@tag("gauntlet")
+class EveryMutationTest(SimpleTestCase):
+    """The same of every repro that comes to a verdict under this build."""
+
+    def mutated(self, check: str, body: str) -> Any:
+        """(repro, evidence) of each that this build can run."""
+        recorded = {
+            which: path.parent / "evidence" / f"{which[1]}-{DEFAULT}.json"
+            for which, path in SHIPPED.items()
+            if f"\ndef {check}" in path.read_text()
+        }
+        judged = [
+            which
+            for which, path in recorded.items()
+            if path.exists() and json.loads(path.read_text())["hits"] is not None
+        ]
+        self.assertGreater(len(judged), 40)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            found = threads.map(lambda which: mutated(which, check, body), judged)
+            return list(zip(judged, found, strict=True))
+
+    def test_an_emptied_workaround_is_not_verified(self) -> None:
+        for which, found in self.mutated("workaround_", "return {}"):
+            with self.subTest(which):
+                self.assertEqual(set(found["workarounds"].values()), {"untested"})
+
+    def test_a_trigger_that_is_the_control_shows_no_bug(self) -> None:
+        for which, found in self.mutated("trigger", "return control()"):
+            with self.subTest(which):
+                self.assertEqual(found["verdict"], "bug_absent")
+
+    def test_a_detector_that_is_the_control_leaves_no_verdict(self) -> None:
+        for which, found in self.mutated("detector", "return control()"):
+            with self.subTest(which):
+                self.assertEqual(found["reason"], "detector_silent")
