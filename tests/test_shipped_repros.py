@@ -239,7 +239,7 @@ class EveryMutationTest(SimpleTestCase):
     """The same of every repro that comes to a verdict under this build."""
 
     def mutated(self, check: str, body: str) -> Any:
-        """(repro, evidence) of each that this build can run."""
+        """(repro, evidence) of each that can run here."""
         recorded = {
             which: path.parent / "evidence" / f"{which[1]}-{DEFAULT}.json"
             for which, path in SHIPPED.items()
@@ -253,7 +253,9 @@ class EveryMutationTest(SimpleTestCase):
         self.assertGreater(len(judged), 40)
         with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
             found = threads.map(lambda which: mutated(which, check, body), judged)
-            return list(zip(judged, found, strict=True))
+            pairs = list(zip(judged, found, strict=True))
+        # Recorded where there are packages that the build here has not.
+        return [pair for pair in pairs if pair[1]["reason"] != "stack"]
 
     def test_an_emptied_workaround_is_not_verified(self) -> None:
         for which, found in self.mutated("workaround_", "return {}"):
