@@ -82,11 +82,12 @@ NUMBER = re.compile(r"\d+\.\d*(?:e[-+]?\d+)?", re.IGNORECASE)
 RELEASE = re.compile(r"\.\w+\.|\d[a-z]|[+!]|[a-z]{2}", re.IGNORECASE)
 # Most lines of most logs end here, which is what keeps reading them cheap.
 HAS_DIGIT = re.compile(r"\d| @ ")
-MAY_NAME = re.compile(
-    r"torch|transformers|peft|dataset|tokenizers|accelerate|trl|deepspeed|triton|flash"
-    r"|xformers|llama.?factory|swift|unsloth|bitsandbytes|python|vllm|lightning|megatron"
-    r"|engine|liger|diffusers|==|git\+|\.whl|install",
-    re.IGNORECASE,
+# Looked for one by one: a pattern that begins anywhere takes ten times as long.
+MARKS = (
+    *("torch", "transformers", "peft", "dataset", "tokenizers", "accelerate", "trl"),
+    *("deepspeed", "triton", "flash", "xformers", "factory", "swift", "unsloth"),
+    *("bitsandbytes", "python", "vllm", "lightning", "megatron", "engine", "liger"),
+    *("diffusers", "==", "git+", ".whl", "install"),
 )
 
 PINNED = re.compile(
@@ -227,7 +228,7 @@ def said_by_list(line: str, in_report: bool = False) -> Iterator[Said]:
 
 def said_by_log(line: str) -> Iterator[Said]:
     """What a line of a log says plainly: nothing that it wants or advises."""
-    if not HAS_DIGIT.search(line) or not MAY_NAME.search(line):
+    if not HAS_DIGIT.search(line) or not may_name(line):
         return
     found = _marked(line, in_log=True)
     if found or WISHED.search(line):
@@ -248,6 +249,12 @@ def said_by_log(line: str) -> Iterator[Said]:
         named = NAMED.match(part) or _after_prefix(part)
         if named and _is_plain(named[1]):
             yield Said(named[1], named[2])
+
+
+def may_name(line: str) -> bool:
+    """Whether a line of a log can name a package at all; most cannot."""
+    low = line.lower()
+    return any(mark in low for mark in MARKS)
 
 
 def _after_prefix(part: str) -> re.Match[str] | None:

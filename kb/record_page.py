@@ -139,9 +139,7 @@ def find(record_id: str) -> Record | None:
     return rows.filter(id=record_id).first()
 
 
-def build(
-    record: Record, torch: str = "", *, with_history: bool = False
-) -> RecordPage:
+def build(record: Record, torch: str = "", *, with_history: bool = False) -> RecordPage:
     """`torch`: the build the reader asks about, by slug or version; "" = none.
 
     Revisions only where they are asked for: to compare them is most of the work.
