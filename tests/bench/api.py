@@ -1,8 +1,9 @@
 """The API over HTTP on 10,000 records: the server that `make run` starts.
 
 Reading keeps its connection. Each look-up has one of its own, as from many people: of
-a few that are kept, one of the server's two processes may get all. Server and clients share the machine's cores, so the rate of look-ups is a floor; what
-the server computes for one of them is the same figure on a busy machine.
+a few that are kept, one of the server's two processes may get all. Server and clients
+share the machine's cores, so the rate of look-ups is a floor; what the server computes
+for one of them is the same figure on a busy machine.
 """
 
 from __future__ import annotations
