@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from kb.models import Claim, Finding, Record
 # Looked through at once, whether or not anything is found in them.
 RECORDS_PER_STEP = 200
 SHOWN = 50
+# Builds of one line that stand there without being folded out.
+OPEN = 3
 RECORD_ID = re.compile(r"NAN-\d{4}")
 
 
@@ -26,6 +29,10 @@ class Row:
     source: dict[str, Any]
     claim: Claim | None
     items: list[dict[str, Any]]
+
+    @property
+    def folds(self) -> bool:
+        return len(self.items) > OPEN
 
 
 @dataclass(frozen=True)
@@ -64,11 +71,20 @@ class Step:
 def build(query: QueryDict) -> Step:
     """The page that begins behind the record ?after=."""
     after = query.get("after", "")
-    return step(after if RECORD_ID.fullmatch(after) else "", SHOWN)
+    after = after if RECORD_ID.fullmatch(after) else ""
+    return step(after, SHOWN, size=lambda group: len(group.rows))
 
 
-def step(after: str, limit: int, newest: str | None = None) -> Step:
-    """Whole records after one, until `limit` contradictions are found."""
+def step(
+    after: str,
+    limit: int,
+    newest: str | None = None,
+    size: Callable[[Group], int] = lambda group: len(group.items),
+) -> Step:
+    """Whole records after one, until `limit` contradictions are found.
+
+    `size` says how many those of one record are: lines of the page, or each build's.
+    """
     rows = with_findings().filter(id__gt=after)
     if newest is not None:
         rows = rows.filter(id__lte=newest)
@@ -79,7 +95,7 @@ def step(after: str, limit: int, newest: str | None = None) -> Step:
         items = contradictions.everything(record, record.findings.all())
         if items:
             groups.append(Group(record, items))
-            found += len(items)
+            found += size(groups[-1])
         if found >= limit:
             break
     return Step(groups, after, rows.filter(id__gt=after).exists())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from django.test import TestCase
 from django.utils import timezone
@@ -170,6 +171,20 @@ class ContradictionTest(TestCase):
         self.assertContains(english, "2.14.1-cpu", count=1)
         chinese = self.client.get("/zh/contradictions/")
         self.assertContains(chinese, "在 3 个构建上该检查出现了缺陷（3/3）")
+        self.assertNotContains(english, "<details>")
+
+    def test_many_builds_of_a_line_fold_and_count_once(self) -> None:
+        for raw in ("2.13.0+cpu", "2.14.0+cpu", "2.14.1+cpu", "2.14.2+cpu"):
+            self.ran(raw)
+            self.ran(raw, check_name="workaround_turn_off")
+        other = runs.make_record("NAN-9002")
+        other.affected = self.record.affected
+        other.save()
+        self.ran("2.10.0+cpu", record=other)
+        with patch("kb.contradiction_list.SHOWN", 2):
+            english = self.client.get("/en/contradictions/")
+        self.assertContains(english, "<summary>4 builds</summary>", count=1)
+        self.assertContains(english, "2.10.0-cpu is not affected; we reproduce")
 
     def test_many_records_are_walked_to_the_end(self) -> None:
         for number in range(30):
