@@ -100,6 +100,14 @@ class Filter:
 
 
 @dataclass(frozen=True)
+class ModelRuns:
+    """Runs of one record's models that ended alike, oldest build first."""
+
+    record: Record
+    runs: list[Finding]
+
+
+@dataclass(frozen=True)
 class Matrix:
     """One page of records. `every_column`: also those that the filter hides."""
 
@@ -113,6 +121,18 @@ class Matrix:
     components: list[str]
     window: Window
 
+    @property
+    def modelled(self) -> list[ModelRuns]:
+        """The models' runs by record, equal verdicts together."""
+        found: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
+        for row in sorted(self.models, key=lambda row: row.record_id):
+            ended = (row.verdict, row.verdict_reason, row.hits, row.trials)
+            found[row.record_id, row.repro, row.device_class, *ended].append(row)
+        return [
+            ModelRuns(rows[0].record, sorted(rows, key=by_build))
+            for rows in found.values()
+        ]
+
 
 @dataclass(frozen=True)
 class CheckRow:
@@ -125,6 +145,10 @@ class CheckRow:
 class CheckMatrix:
     columns: list[Column]
     rows: list[CheckRow]
+
+
+def by_build(row: Finding) -> tuple[object, ...]:
+    return build_order(row.build_raw, row.build)
 
 
 def columns_of(raw: Mapping[str, str]) -> list[Column]:
@@ -149,12 +173,13 @@ def build_matrix(query: QueryDict) -> Matrix:
     every = every_column()
     columns = [item for item in every if item.slug in wanted.builds] or every
     triggers = [row for record in records for row in record.findings.all()]
+    shown = {column.slug for column in columns}
     return Matrix(
         filter=wanted,
         columns=columns,
         every_column=every,
         rows=[row for row in matrix_rows(records, columns) if wanted.shows(row)],
-        models=[row for row in triggers if row.is_model],
+        models=[row for row in triggers if row.is_model and row.build in shown],
         unrun_models=[row for row in records if is_unrun_model(row, triggers)],
         unrunnable=[record for record in records if not record.repros.all()],
         components=components(current_generation()),

@@ -7,11 +7,12 @@ import io
 from typing import Any
 
 from django.db import connection
+from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from kb.models import Record
 from runner import evidence
-from runner.matrix import PER_PAGE
+from runner.matrix import PER_PAGE, build_matrix
 from tests import runs
 from tests.test_pages import Page, PageTest
 
@@ -73,6 +74,18 @@ class DataTest(MatrixCase):
         found = self.document()
         self.assertEqual([line["repro"] for line in found["models"]], ["repro_model"])
         self.assertIsNone(found["rows"][0]["cells"]["2.3.0-cpu"]["verdict"])
+        self.assertEqual(self.document("&build=2.4.0-cpu")["models"], [])
+
+    def test_equal_runs_of_a_model_are_one_line_oldest_build_first(self) -> None:
+        text = runs.source(fidelity="mechanism_model")
+        model = runs.make_repro(text, name="repro_model", record="NAN-9001")
+        for raw, bug in [("2.10.0", True), ("2.9.0", True), ("2.3.0", False)]:
+            self.run_on(raw, bug=bug, repro=model)
+        found = build_matrix(QueryDict())
+        builds = [[row.build for row in alike.runs] for alike in found.modelled]
+        self.assertCountEqual(builds, [["2.9.0-cpu", "2.10.0-cpu"], ["2.3.0-cpu"]])
+        html = self.page("/en/matrix/")
+        self.assertEqual(html.count('<summary class="xs">2 builds</summary>'), 1)
 
     def test_filters_are_in_the_address(self) -> None:
         self.assertEqual(self.document("&component=fsdp")["rows"], [])
