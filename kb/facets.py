@@ -12,6 +12,9 @@ from django.utils.translation import gettext as _
 from kb.choices import SymptomClass, Upstream, Verdict
 from kb.search.filters import MODEL, NAMES, UNTESTED, VERIFIED
 
+# Values of a facet that stand there without being folded out.
+OPEN = 10
+
 
 @dataclass(frozen=True)
 class Option:
@@ -26,6 +29,19 @@ class Facet:
     name: str
     label: str
     options: list[Option]
+
+    @property
+    def first(self) -> list[Option]:
+        """The commonest values, and whatever is chosen."""
+        return [
+            option
+            for at, option in enumerate(self.options)
+            if at < OPEN or option.checked
+        ]
+
+    @property
+    def rest(self) -> list[Option]:
+        return [option for option in self.options[OPEN:] if not option.checked]
 
 
 def chosen_facets(parameters: QueryDict) -> dict[str, list[str]]:
