@@ -2,6 +2,8 @@
 
 from django.conf import settings
 from django.test import SimpleTestCase
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 from kb.articles import HAN
 from kb.records import RecordFile, read_all, repro_problems, write_record
@@ -37,6 +39,25 @@ class ShippedRecordsTest(SimpleTestCase):
                 }
                 self.assertIn("repro", facts)
                 self.assertEqual(repro_problems(record, facts), [])
+
+    def test_no_requirement_is_a_bound_of_the_range(self) -> None:
+        """Else a repro could not run where it would show that the range is wrong."""
+        for record in self.records:
+            bounds = {
+                (row["package"], Version(version))
+                for row in record.facts.get("affected", [])
+                for event in row["events"]
+                for version in event.values()
+            }
+            for name, source in record.repros.items():
+                with self.subTest(record=record.id, repro=name):
+                    asked = map(Requirement, inspect(source).header["dependencies"])
+                    needed = {
+                        (row.name, Version(part.version))
+                        for row in asked
+                        for part in row.specifier
+                    }
+                    self.assertFalse(needed & bounds)
 
     def test_every_article_renders_in_both_languages(self) -> None:
         for record in self.records:
