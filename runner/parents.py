@@ -25,6 +25,8 @@ from runner.sandbox import box, layout, policy, view
 from runner.sandbox.tiers import Layers
 
 START_S = 60.0
+# Inductor compiles and loads a program for each kind of vectors it asks about.
+COMPILER_START_S = 180.0
 # After so many children a parent is replaced: they share its layout of memory.
 MOST_CHILDREN = 500
 SPARES = 1
@@ -333,7 +335,8 @@ class Parent:
         return ""
 
     def overdue(self) -> bool:
-        return self.state == "starting" and time.monotonic() - self.began > START_S
+        most_s = COMPILER_START_S if self.key.compiler else START_S
+        return self.state == "starting" and time.monotonic() - self.began > most_s
 
     def measure(self) -> float:
         """Its memory in MiB, each page counted once among those who share it."""

@@ -27,8 +27,9 @@ from runner.sandbox.cgroups import Group
 from runner.sandbox.process import KILL_GRACE_S, BoxProcess
 
 PROTOCOL = 1
-# As long as a parent may take that has to be started first.
+# Longer than a parent may take that has to be started first.
 PATIENCE_S = 90.0
+COMPILER_PATIENCE_S = 210.0
 # For the kernel to close everything that a killed pool had open.
 PARTING_S = 1.0
 
@@ -118,8 +119,9 @@ class Child:
 
 def ask(path: str, want: dict[str, Any]) -> Child:
     """A child that waits, from the pool. Raises NotWarm."""
+    patience_s = COMPILER_PATIENCE_S if want.get("compiler") else PATIENCE_S
     try:
-        pool = connect(path, PATIENCE_S)
+        pool = connect(path, patience_s)
     except OSError as error:
         raise NotWarm(f"no pool: {error.strerror}") from error
     try:

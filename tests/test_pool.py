@@ -340,6 +340,16 @@ class UpkeepTest(PoolCase):
         pool.keep_within_budget()
         self.assertEqual({key.python for key in pool.parents}, {"a", "d"})
 
+    def test_a_parent_that_compiles_may_take_longer_to_start(self) -> None:
+        for compiler, overdue in ((False, True), (True, False)):
+            parent = object.__new__(parents.Parent)
+            parent.key = parents.Key("a", compiler=compiler)
+            parent.state = "starting"
+            parent.began = time.monotonic() - parents.START_S - 1
+            self.assertIs(parent.overdue(), overdue)
+        self.assertGreater(pool_client.COMPILER_PATIENCE_S, parents.COMPILER_START_S)
+        self.assertGreater(pool_client.PATIENCE_S, parents.START_S)
+
     def test_an_evicted_build_is_served_again(self) -> None:
         self.assertEqual(self.served_by(), "warm")
         second = self.folder / "second"
