@@ -392,8 +392,11 @@ def tell(**words):
     send(dict({"t": "result", "check": "control", "trial": 0, "observations": CLEAN},
               **words))
 def channel():
-    for fd in range(3, 64):
+    # As high as any: it has the number that it has in the process that started this.
+    for fd in sorted(map(int, os.listdir("/proc/self/fd"))):
         try:
+            if fd < 3:
+                continue
             if os.readlink("/proc/self/fd/%d" % fd).startswith("pipe:"):
                 os.write(fd, b"")
                 yield fd
