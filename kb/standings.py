@@ -20,6 +20,17 @@ CHUNK = 200
 VERIFIED = "workaround:verified"
 
 
+def lock() -> None:
+    """Wait for whoever writes findings or what follows from them, and let others wait.
+
+    To be called at the start of a transaction that writes findings. Each writer
+    replaces rows that follow from all of them: of two at once one would fail, or not
+    be counted.
+    """
+    state = {"generation": secrets.randbits(62)}
+    TallyState.objects.update_or_create(pk=1, defaults=state)
+
+
 def refresh(record: Record, builds: Iterable[str] | None = None) -> None:
     """Compute a record's standing anew, in the transaction that changed something.
 
@@ -28,8 +39,9 @@ def refresh(record: Record, builds: Iterable[str] | None = None) -> None:
     """
     if builds is None:
         builds = record.findings.triggers().values_list("build", flat=True)
-    write([record.pk])
-    count_builds(builds)
+    with transaction.atomic():
+        write([record.pk])
+        count_builds(builds)
 
 
 def bring_up_to_date() -> int:
@@ -56,14 +68,13 @@ def refresh_all(ids: list[str] | None = None) -> None:
 def write(ids: list[str]) -> None:
     """Replace the standings and flips of these records."""
     rows = Record.objects.filter(pk__in=ids).with_everything().defer("html")
-    listed = [row for row in rows if row.publication == Publication.PUBLISHED]
     with transaction.atomic():
+        lock()
+        listed = [row for row in rows if row.publication == Publication.PUBLISHED]
         Standing.objects.filter(record__in=ids).delete()
         Flip.objects.filter(record__in=ids).delete()
         Standing.objects.bulk_create(map(standing_of, listed))
         Flip.objects.bulk_create(flip for row in listed for flip in flips_of(row))
-        state = {"generation": secrets.randbits(62)}
-        TallyState.objects.update_or_create(pk=1, defaults=state)
 
 
 def standing_of(record: Record) -> Standing:

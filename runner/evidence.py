@@ -77,6 +77,7 @@ def add(body: dict[str, Any], origin: str) -> Evidence:
             },
         )
         if created and evidence.record:
+            standings.lock()
             store_findings(evidence.record, findings_of(evidence))
             standings.refresh(evidence.record, [evidence.build_id])
     return evidence
@@ -260,6 +261,7 @@ def refresh_staleness(record: Record) -> None:
             if present is None or rank(finding) >= rank(present):
                 best[key_of(finding)] = finding
     with transaction.atomic():
+        standings.lock()
         record.findings.all().delete()
         Finding.objects.bulk_create(best.values())
         standings.refresh(record)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 
-from django.test import TestCase
+from django.db import connection, transaction
+from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature
 
 from kb import standings
 from kb.models import Record
@@ -87,3 +89,44 @@ class StandingTest(TestCase):
         self.assertEqual(self.standing().verified, 1)
         self.assertEqual(TestedBuild.objects.get().records, 1)
         self.assertEqual(standings.bring_up_to_date(), 0)
+
+
+@skipUnlessDBFeature("test_db_allows_multiple_connections")
+class ConcurrentTest(TransactionTestCase):
+    """Two workers end runs of one record at once."""
+
+    def test_evidence_of_two_workers_counts_for_both(self) -> None:
+        repro = runs.load_sample().repros.get()
+        errors: list[Exception] = []
+
+        def add(raw: str) -> None:
+            body = runs.make_evidence(repro, bug=True)
+            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
+            evidence.add(runs.signed(body), origin="site")
+
+        def other_worker() -> None:
+            try:
+                add("2.7.0")
+            except Exception as error:  # noqa: BLE001 - asserted below
+                errors.append(error)
+            finally:
+                connection.close()
+
+        thread = threading.Thread(target=other_worker)
+        with transaction.atomic():
+            add("2.6.0")
+            thread.start()
+            while thread.is_alive() and not self.somebody_waits():
+                thread.join(0.01)
+        thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(TestedBuild.objects.count(), 2)
+        self.assertEqual(Standing.objects.count(), 1)
+
+    def somebody_waits(self) -> bool:
+        if connection.vendor != "postgresql":
+            return True
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            (count,) = cursor.fetchone()
+        return bool(count)
