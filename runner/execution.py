@@ -149,7 +149,7 @@ def execute(run: Run) -> bool:
     if run.repro.digest != run.repro_digest:
         # The reviewed source changed while the run waited.
         return ledger.finish(run, "refused")
-    installation = installation_for(run)
+    installation = ledger.insist(partial(installation_for, run))
     if installation is None:
         return ledger.finish(run, "build_missing")
     keeper = Keeper(run)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import (
@@ -35,6 +35,7 @@ from runner import fleet, waiting
 from runner.models import Chore, Device, Installation, Run, Worker
 
 log = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 LEASE = timedelta(seconds=settings.LEASE_SECONDS)
 # Well within the lease, and often enough to hear of a cancellation in a second.
@@ -86,7 +87,10 @@ def claim(
         return None  # another claim got the GPU; the next wake-up tries again
     if pk is None:
         return None
-    return Run.objects.select_related("repro", "build").get(pk=pk)
+    # It is ours by now: where it cannot be read, nobody would execute it. What is read
+    # after the lease may be another attempt.
+    rows = Run.objects.select_related("repro", "build")
+    return insist(lambda: rows.get(pk=pk), LEASE / 2)
 
 
 def take_next(
@@ -137,16 +141,16 @@ def finish(run: Run, result: dict[str, Any] | str) -> bool:
     return insist(partial(finish_once, run, result))
 
 
-def insist(write: Callable[[], bool]) -> bool:
-    """Write also where the database is away for a moment, as long as a lease lasts.
+def insist(ask: Callable[[], Answer], at_most: timedelta = LEASE) -> Answer:
+    """Ask also where the database is away for a moment, as long as a lease lasts.
 
     A verdict may have taken minutes of a GPU. After an answer that was lost on the
     way, the fence makes the second try write nothing.
     """
-    deadline = time.monotonic() + LEASE.total_seconds()
+    deadline = time.monotonic() + at_most.total_seconds()
     while True:
         try:
-            return write()
+            return ask()
         except (OperationalError, InterfaceError) as error:
             if connection.in_atomic_block or time.monotonic() > deadline:
                 raise
