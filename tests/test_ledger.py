@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from unittest import mock
 
-from django.db import IntegrityError
+from django.db import IntegrityError, OperationalError, connection
 from django.db.models.functions import Now
-from django.test import TestCase, override_settings
+from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
 from runner import (
@@ -601,3 +602,27 @@ class PlaceTest(TestCase):
         waiting_runs = [runs.make_run(repro_digest=f"sha256:{n}") for n in range(5)]
         place = waiting.place_in_queue(waiting_runs[4])
         self.assertEqual((place.position, place.eta_s), (4, 20))
+
+
+class DatabaseAwayTest(TransactionTestCase):
+    """A connection that is cut between the claim and the reading of what it claimed."""
+
+    def test_the_claimed_run_is_read_on_a_new_connection(self) -> None:
+        run = runs.make_run()
+        cut: list[str] = []
+
+        def cut_once(execute: Any, sql: str, *rest: Any) -> Any:
+            if not cut and 'JOIN "runner_build"' in sql and "LIMIT 21" in sql:
+                cut.append(sql)
+                raise OperationalError("server closed the connection unexpectedly")
+            return execute(sql, *rest)
+
+        with (
+            mock.patch.object(ledger, "DATABASE_PAUSE_S", 0),
+            connection.execute_wrapper(cut_once),
+            self.assertLogs("runner.ledger", "WARNING"),
+        ):
+            claimed = ledger.claim([QUEUE], "")
+        assert claimed
+        self.assertEqual((claimed.pk, claimed.attempt), (run.pk, 1))
+        self.assertTrue(cut)
