@@ -116,17 +116,18 @@ class ConcurrentTest(TransactionTestCase):
         with transaction.atomic():
             add("2.6.0")
             thread.start()
-            while thread.is_alive() and not self.somebody_waits():
+            while thread.is_alive() and not self.somebody_waits_for_us():
                 thread.join(0.01)
         thread.join()
         self.assertEqual(errors, [])
         self.assertEqual(TestedBuild.objects.count(), 2)
         self.assertEqual(Standing.objects.count(), 1)
 
-    def somebody_waits(self) -> bool:
-        if connection.vendor != "postgresql":
-            return True
+    def somebody_waits_for_us(self) -> bool:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+            cursor.execute(
+                "SELECT count(*) FROM pg_locks WHERE NOT granted"
+                " AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+            )
             (count,) = cursor.fetchone()
         return bool(count)
