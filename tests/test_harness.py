@@ -393,11 +393,9 @@ def tell(**words):
               **words))
 def channel():
     # As high as any: it has the number that it has in the process that started this.
-    for fd in sorted(map(int, os.listdir("/proc/self/fd"))):
+    for fd in sorted(int(name) for name in os.listdir("/proc/self/fd")):
         try:
-            if fd < 3:
-                continue
-            if os.readlink("/proc/self/fd/%d" % fd).startswith("pipe:"):
+            if fd > 2 and os.readlink("/proc/self/fd/%d" % fd).startswith("pipe:"):
                 os.write(fd, b"")
                 yield fd
         except OSError:
