@@ -13,6 +13,8 @@ from kb.articles import unix_lines
 from kb.choices import LANGS, SECTIONS, Significance
 from kb.languages import OTHER
 from kb.models import Record
+from kb.publishing import saving
+from kb.publishing.rows import BILINGUAL, content_digest, record_to_file, stored_facts
 from kb.records import (
     FACTS_FILE,
     Problem,
@@ -22,7 +24,6 @@ from kb.records import (
     validate,
     write_record,
 )
-from kb.rows import BILINGUAL, content_digest, record_to_file, stored_facts
 
 
 def prepare(record: Record) -> None:
@@ -79,7 +80,7 @@ def save_edited(
             follow(record, stored, significance, in_step)
         else:
             return False
-        record.save()
+        saving.save(record)
     return True
 
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from kb import rendering, standings
 from kb.models import Record, Repro
+from kb.publishing.rows import apply, content_digest, record_to_file, repro_columns
 from kb.records import (
     FACTS_FILE,
     REPRO_FILE,
@@ -32,7 +33,6 @@ from kb.records import (
     repro_problems,
     write_record,
 )
-from kb.rows import apply, content_digest, record_to_file, repro_values
 from kb.search import index
 
 __all__ = [
@@ -255,7 +255,7 @@ def refresh(
     if plan.change == Change.UNCHANGED:
         values["content_digest"] = content_digest(record)
         for name, facts in plan.repros.items():
-            known = repro_values(plan.file.repros[name], facts)
+            known = repro_columns(plan.file.repros[name], facts)
             record.repros.filter(name=name).update(**known)
     if html is not None:
         values |= {"html": html, "html_version": rendering.VERSION}

@@ -5,10 +5,9 @@ kb knows of execution only `Finding`: runner writes it, kb reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from django.db import models, transaction
+from django.db import models
 from django.db.models import Value
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -42,18 +41,6 @@ class RecordQuerySet(models.QuerySet["Record"]):
 
     def with_everything(self) -> RecordQuerySet:
         return self.prefetch_related("repros", "claims", "findings")
-
-    def bulk_create(self, objs: Iterable[Record], **options: Any) -> list[Record]:  # type: ignore[override]
-        """As Django's, with the rows' places in the search index."""
-        # The index is built of records, so it can be imported only after them.
-        from kb import standings
-        from kb.search import index
-
-        with transaction.atomic():
-            rows = super().bulk_create(objs, **options)
-            index.write(rows)
-            standings.write([row.pk for row in rows])
-        return rows
 
 
 class Record(models.Model):
@@ -144,22 +131,15 @@ class Record(models.Model):
     def __str__(self) -> str:
         return f"{self.id} {self.title_en}"
 
-    def save(self, **options: Any) -> None:
-        """As Django's, with the row's place in the search index.
-
-        `QuerySet.update` passes this by: run `index_records` after it.
-        """
-        # The index is built of records, so it can be imported only after them.
-        from kb import standings
-        from kb.search import index
-
-        with transaction.atomic():
-            super().save(**options)
-            index.write([self])
-            standings.refresh(self)
-
     def get_absolute_url(self) -> str:
         return reverse("record-detail", args=[self.id, self.slug])
+
+    def facets(self) -> list[str]:
+        """`name:value` of what a list of records can be narrowed by."""
+        found = [f"symptom:{self.symptom_class}", f"upstream:{self.upstream}"]
+        found += [f"component:{name}" for name in self.components]
+        found += [f"package:{entry['package']}" for entry in self.affected]
+        return list(dict.fromkeys(found))
 
     def text(self, field: str, lang: str) -> str:
         """The prose of `field` in "en" or "zh", as stored (may be empty)."""

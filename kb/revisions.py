@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from kb.choices import LANGS, SECTIONS
-from kb.rows import BILINGUAL, LISTS, PLAIN
+from kb.publishing.rows import BILINGUAL, LISTS, PLAIN
 
 # Han has no spaces: each character counts as a word. A version or a dotted name is one.
 WORD = re.compile(r"\s+|[A-Za-z0-9_]+(?:[.+-][A-Za-z0-9_]+)*|.", re.DOTALL)

@@ -13,7 +13,6 @@ from django.db.models import Count, Q
 from kb import claims, results
 from kb.choices import ClaimState, Fidelity, Publication
 from kb.models import Finding, Record
-from kb.search.documents import facets_of
 from kb.tallies import Flip, Standing, TallyState, TestedBuild
 
 CHUNK = 200
@@ -93,7 +92,7 @@ def standing_of(record: Record) -> Standing:
 
 def facet_lines(record: Record, inputs: Sequence[claims.FindingInput]) -> Iterator[str]:
     """As the search index has them, and what runs and repros add."""
-    yield from facets_of(record)
+    yield from record.facets()
     repros = [repro for repro in record.repros.all() if not repro.is_model]
     yield from sorted({f"device:{repro.device}" for repro in repros})
     if any(helps(entry, inputs) for entry in record.workarounds):

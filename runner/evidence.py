@@ -1,13 +1,13 @@
 """Evidence comes in here: verified, judged again, stored, and turned into findings.
 
-The only writer of `kb.Finding`, through which the knowledge base knows of runs.
+The only user of `kb.findings.writing`, through which the knowledge base knows of runs.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import Any
 
 from django.db import transaction
 
-from kb import standings
 from kb.choices import DeviceClass, Outcome, Verdict
 from kb.claims import JUDGED
+from kb.findings import writing
 from kb.models import Finding, Record, Repro
 from runner import harness
 from runner.models import SLUG, Build, Evidence
@@ -77,9 +77,7 @@ def add(body: dict[str, Any], origin: str) -> Evidence:
             },
         )
         if created and evidence.record:
-            standings.lock()
-            store_findings(evidence.record, findings_of(evidence))
-            standings.refresh(evidence.record, [evidence.build_id])
+            writing.offer(evidence.record, findings_of(evidence), rank)
     return evidence
 
 
@@ -220,15 +218,6 @@ def is_stale(evidence: Evidence) -> bool:
     return evidence.body["harness"] != harness.PROTOCOL or repro not in current
 
 
-def key_of(finding: Finding) -> tuple[str, str, str, str]:
-    return (
-        finding.repro,
-        finding.build,
-        finding.device_class,
-        finding.check_name,
-    )
-
-
 def rank(finding: Finding) -> tuple[bool, bool, bool, datetime]:
     """Fresh beats stale, a verdict on the bug beats none, newer beats older.
 
@@ -240,31 +229,16 @@ def rank(finding: Finding) -> tuple[bool, bool, bool, datetime]:
     return not finding.stale, judged, ours, finding.observed_at
 
 
-def store_findings(record: Record, offered: Iterable[Finding]) -> None:
-    """Let each offered row replace the one of its key, unless that one ranks higher."""
-    known = {key_of(row): row for row in record.findings.all()}
-    for finding in offered:
-        present = known.get(key_of(finding))
-        if present and rank(present) > rank(finding):
-            continue
-        finding.pk = present.pk if present else None
-        finding.save()
-
-
 def refresh_staleness(record: Record) -> None:
     """Work out all findings of a record anew, after its repros changed."""
-    best: dict[tuple[str, str, str, str], Finding] = {}
+    best: dict[writing.Key, Finding] = {}
     rows = record.evidence.select_related("build").order_by("started_at", "digest")
     for evidence in rows.iterator(chunk_size=50):
         for finding in findings_of(evidence):
-            present = best.get(key_of(finding))
-            if present is None or rank(finding) >= rank(present):
-                best[key_of(finding)] = finding
-    with transaction.atomic():
-        standings.lock()
-        record.findings.all().delete()
-        Finding.objects.bulk_create(best.values())
-        standings.refresh(record)
+            key = writing.key_of(finding)
+            if key not in best or rank(finding) >= rank(best[key]):
+                best[key] = finding
+    writing.replace(record, best.values())
 
 
 # --- files ----------------------------------------

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from kb import loading
 from kb.models import Record, Repro
+from kb.publishing import saving
 from runner import evidence, repros
 from runner.models import Device, LogChunk, Run, Worker
 from tests import runs
@@ -46,7 +47,7 @@ def make() -> list[PageType]:
     withdrawn = runs.make_record("NAN-9002")
     withdrawn.publication, withdrawn.withdrawn_because_en = "withdrawn", "A mistake."
     withdrawn.withdrawn_because_zh = "有误。"
-    withdrawn.save()
+    saving.save(withdrawn)
     outdated = {"has": 1, "wants": 2, "significance": "large"}
     Record.objects.filter(pk="NAN-0004").update(outdated={"zh": outdated})
     found = {bug: add_evidence(repro, bug) for bug in (False, True)}

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from kb import loading
 from kb.models import Record, Repro
+from kb.publishing import saving
 from runner import builds, harness, repros
 from runner.models import Build, Installation, Run
 from tests.sample_record import write_sample
@@ -85,17 +86,18 @@ def without_doubles(text: str) -> str:
 
 
 def make_record(pk: str = "NAN-9001") -> Record:
-    record, _ = Record.objects.get_or_create(
-        id=pk,
-        defaults={
-            "slug": f"sample-{pk[-4:]}",
-            "publication": "published",
-            "upstream": "open",
-            "symptom_class": "nan_grad",
-            "title_en": "A sample",
-            "title_zh": "样例",
-        },
-    )
+    record = Record.objects.filter(pk=pk).first()
+    if record is None:
+        record = Record(
+            id=pk,
+            slug=f"sample-{pk[-4:]}",
+            publication="published",
+            upstream="open",
+            symptom_class="nan_grad",
+            title_en="A sample",
+            title_zh="样例",
+        )
+        saving.save(record)
     return record
 
 

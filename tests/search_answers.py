@@ -106,9 +106,10 @@ def answers(count: int) -> dict[str, Any]:
     from kb.search.filters import Facts
     from kb.search.listing import listing
     from runner.repros import inspect
+    from tests.records import save_all
 
     load_records(settings.ISSUES_DIR, inspect=inspect)
-    Record.objects.bulk_create(make_records(count))
+    save_all(make_records(count))
     titles = [row.title_en for row in Record.objects.order_by("id")[:100:5]]
     found: dict[str, Any] = {}
     for query in [*QUERIES, *titles]:

@@ -14,6 +14,7 @@ from django.test import TestCase, override_settings
 from django.utils import timezone
 
 from kb.models import Record
+from kb.publishing import saving
 from runner import evidence, fleet, harness, ledger
 from runner.models import Run, Worker
 from tests import runs
@@ -109,10 +110,10 @@ class RecordApiTest(ApiTest):
 
     def test_drafts_are_hidden_and_withdrawn_records_keep_their_address(self) -> None:
         self.record.publication = "draft"
-        self.record.save()
+        saving.save(self.record)
         self.assert_problem(self.get("records/NAN-9001", 404), "unknown_record", 404)
         self.record.publication = "withdrawn"
-        self.record.save()
+        saving.save(self.record)
         body = self.get("records/NAN-9001")
         self.assertEqual(body["publication"], "withdrawn")
         self.assertEqual(self.get("records")["items"], [])
@@ -160,7 +161,7 @@ class LookupApiTest(ApiTest):
     def test_a_pasted_line_finds_the_record(self) -> None:
         sentence = "UserWarning: cuDNN SDPA backward got grad_output.strides() != out"
         self.record.signatures = [{"kind": "message", "text": sentence}]
-        self.record.save()
+        saving.save(self.record)
         body = self.post("lookup", {"log": f"a.py:7: {sentence}"}, 200)
         self.assertEqual(list(body), ["query", "outcome", "matches", "also_affecting"])
         self.assertEqual(body["outcome"], "exact")

@@ -7,8 +7,9 @@ from unittest import mock
 
 from django.test import SimpleTestCase, TestCase
 
-from kb.models import Record, SearchDocument
+from kb.models import SearchDocument
 from tests.bench import corpus, figures, peers
+from tests.records import save_all
 
 ERRORS = [
     corpus.Template(
@@ -66,7 +67,7 @@ class CorpusTests(TestCase):
         self.assertEqual(len({row.id for row in first}), 5)
 
     def test_records_are_indexed_as_any(self) -> None:
-        Record.objects.bulk_create(corpus.records(5))
+        save_all(corpus.records(5))
         self.assertEqual(SearchDocument.objects.count(), 5)
 
     def test_a_log_shows_its_record_otherwise_filled(self) -> None:

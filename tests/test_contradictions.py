@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from kb import contradictions
 from kb.models import Claim, Finding, Record
+from kb.publishing import saving
 from runner import evidence
 from tests import runs
 
@@ -141,7 +142,7 @@ class ContradictionTest(TestCase):
         self.record.affected[0]["builds"] = [
             {"raw": runs.STAND_IN, "state": "not_affected"}
         ]
-        self.record.save()
+        saving.save(self.record)
         path = "/api/v1/contradictions"
         self.assertEqual(self.client.get(path).json()["items"], [])
         evidence.add(runs.make_evidence(self.record.repros.get()), origin="site")
@@ -190,7 +191,7 @@ class ContradictionTest(TestCase):
         for number in range(30):
             record = runs.make_record(f"NAN-8{number:03}")
             record.affected = self.record.affected
-            record.save()
+            saving.save(record)
             self.ran("2.10.0+cpu", record=record)
         address, seen, pages = "/api/v1/contradictions?limit=4", [], 0
         while address:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.test import TestCase
 
+from kb.publishing import saving
 from runner import harness
 from runner.doctor import doctor
 from tests import runs
@@ -34,7 +35,7 @@ class DoctorTest(TestCase):
         text = runs.source(body, **options).replace("NAN-9001", record)
         row = runs.make_repro(text, name, record).record
         row.upstream = upstream
-        row.save()
+        saving.save(row)
 
     def run_doctor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         scratch = self.folder / "tmp"
@@ -103,7 +104,7 @@ class DoctorTest(TestCase):
         self.add("NAN-9002")
         row = runs.make_record("NAN-9002")
         row.publication = "withdrawn"
-        row.save()
+        saving.save(row)
         done = self.run_doctor("--list")
         self.assertIn("NAN-9001  repro", done.stdout)
         self.assertNotIn("NAN-9002", done.stdout)

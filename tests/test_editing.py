@@ -12,8 +12,8 @@ from django.utils import translation
 from kb import editing, preview, revisions
 from kb.choices import Significance
 from kb.models import Record
+from kb.publishing.rows import apply, record_to_file, stored_facts
 from kb.records import RecordError, read_record
-from kb.rows import apply, record_to_file, stored_facts
 from tests import runs
 from tests.sample_record import edit, write_sample
 

@@ -13,6 +13,7 @@ from django.utils.translation import override
 
 from kb.choices import Outcome
 from kb.models import Record
+from kb.publishing import saving
 from runner import verdicts
 from tests import runs
 
@@ -26,7 +27,7 @@ class LanguageAddressTest(TestCase):
     def setUpTestData(cls) -> None:
         record = runs.make_record("NAN-9001")
         record.html = {"en": {}, "zh": {}}
-        record.save()
+        saving.save(record)
         runs.make_build()
 
     def target(self, path: str, languages: str = "", **cookies: str) -> str:

@@ -14,9 +14,11 @@ from django.utils import timezone
 from kb import paging
 from kb.browse_page import PER_PAGE
 from kb.models import Claim, Record
+from kb.publishing import saving
 from runner import evidence
 from runner.models import Worker
 from tests import runs
+from tests.records import save_all
 from tests.test_pages import Page, PageTest
 
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -44,10 +46,10 @@ class ListCase(PageTest):
             )
             for number in range(1, MORE + 1)
         ]
-        Record.objects.bulk_create(rows)
+        save_all(rows)
         for row in rows:
             Claim.objects.create(record=row, cid="c1", position=0, kind="cause")
-            row.save()
+            saving.save(row)
 
     def worker(self, name: str, seen: timedelta) -> None:
         moment = timezone.now() - seen
@@ -133,7 +135,7 @@ class BrowseTest(ListCase):
 
     def test_a_record_without_the_value_is_in_a_group_of_its_own(self) -> None:
         self.record.affected = []
-        self.record.save()
+        saving.save(self.record)
         self.assertEqual(self.groups("?group=package"), [("none named", "1")])
 
     def test_what_is_kept_between_requests_is_never_old(self) -> None:
@@ -224,7 +226,7 @@ class FeedTest(ListCase):
 
     def test_drafts_are_not_in_it(self) -> None:
         self.record.publication = "draft"
-        self.record.save()
+        saving.save(self.record)
         self.assertEqual(self.entries("en"), [])
 
     def test_it_is_linked_and_not_sent_twice(self) -> None:

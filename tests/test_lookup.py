@@ -14,8 +14,10 @@ from kb.loading import load_records
 from kb.lookup import look_up
 from kb.models import Finding, Record
 from kb.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
+from kb.publishing import saving
 from runner.repros import inspect
 from tests import log_corpus
+from tests.records import save_all
 
 LOGS = Path(__file__).parent / "logs"
 SEED = (LOGS / "article-sdpa.log").read_text()
@@ -40,7 +42,7 @@ class ShippedCase(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
         if cls.rows:
-            Record.objects.bulk_create(cls.rows)
+            save_all(cls.rows)
         else:
             load_records(settings.ISSUES_DIR, inspect=inspect)
             Record.objects.filter(id__gt="NAN-0007").delete()
@@ -300,7 +302,7 @@ class AnswerTests(ShippedCase):
             {"kind": "message", "text": "RuntimeError: zebra value"},
             {"kind": "message", "text": "RuntimeError: the zebra crossed the giraffe"},
         ]
-        record.save()
+        saving.save(record)
         self.assertEqual(look_up("RuntimeError: zebra value")["outcome"], "possible")
         longer = "RuntimeError: the zebra crossed the giraffe"
         self.assertEqual(look_up(longer)["outcome"], "exact")
@@ -325,7 +327,7 @@ class AnswerTests(ShippedCase):
     def sign(self, record: str, *signatures: tuple[str, str]) -> None:
         row = Record.objects.get(id=record)
         row.signatures = [{"kind": kind, "text": text} for kind, text in signatures]
-        row.save()
+        saving.save(row)
 
     def test_a_message_that_was_cut_off(self) -> None:
         cut = f"FAILED test_a.py::test_b - {WARNING[:-5]}..."
@@ -359,7 +361,7 @@ class AnswerTests(ShippedCase):
         self.assertEqual(look_up(log)["matches"][0]["record"], "NAN-0005")
         record = Record.objects.get(id="NAN-0005")
         record.publication = "draft"
-        record.save()
+        saving.save(record)
         self.assertEqual(look_up(log)["outcome"], "none")
 
 

@@ -13,6 +13,7 @@ from unittest import mock
 from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase, tag
 
+from kb.publishing import saving
 from runner import evidence, fill, ledger, submission
 from runner.fill import Filler
 from runner.management.commands import matrix
@@ -56,7 +57,7 @@ class CellsTest(TestCase):
         self.assertEqual(len(self.missing()), 4)
         self.assertEqual(len(self.missing(["NAN-9002"], [OTHER])), 1)
         self.repro.record.publication = "draft"
-        self.repro.record.save()
+        saving.save(self.repro.record)
         self.assertEqual(len(self.missing()), 2)
 
 

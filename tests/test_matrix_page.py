@@ -14,6 +14,7 @@ from kb.models import Record
 from runner import evidence
 from runner.matrix import PER_PAGE, build_matrix
 from tests import runs
+from tests.records import save_all
 from tests.test_pages import Page, PageTest
 
 
@@ -113,7 +114,7 @@ class PagesTest(MatrixCase):
             )
             for number in range(1, count + 1)
         ]
-        Record.objects.bulk_create(rows)
+        save_all(rows)
         for row in rows:
             runs.make_repro(record=row.pk)
 

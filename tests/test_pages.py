@@ -17,6 +17,7 @@ from django.views.defaults import server_error
 
 from kb import front_page, loading
 from kb.models import Record
+from kb.publishing import saving
 from runner import evidence, ledger, repros
 from runner.models import LogChunk, Run, Worker
 from tests import runs
@@ -240,7 +241,7 @@ class RecordPageTest(PageTest):
     def test_fixed_upstream_names_the_kind_of_the_fix(self) -> None:
         self.record.upstream = "fixed"
         self.record.fixes = [{"kind": "avoided_by_default", "package": "torch"}]
-        self.record.save()
+        saving.save(self.record)
         page = Page(self.page(self.path)).text
         self.assertIn("upstream: fixed, avoided by default", page)
 
@@ -268,7 +269,7 @@ class RecordPageTest(PageTest):
             body = runs.make_evidence(self.repro, started_at=moment)
             evidence.add(body, origin="site")
             runs.make_run(self.repro, state="cancelled")
-            self.record.save()
+            saving.save(self.record)
         with CaptureQueriesContext(connection) as queries:
             self.page("/en/NAN-9001/sample/")
         self.assertLessEqual(len(queries), 12)
@@ -290,7 +291,7 @@ class RecordPageTest(PageTest):
     def test_history_lists_the_revisions(self) -> None:
         self.record.fix_en = "Another text."
         self.record.revision += 1
-        self.record.save()
+        saving.save(self.record)
         self.assertIn("History: 2 revisions", self.page(self.path))
 
     def test_a_contradiction_is_shown(self) -> None:

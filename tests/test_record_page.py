@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
 
 from kb.models import Record
+from kb.publishing import saving
 from runner import evidence
 from runner.models import Device, Installation, Run, Worker
 from tests import runs
@@ -174,7 +175,7 @@ class WeightTest(RecordPageTest):
             evidence.add(runs.signed(body), origin="site")
             runs.make_run(self.repro, state="cancelled")
             self.record.revision += 1
-            self.record.save()
+            saving.save(self.record)
 
     def queries(self, path: str = PATH) -> int:
         with CaptureQueriesContext(connection) as queries:
@@ -235,7 +236,7 @@ class HistoryTest(RecordPageTest):
     def test_revisions_are_compared_only_when_asked_for(self) -> None:
         self.record.fix_en = "Another text."
         self.record.revision += 1
-        self.record.save()
+        saving.save(self.record)
         plain = self.page(f"{PATH}?torch=2.12.0")
         self.assertIn('href="?torch=2.12.0&amp;history=1#history"', plain)
         self.assertNotIn('<ol class="history">', plain)

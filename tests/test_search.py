@@ -19,6 +19,7 @@ from kb import search, standings
 from kb.choices import LANGS, SECTIONS
 from kb.loading import load_records
 from kb.models import Finding, Record, Repro
+from kb.publishing import saving
 from kb.search import filters
 from kb.search.filters import Facts, read_facts
 from kb.search.glossary import SAME, phrase_of, same_as
@@ -27,6 +28,7 @@ from kb.search.query import MAX_TERMS, read_query
 from kb.search.snippets import snippet
 from kb.search.tokens import analyse, analyse_query, fold, singular
 from runner.repros import inspect
+from tests.records import save_all
 
 LAST = "NAN-0007"
 
@@ -42,7 +44,7 @@ class ShippedCase(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
         if cls.rows:
-            Record.objects.bulk_create(cls.rows)
+            save_all(cls.rows)
         else:
             with tempfile.TemporaryDirectory() as folder:
                 for path in settings.ISSUES_DIR.glob("*/issue.toml"):
@@ -215,7 +217,7 @@ class FindTests(ShippedCase):
 
     def test_a_pair_is_found_only_where_it_stands(self) -> None:
         Record.objects.filter(pk="NAN-0004").update(title_zh="甲乙丙")
-        Record.objects.get(pk="NAN-0004").save()
+        saving.save(Record.objects.get(pk="NAN-0004"))
         self.assertEqual(ids("乙丙"), ["NAN-0004"])
         self.assertEqual(ids("丙乙"), [])
 
@@ -226,7 +228,7 @@ class FindTests(ShippedCase):
     def test_an_english_word_finds_what_says_it_in_chinese_only(self) -> None:
         record = Record.objects.get(pk="NAN-0004")
         record.title_zh = "学习率预热"
-        record.save()
+        saving.save(record)
         self.assertEqual(ids("warmup")[:1], ["NAN-0004"])
 
     def test_nothing_found(self) -> None:
@@ -263,7 +265,7 @@ class FindTests(ShippedCase):
         self.assertEqual(ids("zebra"), [])
         record = Record.objects.get(id="NAN-0004")
         record.title_en = "Zebra crossing"
-        record.save()
+        saving.save(record)
         self.assertEqual(ids("zebra"), ["NAN-0004"])
 
     def test_the_whole_query_word_for_word_comes_first(self) -> None:
@@ -288,7 +290,7 @@ class SnippetTests(ShippedCase):
     def test_text_is_escaped(self) -> None:
         record = Record.objects.get(id="NAN-0001")
         record.summary_en = "a <b>zebra</b> & more"
-        record.save()
+        saving.save(record)
         (hit,) = search.find("zebra", "en")
         self.assertEqual(
             str(hit.snippet), "a &lt;b&gt;<mark>zebra</mark>&lt;/b&gt; &amp; more"
@@ -424,7 +426,7 @@ class FilterTests(ShippedCase):
         self.assertGreater(checked, 5)
 
     def test_orders(self) -> None:
-        Record.objects.get(pk="NAN-0003").save()
+        saving.save(Record.objects.get(pk="NAN-0003"))
         by_id = [pk for pk, _ in listing("nan", {}, Facts(), "id").found]
         self.assertEqual(by_id, sorted(by_id))
         self.assertEqual(listing("nan", {}, Facts(), "newest").found[0][0], "NAN-0003")
@@ -514,7 +516,7 @@ class PageTests(ShippedCase):
     def test_queries_do_not_grow_with_hits(self) -> None:
         record = Record.objects.get(pk="NAN-0004")
         record.fix_en = "quokka"
-        record.save()
+        saving.save(record)
         with CaptureQueriesContext(connection) as one:
             self.assertEqual(self.shown(self.page(q="quokka")), ["NAN-0004"])
         with CaptureQueriesContext(connection) as many:

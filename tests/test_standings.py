@@ -10,6 +10,7 @@ from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature
 
 from kb import standings
 from kb.models import Record
+from kb.publishing import saving
 from kb.tallies import Flip, Standing, TestedBuild
 from runner import evidence
 from tests import runs
@@ -70,10 +71,10 @@ class StandingTest(TestCase):
             (found.slug, found.records, found.judged), ("2.6.0-cpu", 1, True)
         )
         self.record.publication = "withdrawn"
-        self.record.save()
+        saving.save(self.record)
         self.assertFalse(Standing.objects.exists() or TestedBuild.objects.exists())
         self.record.publication = "published"
-        self.record.save()
+        saving.save(self.record)
         self.assertEqual(TestedBuild.objects.get().records, 1)
 
     def test_a_build_with_nothing_but_errors_is_not_judged(self) -> None:

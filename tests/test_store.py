@@ -33,11 +33,13 @@ from kb.models import (
     SearchState,
     SearchTerm,
 )
+from kb.publishing import saving
 from kb.search import index
 from kb.search.documents import ALGORITHM, Terms, contents_of
 from kb.search.store import NEAREST, current_engine, current_store
 from kb.search.tokens import analyse
 from runner.repros import inspect
+from tests.records import save_all
 from tests.runs import load_sample
 from tests.search_answers import make_records
 
@@ -55,7 +57,7 @@ class IndexCase(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
         load_sample()
-        Record.objects.bulk_create(make_records(20))
+        save_all(make_records(20))
 
     def assert_right(self) -> None:
         self.assertEqual(list(index.problems()), [])
@@ -63,7 +65,7 @@ class IndexCase(TestCase):
     def zebra(self) -> Record:
         record = Record.objects.get(pk="NAN-9001")
         record.title_en = "Zebra crossing"
-        record.save()
+        saving.save(record)
         return record
 
 
@@ -78,7 +80,7 @@ class WriteTests(IndexCase):
         record = self.zebra()
         self.assertEqual(ids("zebra"), ["NAN-9001"])
         record.title_en = "Okapi"
-        record.save()
+        saving.save(record)
         self.assertEqual(ids("zebra"), [])
         self.assertEqual(ids("okapi"), ["NAN-9001"])
         self.assertFalse(SearchRemoved.objects.exists())
@@ -99,7 +101,7 @@ class WriteTests(IndexCase):
     def test_a_draft_is_not_indexed(self) -> None:
         record = self.zebra()
         record.publication = "draft"
-        record.save()
+        saving.save(record)
         self.assertEqual(ids("zebra"), [])
         self.assert_right()
 
@@ -113,7 +115,7 @@ class WriteTests(IndexCase):
         self.assertEqual(SearchRemoved.objects.count(), 1)
         self.assert_right()
         Record.objects.filter(pk__in=["NAN-1001", "NAN-1002"]).delete()
-        Record.objects.get(pk="NAN-1003").save()
+        saving.save(Record.objects.get(pk="NAN-1003"))
         self.assertFalse(SearchRemoved.objects.exists())
         self.assertEqual(SearchState.objects.get().documents, 18)
         self.assert_right()
@@ -142,7 +144,7 @@ class WriteTests(IndexCase):
         with transaction.atomic():
             record = Record.objects.get(pk="NAN-1001")
             record.title_en = "Okapi"
-            record.save()
+            saving.save(record)
         self.assertEqual((ids("okapi"), ids("zebra")), (["NAN-1001"], []))
         self.assert_right()
 
@@ -178,7 +180,7 @@ class WriteTests(IndexCase):
             {"kind": "code", "text": "y" * 3000},
             {"kind": "message", "text": "RuntimeError: " + "İ" * 300},
         ]
-        record.save()
+        saving.save(record)
         for query in ("鿎鿎", "步步", "ß", "y" * 100):
             ids(query)
         self.assertEqual(ids("鿎鿎"), ["NAN-1001"])
@@ -332,7 +334,7 @@ class StoreTests(IndexCase):
         record = Record.objects.get(pk="NAN-1005")
         record.signatures = [{"kind": "message", "text": "ZebraError: okapi quagga"}]
         record.root_cause_en = "giraffe"
-        record.save()
+        saving.save(record)
         store = current_store()
         weights = {"okapi": 2.0, "quagga": 2.0, "gradient": 1.0}
         self.assertEqual(store.nearest(weights)[0].record, "NAN-1005")
@@ -346,7 +348,7 @@ class StoreTests(IndexCase):
         ):
             record = Record.objects.get(pk=pk)
             record.signatures = signatures
-            record.save()
+            saving.save(record)
         store = current_store()
         keys = [f"word:w{n}" for n in range(5000)]
         keys += [
@@ -448,7 +450,7 @@ class PostgresTests(TestCase):
 @skipUnlessDBFeature("test_db_allows_multiple_connections")
 class ConcurrentTests(TransactionTestCase):
     def test_writers_wait_for_each_other(self) -> None:
-        Record.objects.bulk_create(make_records(8))
+        save_all(make_records(8))
         errors: list[Any] = []
 
         def edit(numbers: range) -> None:
@@ -457,7 +459,7 @@ class ConcurrentTests(TransactionTestCase):
                     with transaction.atomic():
                         record = Record.objects.get(pk=f"NAN-{1000 + number}")
                         record.title_en = f"zebra{number} {record.title_en}"[:200]
-                        record.save()
+                        saving.save(record)
             except Exception as error:  # noqa: BLE001 - asserted below
                 errors.append(error)
             finally:

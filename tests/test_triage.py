@@ -11,6 +11,7 @@ from kb import triage
 from kb.choices import Publication, Upstream
 from kb.lookup import look_up
 from kb.models import Record
+from kb.publishing import saving
 
 
 def make(number: int, **facts: Any) -> Record:
@@ -25,7 +26,9 @@ def make(number: int, **facts: Any) -> Record:
         "affected": [{"package": "torch", "events": [{"introduced": "0"}]}],
         **facts,
     }
-    return Record.objects.create(id=f"NAN-{number}", slug=f"record-{number}", **entry)
+    record = Record(id=f"NAN-{number}", slug=f"record-{number}", **entry)
+    saving.save(record)
+    return record
 
 
 class RulesTests(TestCase):

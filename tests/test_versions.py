@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from kb.environment import parse_environment
 from kb.models import Finding, Record
+from kb.publishing import saving
 from kb.versions import Answer, affected, answer_for, is_same_build, parse_version
 
 NV2412 = "2.6.0a0+df5bbc09d1.nv24.12"
@@ -145,7 +146,7 @@ class AnswerTests(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        cls.record = Record.objects.create(
+        cls.record = Record(
             id="NAN-9001",
             slug="example",
             publication="published",
@@ -156,6 +157,7 @@ class AnswerTests(TestCase):
                 {"key": "dtype", "value": "bf16", "text": {}},
             ],
         )
+        saving.save(cls.record)
 
     def finding(self, verdict: str, **changes: Any) -> Finding:
         fields: dict[str, Any] = {

@@ -186,11 +186,3 @@ def body_of(record: Record) -> str:
     facts += [f"{entry['title']} {entry.get('url', '')}" for entry in record.sources]
     facts += [entry["package"] for entry in record.affected]
     return "\n".join([*names, *record.environment, *prose, *facts])
-
-
-def facets_of(record: Record) -> list[str]:
-    """`name:value` of what a list of records can be narrowed by."""
-    found = [f"symptom:{record.symptom_class}", f"upstream:{record.upstream}"]
-    found += [f"component:{name}" for name in record.components]
-    found += [f"package:{entry['package']}" for entry in record.affected]
-    return list(dict.fromkeys(found))

@@ -26,7 +26,6 @@ from kb.search.documents import (
     Contents,
     Terms,
     contents_of,
-    facets_of,
     packed,
     unpacked,
 )
@@ -85,7 +84,7 @@ def add(records: list[Record]) -> None:
         SearchDocument(
             record=record,
             algorithm=ALGORITHM,
-            facets="\n".join(facets_of(record)),
+            facets="\n".join(record.facets()),
             length=held.length,
             signatures=packed(held.signatures),
             terms=terms_of(held, numbers).pack(),
@@ -225,7 +224,7 @@ def same(row: SearchDocument, stored: Contents, record: Record) -> bool:
     capped = {token: min(n, MAX_WEIGHT) for token, n in wanted.weights.items()}
     return (
         row.algorithm == ALGORITHM
-        and row.facets == "\n".join(facets_of(record))
+        and row.facets == "\n".join(record.facets())
         and stored == replace(wanted, weights=capped)
         and set(row.keys.values_list("key", flat=True)) == set(keys_of(wanted))
     )

@@ -28,6 +28,7 @@ from kb.models import Record
 from runner.evidence import load_evidence
 from tests.bench import corpus
 from tests.bench.figures import Figure, figure, share_of, timed
+from tests.records import save_all
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS = 10_000
@@ -42,7 +43,7 @@ def figures() -> list[Figure]:
     chance = random.Random(1)
     # A record with an id of another form has no page.
     missing = min(RECORDS - Record.objects.count(), len(corpus.free_ids()))
-    Record.objects.bulk_create(corpus.records(missing))
+    save_all(corpus.records(missing))
     load_evidence(settings.ISSUES_DIR)
     ids = list(Record.objects.visible().values_list("id", flat=True))
     each_once = [log.text for log in corpus.logs(LOOKUPS)]

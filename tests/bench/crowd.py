@@ -23,6 +23,7 @@ from django.conf import settings
 from django.core.management import call_command
 
 from tests.bench.figures import cpu
+from tests.records import save_all
 
 ROUNDS = 15
 RELEASES = ("1.13.1", "2.1.2", "2.3.1", "2.5.1", "2.6.0", "2.8.0", "2.10.0", "2.11.0")
@@ -91,7 +92,7 @@ def seconds(path: str) -> float:
 def fill(count: int) -> list[str]:
     """The ids of `count` records, each with its repro, claims, runs and findings."""
     from kb import standings
-    from kb.models import Claim, Finding, Record, Repro
+    from kb.models import Claim, Finding, Repro
     from runner.models import Build, Evidence, Run
     from tests.bench import corpus
 
@@ -107,7 +108,7 @@ def fill(count: int) -> list[str]:
             record.workarounds = [{"name": "off", "kind": "code", "apply": "off()"}]
             record.affected = [{**entry, "source": "s-1"} for entry in record.affected]
             record.sources = [{"id": "s-1", "kind": "report", "url": "", "title": "t"}]
-        Record.objects.bulk_create(chunk)
+        save_all(chunk)
         repros = Repro.objects.bulk_create(map(repro_of, chunk))
         Claim.objects.bulk_create(claim for row in chunk for claim in claims_of(row))
         rows = [row for repro in repros for row in verdicts_of(repro)]

@@ -26,6 +26,7 @@ from django.db import connection
 
 from tests.bench.figures import cpu, share_of
 from tests.bench.peers import Fts5, Like, Tantivy, Text
+from tests.records import save_all
 
 CHUNK = 500
 GENERATED_LOGS, UNKNOWN_LOGS = 100, 300
@@ -86,7 +87,7 @@ def fill(count: int) -> float:
         making += chunk[0]
         if not chunk[1]:
             break
-        Record.objects.bulk_create(chunk[1])
+        save_all(chunk[1])
     return time.perf_counter() - begin - making
 
 

@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from kb import rendering, standings
+from kb import rendering
 from kb.choices import LANGS, SECTIONS
 from kb.models import Claim, Record
+from kb.publishing import saving
 from kb.records import RecordFile, ReproFacts, digest_of, write_record
 from kb.validation import SCHEMA, Facts
 
@@ -90,7 +91,7 @@ def apply(
     record: Record,
     html: dict[str, Any],
 ) -> None:
-    """Make the rows hold what the files do: one revision more. In a transaction."""
+    """Make the rows hold what the files do: one revision more."""
     for column, key in PLAIN.items():
         setattr(record, column, file.facts[key])
     for column, key in BILINGUAL.items():
@@ -107,39 +108,30 @@ def apply(
     record.files_digest = file.files_digest
     record.content_digest = digest_of(write_record(file))
     record.revision += 1
-    record.save()
-    set_claims(record, file.facts.get("claim", []))
-    set_repros(record, file.repros, repros)
-    standings.refresh(record)
+    saving.save(
+        record,
+        claims=[claim_columns(claim) for claim in file.facts.get("claim", [])],
+        repros={
+            name: repro_columns(source, repros[name])
+            for name, source in file.repros.items()
+        },
+    )
 
 
-def set_claims(record: Record, claims: list[Facts]) -> None:
-    record.claims.exclude(cid__in=[facts["id"] for facts in claims]).delete()
-    for position, facts in enumerate(claims):
-        values = {
-            "position": position,
-            "kind": facts["kind"],
-            "text_en": facts["text"]["en"],
-            "text_zh": facts["text"]["zh"],
-            "source": facts["source"],
-            "check_ref": facts.get("check", ""),
-            "expects": facts.get("expects", ""),
-            "builds": facts.get("builds", []),
-        }
-        record.claims.update_or_create(cid=facts["id"], defaults=values)
+def claim_columns(facts: Facts) -> dict[str, Any]:
+    return {
+        "cid": facts["id"],
+        "kind": facts["kind"],
+        "text_en": facts["text"]["en"],
+        "text_zh": facts["text"]["zh"],
+        "source": facts["source"],
+        "check_ref": facts.get("check", ""),
+        "expects": facts.get("expects", ""),
+        "builds": facts.get("builds", []),
+    }
 
 
-def set_repros(
-    record: Record, sources: Mapping[str, str], facts: Mapping[str, ReproFacts]
-) -> None:
-    record.repros.exclude(name__in=sources).delete()
-    for name, source in sources.items():
-        record.repros.update_or_create(
-            name=name, defaults=repro_values(source, facts[name])
-        )
-
-
-def repro_values(source: str, facts: ReproFacts) -> dict[str, Any]:
+def repro_columns(source: str, facts: ReproFacts) -> dict[str, Any]:
     return {
         "source": source,
         "digest": source_digest(source),

@@ -1,0 +1,53 @@
+"""The door to the rows of `Finding`: whoever writes some waits here for other writers.
+
+What follows from the findings of a record (`kb.standings`) is worked out anew in the
+same transaction, so no reader sees one without the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import transaction
+
+from kb import standings
+from kb.models import Finding, Record
+
+Key = tuple[str, str, str, str]
+
+
+def key_of(finding: Finding) -> Key:
+    """What of one record there is one finding for."""
+    return finding.repro, finding.build, finding.device_class, finding.check_name
+
+
+@contextmanager
+def changing(record: Record, builds: Iterable[str] | None) -> Iterator[None]:
+    with transaction.atomic():
+        standings.lock()
+        yield
+        standings.refresh(record, builds)
+
+
+def offer(
+    record: Record, findings: Iterable[Finding], rank: Callable[[Finding], Any]
+) -> None:
+    """Let each finding replace the stored one of its key, unless that ranks higher."""
+    offered = list(findings)
+    with changing(record, {finding.build for finding in offered}):
+        stored = {key_of(row): row for row in record.findings.all()}
+        for finding in offered:
+            present = stored.get(key_of(finding))
+            if present and rank(present) > rank(finding):
+                continue
+            finding.pk = present.pk if present else None
+            finding.save()
+
+
+def replace(record: Record, findings: Iterable[Finding]) -> None:
+    """Make these all the findings of a record."""
+    with changing(record, None):
+        record.findings.all().delete()
+        Finding.objects.bulk_create(findings)

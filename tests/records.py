@@ -1,0 +1,20 @@
+"""Many records at once, as `kb.publishing.saving` saves one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from kb import standings
+from kb.models import Record
+from kb.search import index
+
+
+def save_all(records: Iterable[Record]) -> list[Record]:
+    """Insert new records, their places in the search index, and their standings."""
+    with transaction.atomic():
+        rows = Record.objects.bulk_create(records)
+        index.write(rows)
+        standings.write([row.pk for row in rows])
+    return rows
