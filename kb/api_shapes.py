@@ -14,8 +14,8 @@ from rest_framework import serializers
 from kb import choices
 from kb.search.match import Confidence
 from kb.validation import BUILD_STATES, EVENT_KINDS
-from kb.version_ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
-from kb.versions import BASES
+from kb.versions.affected import BASES
+from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
 Json = serializers.Serializer[Any]
 WORKAROUND_STATES = ("verified", "does_not_help", "untested")

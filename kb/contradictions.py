@@ -14,9 +14,10 @@ from kb import claims
 from kb.choices import LANGS, ClaimState, Outcome, Verdict
 from kb.environment import Environment
 from kb.models import Claim, Finding, Record
-from kb.results import Cell, build_order, cells
-from kb.version_ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
-from kb.versions import affected
+from kb.results import Cell, cells
+from kb.versions.affected import affected
+from kb.versions.order import build_order
+from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
 
 Json = dict[str, Any]
 OPPOSITE = {Verdict.BUG_PRESENT: NOT_AFFECTED, Verdict.BUG_ABSENT: AFFECTED}

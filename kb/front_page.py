@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
 from django.db.models import Count
-from packaging.version import InvalidVersion, Version
 
-from kb import results
 from kb.choices import Verdict
 from kb.models import Finding
 from kb.tallies import Flip, Standing, TestedBuild
+from kb.versions import order
 
 SHOWN = 6
 AXIS = 15
@@ -59,7 +57,7 @@ def build() -> FrontPage:
 def judged_builds() -> dict[str, str]:
     """Slug -> raw version of every build with a judged verdict, oldest first."""
     rows = TestedBuild.objects.filter(judged=True)
-    ordered = sorted(rows, key=lambda row: results.build_order(row.raw, row.slug))
+    ordered = sorted(rows, key=lambda row: order.build_order(row.raw, row.slug))
     return {row.slug: row.raw for row in ordered}
 
 
@@ -88,7 +86,7 @@ def latest_verdicts() -> list[Finding]:
 
 def ruler(tested: dict[str, str], counts: dict[tuple[str, str], int]) -> list[Tick]:
     """The newest builds, with how many records turn good or bad at each."""
-    labels = column_labels(tested)
+    labels = order.column_labels(tested)
     return [
         Tick(
             slug,
@@ -98,22 +96,3 @@ def ruler(tested: dict[str, str], counts: dict[tuple[str, str], int]) -> list[Ti
         )
         for slug in list(tested)[-AXIS:]
     ]
-
-
-def column_labels(builds: dict[str, str]) -> dict[str, str]:
-    """The release number where it names one build, else the whole slug."""
-    releases = {slug: release_of(raw) for slug, raw in builds.items()}
-    seen = Counter(releases.values())
-    return {
-        slug: release if release and seen[release] == 1 else slug
-        for slug, release in releases.items()
-    }
-
-
-def release_of(raw: str) -> str:
-    """ "2.6.0" of "2.6.0+cu124"; "" for a pre-release, which is no release."""
-    public = raw.split("+")[0]
-    try:
-        return "" if Version(public).is_prerelease else public
-    except InvalidVersion:
-        return ""

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from kb import claims, documents, versions
+from kb import claims, documents
 from kb.choices import Verdict
 from kb.environment import Environment, parse_environment
 from kb.models import Finding, Record
@@ -29,6 +29,7 @@ from kb.search.lognorm import Reading
 from kb.search.masks import ALGORITHM
 from kb.search.match import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.store import current_store
+from kb.versions import affected
 
 __all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]
 
@@ -143,7 +144,7 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
         if row is None:
             continue
         findings = tested[row.pk]
-        answer = versions.answer_for(row, env, findings)
+        answer = affected.answer_for(row, env, findings)
         order = (
             BY_CONFIDENCE[match.confidence],
             -round(match.score, 2),
@@ -165,7 +166,7 @@ def in_order(finding: Finding) -> tuple[str, ...]:
 def match_document(
     match: LogMatch,
     row: Record,
-    answer: versions.Answer,
+    answer: affected.Answer,
     remedies: list[Json],
     reading: Reading,
 ) -> Json:
@@ -230,11 +231,11 @@ def also_affecting(env: Environment, matched: set[str]) -> list[str]:
     for finding in here.filter(build_raw=env.torch_raw or ""):
         tested.setdefault(finding.record_id, []).append(finding)
     rows = Record.objects.visible().exclude(id__in=matched)
-    facts = rows.values_list("id", *versions.Documented._fields)
+    facts = rows.values_list("id", *affected.Documented._fields)
     return [
         key
         for key, *said in facts
-        if versions.answer_for(
-            versions.Documented(*said), env, tested.get(key, [])
+        if affected.answer_for(
+            affected.Documented(*said), env, tested.get(key, [])
         ).is_affected
     ]

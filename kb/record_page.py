@@ -18,7 +18,8 @@ from kb.links import alias_url
 from kb.models import Claim, Finding, Record, Repro
 from kb.prose import LanguageNote, Prose
 from kb.timeline import Timeline
-from kb.version_ranges import parse_version
+from kb.versions import order
+from kb.versions.ranges import parse_version
 
 HISTORY_SHOWN = 20
 LEADING_FENCE = re.compile(r"\s*<pre[^>]*><code[^>]*>([^<]*)</code></pre>\s*")
@@ -228,8 +229,8 @@ def on_off(
     """
 
     def rank(row: Finding) -> Any:
-        order = results.build_order(row.build_raw, row.build)
-        return torch in (row.build, row.build_raw), order, row.observed_at
+        place = order.build_order(row.build_raw, row.build)
+        return torch in (row.build, row.build_raw), place, row.observed_at
 
     for row in sorted(rows, key=rank, reverse=True):
         if row.stale or row.is_model or row.outcome not in {"bug", "clean"}:

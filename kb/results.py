@@ -8,28 +8,15 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
-from packaging.version import InvalidVersion, Version
-
 from kb.choices import DeviceClass, Verdict
 from kb.models import Finding
+from kb.versions.order import build_order
 
 KIND_OF_FLIP: dict[str, str] = {
     Verdict.BUG_PRESENT: "first_bad",
     Verdict.BUG_ABSENT: "first_good",
 }
 JUDGED = tuple(KIND_OF_FLIP)
-
-
-def build_order(raw: str, slug: str) -> tuple[Version, str]:
-    """A sort key for builds: the version torch reports, then the slug.
-
-    Display order only: two builds of one pre-release sort by their local part,
-    which says nothing of their age (kb.versions decides what is affected).
-    """
-    try:
-        return Version(raw), slug
-    except InvalidVersion:
-        return Version("0"), slug
 
 
 @dataclass(frozen=True)

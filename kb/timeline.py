@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from kb.models import Record
 from kb.results import JUDGED, Cell, flips
-from kb.version_ranges import parse_version
+from kb.versions.ranges import parse_version
 
 TORCH = "torch"
 # More points are folded: of equal neighbours only the ends stay.

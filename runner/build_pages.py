@@ -10,7 +10,7 @@ from django.db.models import Count
 
 from kb.models import Finding
 from kb.paging import Window, window
-from kb.results import build_order
+from kb.versions.order import build_order
 from runner import build_inventory, fleet, sandbox
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kb.models import Finding, Record, Repro
-from kb.results import build_order
+from kb.versions.order import build_order
 from runner import submission
 from runner.models import Build, Run
 from runner.refusals import RunRefused

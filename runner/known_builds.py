@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.template import Context
 
-from kb.results import build_order
+from kb.versions.order import build_order
 from runner.models import Build, Installation
 
 KEY = "known_builds"

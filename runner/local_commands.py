@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from kb.models import Repro
-from kb.version_ranges import parse_version
+from kb.versions.ranges import parse_version
 from runner.models import Build
 
 

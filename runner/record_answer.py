@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kb import claims, versions
+from kb import claims
 from kb.choices import DeviceClass
 from kb.environment import Environment, parse_environment
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.reader_choice import ReaderChoice
 from kb.record_page import OnOff, on_off
-from kb.results import build_order
+from kb.versions import affected
+from kb.versions.order import build_order
 from runner import verdicts
 from runner.known_builds import KnownBuilds
 from runner.verdicts import Badge
@@ -69,7 +70,7 @@ def assemble(
     lang = current_lang()
     fresh = [row for row in here if row.is_fresh_verdict and row.device_class == device]
     tested = next((row for row in fresh if not row.is_model), None)
-    found = versions.answer_for(record, environment_of(choice), findings)
+    found = affected.answer_for(record, environment_of(choice), findings)
     css, badge, sentence = (
         tested_words(tested, lang)
         if tested

@@ -13,7 +13,7 @@ from kb.choices import Fidelity, Verdict
 from kb.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from kb.results import build_order
+from kb.versions.order import build_order
 from runner import harness, live_log, verdicts, waiting
 from runner.disagreement import Disagreement, Side, among
 from runner.evidence import is_stale

@@ -15,9 +15,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.views.defaults import server_error
 
-from kb import front_page, loading
+from kb import loading
 from kb.models import Record
 from kb.publishing import saving
+from kb.versions import order
 from runner import evidence, ledger, repros
 from runner.models import LogChunk, Run, Worker
 from tests import runs
@@ -431,7 +432,7 @@ class ListPageTest(PageTest):
         self.assertNotIn("NAN-9001 · cpu", page)
 
     def test_a_pre_release_is_not_shown_as_a_release(self) -> None:
-        labels = front_page.column_labels(
+        labels = order.column_labels(
             {"1.13.1-debian": "1.13.0a0", "2.6.0-cu124": "2.6.0+cu124", "odd": "odd"}
         )
         expected = {"1.13.1-debian": "1.13.1-debian", "2.6.0-cu124": "2.6.0"}

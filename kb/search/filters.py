@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from kb import results
 from kb.choices import Fidelity
 from kb.models import Finding
 from kb.search.generation import Generation, current_generation
 from kb.tallies import TestedBuild
+from kb.versions import order
 
 UNTESTED = "untested"
 MODEL = "model"
@@ -38,7 +38,7 @@ def tested_builds() -> list[TestedBuild]:
     """Builds with a fresh verdict on a published record, newest version first."""
     rows = TestedBuild.objects.all()
     return sorted(
-        rows, key=lambda row: results.build_order(row.raw, row.slug), reverse=True
+        rows, key=lambda row: order.build_order(row.raw, row.slug), reverse=True
     )
 
 

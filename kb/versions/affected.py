@@ -10,8 +10,7 @@ from kb import hardware
 from kb.choices import AffectedWhen, Verdict
 from kb.environment import Environment, canonical
 from kb.models import Finding, Record
-from kb.reasons import Reason, reason
-from kb.version_ranges import (
+from kb.versions.ranges import (
     AFFECTED,
     NOT_AFFECTED,
     UNKNOWN,
@@ -20,6 +19,7 @@ from kb.version_ranges import (
     is_same_build,
     parse_version,
 )
+from kb.versions.reasons import Reason, reason
 
 __all__ = ["Answer", "affected", "answer_for", "is_same_build", "parse_version"]
 
