@@ -12,7 +12,7 @@ from typing import Any
 
 from kb import claims
 from kb.choices import LANGS, ClaimState, Outcome, Verdict
-from kb.environment import Environment
+from kb.environments.environment import Environment
 from kb.models import Claim, Finding, Record
 from kb.results import Cell, cells
 from kb.versions.affected import affected

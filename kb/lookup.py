@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from kb import claims, documents
 from kb.choices import Verdict
-from kb.environment import Environment, parse_environment
+from kb.environments.environment import Environment, parse_environment
 from kb.models import Finding, Record
 from kb.paste import (
     EmptyPaste,

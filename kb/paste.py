@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from django.utils.translation import gettext as _
 
-from kb.environment import Environment, find_environment, only_environment
+from kb.environments.environment import Environment, find_environment, only_environment
 from kb.search.lines import Kept, kept_lines, kept_of_stream
 from kb.search.lognorm import Reading, read_kept
 from kb.search.tokens import words_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kb import claims
 from kb.choices import DeviceClass
-from kb.environment import Environment, parse_environment
+from kb.environments.environment import Environment, parse_environment
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.reader_choice import ReaderChoice

@@ -7,15 +7,15 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from kb.environment import (
+from kb.environments.environment import (
     Environment,
     canonical,
     find_environment,
     only_environment,
     parse_environment,
 )
-from kb.hardware import architecture, gpu_names, meets
-from kb.images import torch_of_image
+from kb.environments.hardware import architecture, gpu_names, meets
+from kb.environments.images import torch_of_image
 
 METRICS = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05}"
 PASTES = Path(__file__).parent / "environments" / "pastes.toml"

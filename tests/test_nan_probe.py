@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase
 
-from kb.environment import find_environment
+from kb.environments.environment import find_environment
 from kb.lookup import look_up
 from kb.paste import classify_paste
 from kb.search.lognorm import read_log

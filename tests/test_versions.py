@@ -7,7 +7,7 @@ from typing import Any
 from django.test import SimpleTestCase, TestCase
 from django.utils import timezone
 
-from kb.environment import parse_environment
+from kb.environments.environment import parse_environment
 from kb.models import Finding, Record
 from kb.publishing import saving
 from kb.versions.affected import (

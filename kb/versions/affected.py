@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from kb import hardware
 from kb.choices import AffectedWhen, Verdict
-from kb.environment import Environment, canonical
+from kb.environments import hardware
+from kb.environments.environment import Environment, canonical
 from kb.models import Finding, Record
 from kb.versions.ranges import (
     AFFECTED,

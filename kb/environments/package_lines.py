@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
-from kb.images import torch_of_image, torch_of_month
+from kb.environments.images import torch_of_image, torch_of_month
 
 VERSION = r"v?\d++(?:\.[0-9A-Za-z]++)++(?:[-+_.!][0-9A-Za-z]++)*+"
 NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"

@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kb.environment_report import LINE_CHARS, Reader
-from kb.package_lines import VERSION, Said, canonical
+from kb.environments.package_lines import VERSION, Said, canonical
+from kb.environments.report import LINE_CHARS, Reader
 
 __all__ = [
     "Environment",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from kb.hardware import gpu_names
-from kb.package_lines import (
+from kb.environments.hardware import gpu_names
+from kb.environments.package_lines import (
     JSON_PAIR,
     NOT_USED,
     VERSION,
