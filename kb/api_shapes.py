@@ -12,8 +12,8 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from kb import choices
+from kb.records.facts import BUILD_STATES, EVENT_KINDS
 from kb.search.match import Confidence
-from kb.validation import BUILD_STATES, EVENT_KINDS
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 

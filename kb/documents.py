@@ -10,7 +10,7 @@ from django.urls import reverse
 from kb import claims, contradictions, results
 from kb.choices import LANGS, SECTIONS, ClaimState
 from kb.models import Claim, Finding, Record, Repro
-from kb.records import split_workarounds
+from kb.records.files import split_workarounds
 
 Json = dict[str, Any]
 

@@ -8,14 +8,14 @@ from typing import Any
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from kb import rendering
-from kb.articles import unix_lines
 from kb.choices import LANGS, SECTIONS, Significance
 from kb.languages import OTHER
 from kb.models import Record
 from kb.publishing import saving
 from kb.publishing.rows import BILINGUAL, content_digest, record_to_file, stored_facts
-from kb.records import (
+from kb.records import rendering
+from kb.records.articles import unix_lines
+from kb.records.files import (
     FACTS_FILE,
     Problem,
     RecordError,

@@ -16,10 +16,11 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from kb import rendering, standings
+from kb import standings
 from kb.models import Record, Repro
 from kb.publishing.rows import apply, content_digest, record_to_file, repro_columns
-from kb.records import (
+from kb.records import rendering
+from kb.records.files import (
     FACTS_FILE,
     REPRO_FILE,
     Problem,

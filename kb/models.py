@@ -47,7 +47,7 @@ class Record(models.Model):
     """One known issue. Facts are stored once; prose once per language.
 
     The JSON columns hold the lists of the same name in `issue.toml`
-    (fixtures/issues/<slug>/), validated by `kb.records`.
+    (fixtures/issues/<slug>/), validated by `kb.records.files`.
     """
 
     id = models.CharField(primary_key=True, max_length=8)

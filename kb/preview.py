@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kb import rendering
-from kb.articles import HEADINGS, section_problems, unix_lines
 from kb.choices import LANGS, SECTIONS
 from kb.languages import HTML_TAG
+from kb.records import rendering
+from kb.records.articles import HEADINGS, section_problems, unix_lines
 
 
 @dataclass(frozen=True)

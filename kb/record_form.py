@@ -16,7 +16,7 @@ from kb.choices import LANGS, SECTIONS, Significance
 from kb.languages import HTML_TAG, OWN_NAME
 from kb.models import Record
 from kb.publishing.rows import BILINGUAL, LISTS
-from kb.records import ARTICLE_FILES, FACTS_FILE, Problem, RecordError
+from kb.records.files import ARTICLE_FILES, FACTS_FILE, Problem, RecordError
 
 # The form field that shows a problem, by the first part of its key.
 FACT_FIELDS = {table: column for column, table in LISTS.items()}

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from kb.choices import DeviceClass, Verdict
 from kb.models import Repro
-from kb.validation import BUILD_SLUG
+from kb.records.facts import BUILD_SLUG
 
 SLUG = RegexValidator(rf"^{BUILD_SLUG}$")
 

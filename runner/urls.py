@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from kb.validation import BUILD_SLUG
+from kb.records.facts import BUILD_SLUG
 from runner import views
 
 urlpatterns = [

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import strip_tags
 
-from kb.articles import HAN
 from kb.models import Record
+from kb.records.articles import HAN
 from runner.api_models import Token
 from runner.models import Device, Evidence, Run, Worker
 from tests import page_types, runs

@@ -13,7 +13,7 @@ from kb import editing, preview, revisions
 from kb.choices import Significance
 from kb.models import Record
 from kb.publishing.rows import apply, record_to_file, stored_facts
-from kb.records import RecordError, read_record
+from kb.records.files import RecordError, read_record
 from tests import runs
 from tests.sample_record import edit, write_sample
 

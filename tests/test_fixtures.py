@@ -5,9 +5,9 @@ from django.test import SimpleTestCase
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from kb.articles import HAN
-from kb.records import RecordFile, read_all, repro_problems, write_record
-from kb.rendering import sections_html
+from kb.records.articles import HAN
+from kb.records.files import RecordFile, read_all, repro_problems, write_record
+from kb.records.rendering import sections_html
 from runner.repros import inspect
 
 

@@ -22,7 +22,7 @@ from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase
 from django.utils.translation.template import templatize
 
-from kb.articles import scan
+from kb.records.articles import scan
 from tests import page_types
 from tests.sample_record import write_sample
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from django.test import SimpleTestCase
 
-from kb.articles import scan, split_workarounds
-from kb.records import (
+from kb.records.articles import scan, split_workarounds
+from kb.records.files import (
     RecordError,
     ReproFacts,
     digest_of,

@@ -12,9 +12,9 @@ from pathlib import Path
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from kb.markdown_process import ATTRIBUTES, FOCUSABLE, TAGS
-from kb.records import read_record
-from kb.rendering import RenderError, render, render_all, sections_html
+from kb.records.files import read_record
+from kb.records.markdown_process import ATTRIBUTES, FOCUSABLE, TAGS
+from kb.records.rendering import RenderError, render, render_all, sections_html
 from tests.sample_record import write_sample
 
 HOSTILE = [
@@ -116,7 +116,7 @@ class MarkupTest(SimpleTestCase):
 class BoundsTest(SimpleTestCase):
     def test_the_kernel_stops_it_after_its_cpu_time(self) -> None:
         done = subprocess.run(
-            [sys.executable, "-m", "kb.markdown_process"],
+            [sys.executable, "-m", "kb.records.markdown_process"],
             input=json.dumps("[" * 30_000).encode(),
             capture_output=True,
             cwd=settings.BASE_DIR,

@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from kb import rendering
 from kb.choices import LANGS, SECTIONS
 from kb.models import Claim, Record
 from kb.publishing import saving
-from kb.records import RecordFile, ReproFacts, digest_of, write_record
-from kb.validation import SCHEMA, Facts
+from kb.records import rendering
+from kb.records.facts import SCHEMA, Facts
+from kb.records.files import RecordFile, ReproFacts, digest_of, write_record
 
 # Columns that hold a value of issue.toml as it stands, and its key there.
 PLAIN = {

@@ -26,7 +26,7 @@ def prose_html(found: Prose) -> dict[str, object]:
 
 
 def shown(found: Prose) -> dict[str, object]:
-    # Rendered and cleaned when the record was saved (kb.rendering).
+    # Rendered and cleaned when the record was saved (kb.records.rendering).
     return {"html": mark_safe(found.html), "lang": found.lang}  # noqa: S308
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import ngettext
 
 from kb.loading import Change, LoadReport, load_records
 from kb.models import Record
-from kb.records import RecordError
+from kb.records.files import RecordError
 from kb.terminal import in_terminal_language
 from runner.evidence import refresh_staleness
 from runner.repros import inspect

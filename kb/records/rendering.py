@@ -10,16 +10,16 @@ from pathlib import Path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from kb.articles import MAX_SECTION_BYTES, split_workarounds
 from kb.choices import LANGS, SECTIONS
-from kb.records import ARTICLE_FILES, Problem, RecordError, RecordFile
+from kb.records.articles import MAX_SECTION_BYTES, split_workarounds
+from kb.records.files import ARTICLE_FILES, Problem, RecordError, RecordFile
 
 # Raise it when the pipeline changes: stored HTML of another version is made anew.
 VERSION = 2
 # The child limits its own CPU time; this ends one that waits for something.
 WALL_SECONDS = 60
 TOO_SLOW = gettext_lazy("takes too long to render; simplify its markup")
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 
 
 class RenderError(ValueError):
@@ -55,7 +55,7 @@ def render_all(texts: list[str]) -> list[str]:
 
 def run_child(lines: str) -> tuple[str, str]:
     """What the process answered, and why it ended if it ended early."""
-    command = [sys.executable, "-m", "kb.markdown_process"]
+    command = [sys.executable, "-m", "kb.records.markdown_process"]
     try:
         done = subprocess.run(  # noqa: S603
             command,

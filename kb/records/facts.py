@@ -21,7 +21,7 @@ from kb.choices import (
     SymptomClass,
     Upstream,
 )
-from kb.validation_values import (
+from kb.records.values import (
     EVENT_KINDS,
     SCHEMA,
     Found,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kb.validation import TABLES, Facts, canonical
+from kb.records.facts import TABLES, Facts, canonical
 
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 

@@ -1,7 +1,7 @@
 """Markdown to safe HTML, as a process of its own: texts in, one result each out.
 
 Python-Markdown is quadratic on some inputs and a process can be stopped. Started
-by `kb.rendering`; reads one JSON string per line and answers each with one.
+by `kb.records.rendering`; reads one JSON string per line and answers each with one.
 """
 
 from __future__ import annotations

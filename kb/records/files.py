@@ -13,16 +13,16 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from kb.articles import (
+from kb.choices import LANGS, SECTIONS, Fidelity
+from kb.records.articles import (
     ArticleError,
     article_problems,
     format_article,
     parse_article,
     split_workarounds,
 )
-from kb.choices import LANGS, SECTIONS, Fidelity
-from kb.toml_writer import write_facts
-from kb.validation import Facts, facts_problems, rows
+from kb.records.facts import Facts, facts_problems, rows
+from kb.records.toml_writer import write_facts
 
 __all__ = [
     "Problem",

@@ -11,8 +11,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from packaging.version import InvalidVersion, Version
 
-from kb.articles import UNPRINTABLE, translation_problem
 from kb.choices import LANGS
+from kb.records.articles import UNPRINTABLE, translation_problem
 
 # (path below the key, message)
 Found = Iterator[tuple[str, str]]
