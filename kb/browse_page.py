@@ -12,7 +12,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb.facets import Facet, chosen_facets, facets, value_label
-from kb.models import Finding, Record
+from kb.models import Finding, Record, Standing
 from kb.paging import Window, window
 from kb.search.filters import (
     Narrowed,
@@ -24,7 +24,6 @@ from kb.search.filters import (
 )
 from kb.search.generation import Generation, current_generation
 from kb.search.store import every_record
-from kb.tallies import Standing
 
 PER_PAGE = 50
 GROUPINGS = ("symptom", "component", "package")

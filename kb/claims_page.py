@@ -10,10 +10,9 @@ from django.db.models import Q, QuerySet, Sum
 from django.http import QueryDict
 
 from kb.choices import ClaimState
-from kb.models import Record
+from kb.models import Record, Standing
 from kb.paging import Window, window
 from kb.record_page import ClaimRow, claim_rows
-from kb.tallies import Standing
 
 # Records on a page; each brings its claims.
 PER_PAGE = 20

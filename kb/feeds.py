@@ -11,8 +11,7 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
 
 from kb.languages import HTML_TAG, current_lang
-from kb.models import Record
-from kb.tallies import Flip, Standing
+from kb.models import Flip, Record, Standing
 
 ENTRIES = 50
 

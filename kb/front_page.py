@@ -9,8 +9,7 @@ from itertools import islice
 from django.db.models import Count
 
 from kb.choices import Verdict
-from kb.models import Finding
-from kb.tallies import Flip, Standing, TestedBuild
+from kb.models import Finding, Flip, Standing, TestedBuild
 from kb.versions import order
 
 SHOWN = 6

@@ -1,4 +1,4 @@
-"""Writes kb.tallies: what follows from the findings of a record, once they change."""
+"""Writes `kb.models.standing`: what follows from the findings of a record."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from django.db.models import Count, Q
 
 from kb import claims, results
 from kb.choices import ClaimState, Fidelity, Publication
-from kb.models import Finding, Record
-from kb.tallies import Flip, Standing, TallyState, TestedBuild
+from kb.models import Finding, Flip, Record, Standing, TallyState, TestedBuild
 
 CHUNK = 200
 VERIFIED = "workaround:verified"

@@ -1,4 +1,4 @@
-"""What kb.tallies holds follows records and findings, whichever of them changes."""
+"""Standings follow records and findings, whichever of them changes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature
 
 from kb import standings
-from kb.models import Record
+from kb.models import Flip, Record, Standing, TestedBuild
 from kb.publishing import saving
-from kb.tallies import Flip, Standing, TestedBuild
 from runner import evidence
 from tests import runs
 

@@ -32,7 +32,7 @@ STEP = 4
 # Of a SearchDocument, in this order.
 Row = tuple[int, str, int, str, bytes]
 COLUMNS = "id, record_id, length, signatures, terms"
-# What its record can be narrowed by is in the record's standing (kb.tallies).
+# What its record can be narrowed by is in the record's standing (kb.models.standing).
 FACETS = (
     "SELECT d.id, d.record_id, s.facets FROM kb_searchdocument d "
     "JOIN kb_standing s ON s.record_id = d.record_id"

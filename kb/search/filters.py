@@ -1,7 +1,7 @@
 """Narrowing what was found: facets with counts, and the ones chosen.
 
 Verdicts on a build come from findings; all else a record's standing has
-(kb.tallies), which changes with records, claims and findings.
+(kb.models.standing), which changes with records, claims and findings.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from kb.choices import Fidelity
-from kb.models import Finding
+from kb.models import Finding, TestedBuild
 from kb.search.generation import Generation, current_generation
-from kb.tallies import TestedBuild
 from kb.versions import order
 
 UNTESTED = "untested"

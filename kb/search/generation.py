@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kb.models import SearchState
-from kb.tallies import TallyState
+from kb.models import SearchState, TallyState
 
 # Another one after every change of records (also after one was deleted), of standings
 # and of findings.

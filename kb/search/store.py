@@ -17,12 +17,12 @@ from typing import Literal, NamedTuple, Protocol
 
 from django.db import connection
 
+from kb.models import Standing
 from kb.search.documents import Contents, Document, Row, State
 from kb.search.generation import Generation, current_generation
 from kb.search.store_postgres import PostgresEngine
 from kb.search.store_sqlite import SqliteEngine
 from kb.search.tokens import is_common
-from kb.tallies import Standing
 
 Column = Literal["any", "title", "sign"]
 

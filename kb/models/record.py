@@ -1,11 +1,6 @@
-"""Records of known training failures, what is claimed of them, and what was found.
-
-kb knows of execution only `Finding`: runner writes it, kb reads it.
-"""
+"""Records of known training failures, their repros, and what is claimed of them."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from django.db import models
 from django.db.models import Value
@@ -20,12 +15,10 @@ from kb.choices import (
     DeviceClass,
     Expects,
     Fidelity,
-    Outcome,
     Publication,
     Significance,
     SymptomClass,
     Upstream,
-    Verdict,
 )
 from kb.languages import in_each_language
 
@@ -203,175 +196,3 @@ class Claim(models.Model):
 
     def __str__(self) -> str:
         return f"{self.record_id} {self.cid}"
-
-
-class FindingQuerySet(models.QuerySet["Finding"]):
-    def fresh(self) -> FindingQuerySet:
-        return self.filter(stale=False)
-
-    def triggers(self) -> FindingQuerySet:
-        """One row per verdict: the trigger's."""
-        return self.filter(check_name="trigger")
-
-    def of_the_bug(self) -> FindingQuerySet:
-        """Without models of the mechanism, which answer nothing."""
-        return self.exclude(fidelity=Fidelity.MECHANISM_MODEL)
-
-
-class Finding(models.Model):
-    """What the newest evidence shows for one check on one build and device class.
-
-    Every run leaves a `trigger` row, also where the trigger was never reached,
-    so that its verdict has one place.
-    """
-
-    record = models.ForeignKey(Record, models.CASCADE, related_name="findings")
-    repro = models.CharField(max_length=60)
-    fidelity = models.CharField(max_length=16, choices=Fidelity.choices)
-    build = models.CharField(max_length=61, db_index=True)
-    build_raw = models.CharField(max_length=120)
-    device_class = models.CharField(max_length=4, choices=DeviceClass.choices)
-    device_name = models.CharField(max_length=120, blank=True)
-    check_name = models.CharField(max_length=80)
-    outcome = models.CharField(max_length=14, choices=Outcome.choices, blank=True)
-    reason = models.CharField(max_length=200, blank=True)
-    verdict = models.CharField(max_length=14, choices=Verdict.choices)
-    verdict_reason = models.CharField(max_length=200, blank=True)
-    hits = models.PositiveIntegerField(default=0)
-    trials = models.PositiveIntegerField(default=0)
-    origin = models.CharField(max_length=40)
-    stale = models.BooleanField(default=False)
-    evidence = models.CharField(max_length=71)
-    observed_at = models.DateTimeField()
-
-    objects = FindingQuerySet.as_manager()
-
-    class Meta:
-        ordering = ["record_id", "repro", "build", "check_name"]
-        indexes = [
-            # The verdicts on one build, without reading the rows themselves. No index
-            # begins with the check: SQLite would take it for the few rows of a record.
-            models.Index(
-                name="finding_on_build",
-                fields=[
-                    *("build", "check_name", "stale", "record"),
-                    *("fidelity", "verdict", "observed_at"),
-                ],
-            ),
-            models.Index(name="finding_newest", fields=["observed_at", "check_name"]),
-        ]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["record", "repro", "build", "device_class", "check_name"],
-                name="one_finding",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.record_id} {self.repro}:{self.check_name} on {self.build}"
-
-    @property
-    def is_model(self) -> bool:
-        """Of a model of the mechanism, not of the bug itself."""
-        return self.fidelity == Fidelity.MECHANISM_MODEL
-
-    @property
-    def is_fresh_verdict(self) -> bool:
-        """The trigger's row, which carries the verdict, and still current."""
-        return self.check_name == "trigger" and not self.stale
-
-    def as_claim_input(self) -> dict[str, Any]:
-        """What `kb.claims` needs, as plain data."""
-        return {
-            "check": f"{self.repro}:{self.check_name}",
-            "build": self.build,
-            "outcome": self.outcome,
-            "verdict": self.verdict,
-            "fidelity": self.fidelity,
-            "stale": self.stale,
-            "evidence": self.evidence,
-        }
-
-
-class SearchDocument(models.Model):
-    """A published record as the search index has it; kb.search.index writes it.
-
-    A trigger of migration 0002 keeps what a deleted row held in SearchRemoved.
-    """
-
-    record = models.OneToOneField(Record, models.CASCADE, related_name="+")
-    # Of the code that read it (kb.search.documents.ALGORITHM).
-    algorithm = models.PositiveIntegerField()
-    # "symptom:nan_grad" and so on, one a line.
-    facets = models.TextField()
-    # In tokens, repeats counted.
-    length = models.PositiveIntegerField()
-    # As kb.search.signatures packs them, in JSON.
-    signatures = models.TextField()
-    # Numbers of its terms and their weights (kb.search.documents.Terms).
-    terms = models.BinaryField()
-
-    def __str__(self) -> str:
-        return f"{self.record_id}"
-
-
-class SearchRemoved(models.Model):
-    """A deleted SearchDocument whose tokens are still in the full-text index.
-
-    The next writer of the index takes them out; until then readers find no document
-    of this number.
-    """
-
-    document = models.BigIntegerField(primary_key=True)
-    length = models.IntegerField()
-    signatures = models.TextField()
-    terms = models.BinaryField()
-
-    def __str__(self) -> str:
-        return f"{self.document}"
-
-
-class SearchKey(models.Model):
-    """What finds a record's signatures besides their tokens: fingerprints, facets."""
-
-    key = models.TextField()
-    document = models.ForeignKey(SearchDocument, models.CASCADE, related_name="keys")
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["key", "document"], name="one_search_key")
-        ]
-
-    def __str__(self) -> str:
-        return self.key
-
-
-class SearchTerm(models.Model):
-    """In how many documents a token stands, and in how many of their signatures."""
-
-    token = models.TextField()
-    documents = models.IntegerField()
-    signs = models.IntegerField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["token"], name="one_search_term")
-        ]
-
-    def __str__(self) -> str:
-        return self.token
-
-
-class SearchState(models.Model):
-    """One row: totals, and a number that is another one after every change."""
-
-    documents = models.IntegerField(default=0)
-    length = models.BigIntegerField(default=0)
-    generation = models.BigIntegerField(default=0)
-
-    def __str__(self) -> str:
-        return f"{self.documents} documents"
-
-
-# Models, too: Django finds them through this module.
-from kb.tallies import Flip, Standing, TallyState, TestedBuild  # noqa: E402, F401

@@ -1,0 +1,85 @@
+"""The search index as rows; `kb.search.index` writes and reads them."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class SearchDocument(models.Model):
+    """A published record as the search index has it; kb.search.index writes it.
+
+    A trigger of migration 0002 keeps what a deleted row held in SearchRemoved.
+    """
+
+    record = models.OneToOneField("kb.Record", models.CASCADE, related_name="+")
+    # Of the code that read it (kb.search.documents.ALGORITHM).
+    algorithm = models.PositiveIntegerField()
+    # "symptom:nan_grad" and so on, one a line.
+    facets = models.TextField()
+    # In tokens, repeats counted.
+    length = models.PositiveIntegerField()
+    # As kb.search.signatures packs them, in JSON.
+    signatures = models.TextField()
+    # Numbers of its terms and their weights (kb.search.documents.Terms).
+    terms = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.record_id}"
+
+
+class SearchRemoved(models.Model):
+    """A deleted SearchDocument whose tokens are still in the full-text index.
+
+    The next writer of the index takes them out; until then readers find no document
+    of this number.
+    """
+
+    document = models.BigIntegerField(primary_key=True)
+    length = models.IntegerField()
+    signatures = models.TextField()
+    terms = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"{self.document}"
+
+
+class SearchKey(models.Model):
+    """What finds a record's signatures besides their tokens: fingerprints, facets."""
+
+    key = models.TextField()
+    document = models.ForeignKey(SearchDocument, models.CASCADE, related_name="keys")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["key", "document"], name="one_search_key")
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class SearchTerm(models.Model):
+    """In how many documents a token stands, and in how many of their signatures."""
+
+    token = models.TextField()
+    documents = models.IntegerField()
+    signs = models.IntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["token"], name="one_search_term")
+        ]
+
+    def __str__(self) -> str:
+        return self.token
+
+
+class SearchState(models.Model):
+    """One row: totals, and a number that is another one after every change."""
+
+    documents = models.IntegerField(default=0)
+    length = models.BigIntegerField(default=0)
+    generation = models.BigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.documents} documents"
