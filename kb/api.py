@@ -28,7 +28,7 @@ from kb.api_endpoint import (
 )
 from kb.api_paging import Order, PageQuery, listing, page, read_cursor
 from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
-from kb.contradiction_list import newest_record, step
+from kb.findings.contradiction_list import newest_record, step
 from kb.models import Record
 from kb.problems import Problem
 from kb.search.filters import (

@@ -55,7 +55,7 @@ class ClaimKind(TextChoices):
 
 
 class ClaimState(TextChoices):
-    """Computed from findings (kb.claims), never stored."""
+    """Computed from findings (kb.findings.claims), never stored."""
 
     VERIFIED = "verified", _("Verified")
     REFUTED = "refuted", _("Refuted by run")

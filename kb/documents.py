@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from kb import claims, contradictions, results
 from kb.choices import LANGS, SECTIONS, ClaimState
+from kb.findings import claims, contradictions, results
 from kb.models import Claim, Finding, Record, Repro
 from kb.records.files import split_workarounds
 

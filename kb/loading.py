@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from kb import standings
+from kb.findings import standings
 from kb.models import Record, Repro
 from kb.publishing.rows import apply, content_digest, record_to_file, repro_columns
 from kb.records import rendering

@@ -11,9 +11,10 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from kb import claims, documents
+from kb import documents
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
+from kb.findings import claims
 from kb.models import Finding, Record
 from kb.paste import (
     EmptyPaste,

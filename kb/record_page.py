@@ -11,13 +11,14 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from kb import claims, contradictions, prose, results, timeline
+from kb import prose
 from kb.choices import ClaimKind, ClaimState, Upstream
+from kb.findings import claims, contradictions, results, timeline
+from kb.findings.timeline import Timeline
 from kb.highlight import python_html
 from kb.links import alias_url
 from kb.models import Claim, Finding, Record, Repro
 from kb.prose import LanguageNote, Prose
-from kb.timeline import Timeline
 from kb.versions import order
 from kb.versions.ranges import parse_version
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kb.timeline import Band, Mark, Observation, Timeline
+from kb.findings.timeline import Band, Mark, Observation, Timeline
 from kb.timeline_words import mark_words
 
 WIDTH = 1000

@@ -29,8 +29,8 @@ from kb import (
     record_page,
     search_page,
 )
-from kb import contradiction_list as contradictions_page
 from kb import triage as triage_page
+from kb.findings import contradiction_list as contradictions_page
 
 
 @never_cache

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kb.choices import Fidelity
-from kb.claims import JUDGED
+from kb.findings.claims import JUDGED
 from kb.models import Record
 from runner import harness, verdicts
 from runner.models import Evidence

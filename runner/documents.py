@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from kb.choices import Verdict
 from kb.documents import absolute
+from kb.findings.results import timestamp
 from kb.languages import in_each_language
-from kb.results import timestamp
 from runner import verdicts, waiting
 from runner.models import Build, Evidence, LogChunk, Run, Worker
 

@@ -16,8 +16,8 @@ from typing import Any
 from django.db import transaction
 
 from kb.choices import DeviceClass, Outcome, Verdict
-from kb.claims import JUDGED
 from kb.findings import writing
+from kb.findings.claims import JUDGED
 from kb.models import Finding, Record, Repro
 from runner import harness
 from runner.models import SLUG, Build, Evidence

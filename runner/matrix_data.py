@@ -9,8 +9,8 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse, QueryDict, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
+from kb.findings.results import timestamp
 from kb.models import Finding
-from kb.results import timestamp
 from runner.matrix import Matrix, MatrixRow, build_matrix, row_squares
 from runner.record_matrix import RecordMatrix
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kb import claims
 from kb.choices import DeviceClass
 from kb.environments.environment import Environment, parse_environment
+from kb.findings import claims
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.reader_choice import ReaderChoice

@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 
 from kb.choices import Fidelity, Verdict
-from kb.claims import JUDGED
+from kb.findings.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order

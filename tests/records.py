@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from django.db import transaction
 
-from kb import standings
+from kb.findings import standings
 from kb.models import Record
 from kb.search import index
 

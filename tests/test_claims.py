@@ -5,7 +5,7 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from kb.claims import (
+from kb.findings.claims import (
     evidence_for,
     state,
     workaround_by_build,

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from django.test import TestCase
 from django.utils import timezone
 
-from kb import contradictions
+from kb.findings import contradictions
 from kb.models import Claim, Finding, Record
 from kb.publishing import saving
 from runner import evidence
@@ -182,7 +182,7 @@ class ContradictionTest(TestCase):
         other.affected = self.record.affected
         other.save()
         self.ran("2.10.0+cpu", record=other)
-        with patch("kb.contradiction_list.SHOWN", 2):
+        with patch("kb.findings.contradiction_list.SHOWN", 2):
             english = self.client.get("/en/contradictions/")
         self.assertContains(english, "<summary>4 builds</summary>", count=1)
         self.assertContains(english, "2.10.0-cpu is not affected; we reproduce")

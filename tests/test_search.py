@@ -15,8 +15,9 @@ from django.test import SimpleTestCase, TestCase
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from kb import search, standings
+from kb import search
 from kb.choices import LANGS, SECTIONS
+from kb.findings import standings
 from kb.loading import load_records
 from kb.models import Finding, Record, Repro
 from kb.publishing import saving

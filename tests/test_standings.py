@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from django.db import connection, transaction
 from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature
 
-from kb import standings
+from kb.findings import standings
 from kb.models import Flip, Record, Standing, TestedBuild
 from kb.publishing import saving
 from runner import evidence

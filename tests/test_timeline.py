@@ -9,10 +9,11 @@ from typing import Any
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
-from kb import timeline, timeline_plot
+from kb import timeline_plot
+from kb.findings import timeline
+from kb.findings.results import Cell
+from kb.findings.timeline import MAX_POINTS, Band, Timeline
 from kb.models import Record
-from kb.results import Cell
-from kb.timeline import MAX_POINTS, Band, Timeline
 
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -1,5 +1,5 @@
 """What executions show of a record: claims, contradictions, flips, standings.
 
-`writing` is the only door to the rows of `Finding`. Pure functions over them may be
-imported by pages and API; nothing here imports `search`, `publishing` or a page.
+`writing` is the only door to the rows of `Finding`. What is computed of them is pure
+and read by pages, API and search; nothing here imports `search` or what stands above.
 """

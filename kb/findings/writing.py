@@ -1,6 +1,6 @@
 """The door to the rows of `Finding`: whoever writes some waits here for other writers.
 
-What follows from the findings of a record (`kb.standings`) is worked out anew in the
+What follows from the findings of a record (`kb.findings.standings`) is worked out anew in the
 same transaction, so no reader sees one without the other.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from django.db import transaction
 
-from kb import standings
+from kb.findings import standings
 from kb.models import Finding, Record
 
 Key = tuple[str, str, str, str]

@@ -90,7 +90,7 @@ class Finding(models.Model):
         return self.check_name == "trigger" and not self.stale
 
     def as_claim_input(self) -> dict[str, Any]:
-        """What `kb.claims` needs, as plain data."""
+        """What `kb.findings.claims` needs, as plain data."""
         return {
             "check": f"{self.repro}:{self.check_name}",
             "build": self.build,

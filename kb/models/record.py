@@ -175,7 +175,7 @@ class Repro(models.Model):
 
 
 class Claim(models.Model):
-    """What a source says of a record; its state is computed by `kb.claims`."""
+    """What a source says of a record; its state is computed by `kb.findings.claims`."""
 
     record = models.ForeignKey(Record, models.CASCADE, related_name="claims")
     cid = models.CharField(max_length=40)

@@ -1,4 +1,4 @@
-"""What pages with many records read instead of every finding; kb.standings writes it.
+"""What pages with many records read instead of every finding; kb.findings.standings writes it.
 
 Nothing here is a fact of its own: all of it follows from records and findings, and
 `load_records` computes what is missing.
@@ -21,7 +21,7 @@ class Standing(models.Model):
     facets = models.TextField()
     first_bad = models.CharField(max_length=61, blank=True)
     first_good = models.CharField(max_length=61, blank=True)
-    # How many of its claims are in each state (kb.claims).
+    # How many of its claims are in each state (kb.findings.claims).
     verified = models.PositiveIntegerField(default=0)
     refuted = models.PositiveIntegerField(default=0)
     disputed = models.PositiveIntegerField(default=0)

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from kb import standings
+from kb.findings import standings
 from kb.models import Record
 from kb.search import index
 

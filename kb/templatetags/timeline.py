@@ -6,7 +6,7 @@ from django import template
 from django.utils.translation import gettext as _
 
 from kb import timeline_plot, timeline_words
-from kb.timeline import Timeline
+from kb.findings.timeline import Timeline
 from kb.timeline_plot import TimelinePlot
 
 register = template.Library()

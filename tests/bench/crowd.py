@@ -91,7 +91,7 @@ def seconds(path: str) -> float:
 # --- rows ----------------------------------------
 def fill(count: int) -> list[str]:
     """The ids of `count` records, each with its repro, claims, runs and findings."""
-    from kb import standings
+    from kb.findings import standings
     from kb.models import Claim, Finding, Repro
     from runner.models import Build, Evidence, Run
     from tests.bench import corpus

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from kb.results import timestamp
+from kb.findings.results import timestamp
 from runner.api_models import Token
 
 DEFAULT_DAYS = 90

@@ -10,8 +10,8 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Q
 
-from kb import claims, results
 from kb.choices import ClaimState, Fidelity, Publication
+from kb.findings import claims, results
 from kb.models import Finding, Flip, Record, Standing, TallyState, TestedBuild
 
 CHUNK = 200

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kb import claims
 from kb.choices import LANGS, ClaimState, Outcome, Verdict
 from kb.environments.environment import Environment
+from kb.findings import claims
+from kb.findings.results import Cell, cells
 from kb.models import Claim, Finding, Record
-from kb.results import Cell, cells
 from kb.versions.affected import affected
 from kb.versions.order import build_order
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version

@@ -13,8 +13,8 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
+from kb.findings.results import JUDGED, Cell, flips
 from kb.models import Record
-from kb.results import JUDGED, Cell, flips
 from kb.versions.ranges import parse_version
 
 TORCH = "torch"
@@ -91,7 +91,7 @@ class Timeline:
 def of_record(record: Record, ordered: list[Cell]) -> list[Timeline]:
     """An axis per package that is worth one, torch first.
 
-    `ordered`: the record's cells (kb.results.cells).
+    `ordered`: the record's cells (kb.findings.results.cells).
     """
     named = [entry["package"] for entry in [*record.affected, *record.fixes]]
     packages = list(dict.fromkeys([TORCH, *named]))

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import QueryDict
 
-from kb import contradictions
+from kb.findings import contradictions
 from kb.models import Claim, Finding, Record
 
 # Looked through at once, whether or not anything is found in them.
