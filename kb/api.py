@@ -41,7 +41,7 @@ from kb.search.filters import (
 )
 from kb.search.listing import SORTS
 from kb.search.listing import listing as search_listing
-from kb.search.query import MAX_QUERY
+from kb.search.reading.query import MAX_QUERY
 
 RECORD_ID = OpenApiParameter(
     "record_id",

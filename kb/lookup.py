@@ -26,9 +26,9 @@ from kb.paste import (
     read_stream,
     readable,
 )
-from kb.search.lognorm import Reading
-from kb.search.masks import ALGORITHM
 from kb.search.match import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
+from kb.search.reading.log import Reading
+from kb.search.reading.masks import ALGORITHM
 from kb.search.store import current_store
 from kb.versions import affected
 

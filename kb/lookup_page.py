@@ -18,8 +18,8 @@ from kb.front_page import FrontPage
 from kb.languages import current_lang
 from kb.models import Record
 from kb.search import Hit
-from kb.search.lines import split_lines
-from kb.search.query import MAX_QUERY
+from kb.search.reading.lines import split_lines
+from kb.search.reading.query import MAX_QUERY
 
 DRAIN_BYTES = 32 * 1024 * 1024
 AROUND = 2

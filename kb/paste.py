@@ -9,9 +9,9 @@ from typing import BinaryIO
 from django.utils.translation import gettext as _
 
 from kb.environments.environment import Environment, find_environment, only_environment
-from kb.search.lines import Kept, kept_lines, kept_of_stream
-from kb.search.lognorm import Reading, read_kept
-from kb.search.tokens import words_of
+from kb.search.reading.lines import Kept, kept_lines, kept_of_stream
+from kb.search.reading.log import Reading, read_kept
+from kb.search.reading.tokens import words_of
 
 MAX_BYTES = 1024 * 1024
 # Controls other than tab, line ends and escape; halves of surrogate pairs.

@@ -21,7 +21,7 @@ from kb.search.filters import (
     tested_builds,
 )
 from kb.search.listing import SORTS, Listing, listing
-from kb.search.query import MAX_QUERY
+from kb.search.reading.query import MAX_QUERY
 
 PER_PAGE = 20
 RECORD_ID = re.compile(r"NAN-?(\d{1,4})", re.IGNORECASE)

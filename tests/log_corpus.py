@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kb.models import Record
-from kb.search.masks import letters
-from kb.search.signatures import MIN_LETTERS, read_signatures
+from kb.search.reading.masks import letters
+from kb.search.reading.signatures import MIN_LETTERS, read_signatures
 from tests.builds import torch_python
 
 LOGS = Path(__file__).parent / "logs"

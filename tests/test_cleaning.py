@@ -6,9 +6,9 @@ import time
 
 from django.test import SimpleTestCase
 
-from kb.search import cleaning, facets, lines, lognorm, masks, probe
-from kb.search import error_ids as error_ids_module
-from kb.search.lognorm import key_line, read_log
+from kb.search.reading import cleaning, lines, log, masks, metrics, probe
+from kb.search.reading import error_ids as error_ids_module
+from kb.search.reading.log import key_line, read_log
 from tests.test_lognorm import only_key
 
 MESSAGE = "RuntimeError: the zebra crossed the giraffe"
@@ -163,7 +163,7 @@ class SurroundingsTests(SimpleTestCase):
                 self.assertIn(frame, read_log(text).frames)
 
 
-MODULES = (cleaning, error_ids_module, facets, lines, lognorm, masks, probe)
+MODULES = (cleaning, error_ids_module, metrics, lines, log, masks, probe)
 # What makes an expression try again: long runs of what it may repeat, and no end.
 HOSTILE = (
     "a", "a.", "a_", "aB", "1", "1.", "0x", "[1,", "(", "'a", '"', "/", "\\", " ", ":",

@@ -2,13 +2,13 @@
 
 from django.test import SimpleTestCase
 
-from kb.search.error_ids import contradict, error_ids
-from kb.search.facets import metrics_in
-from kb.search.lines import HEAD_LINES, LINE_CHARS, TAIL_LINES
-from kb.search.lognorm import Reading, key_line, read_log, relative
-from kb.search.masks import masked
-from kb.search.signatures import read_signature
-from kb.search.tokens import analyse, analyse_query
+from kb.search.reading.error_ids import contradict, error_ids
+from kb.search.reading.lines import HEAD_LINES, LINE_CHARS, TAIL_LINES
+from kb.search.reading.log import Reading, key_line, read_log, relative
+from kb.search.reading.masks import masked
+from kb.search.reading.metrics import metrics_in
+from kb.search.reading.signatures import read_signature
+from kb.search.reading.tokens import analyse, analyse_query
 
 
 def only_key(text: str) -> tuple[str, str, str]:

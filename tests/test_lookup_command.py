@@ -16,7 +16,7 @@ from django.test import SimpleTestCase
 
 from kb.lookup import look_up
 from kb.paste import MAX_BYTES
-from kb.search.lines import HEAD_LINES, TAIL_LINES, kept_of_stream
+from kb.search.reading.lines import HEAD_LINES, TAIL_LINES, kept_of_stream
 from tests.test_lookup import LOGS, SEED, WARNING, ShippedCase
 
 

@@ -16,7 +16,7 @@ from django.test import SimpleTestCase, TestCase
 from kb.environments.environment import find_environment
 from kb.lookup import look_up
 from kb.paste import classify_paste
-from kb.search.lognorm import read_log
+from kb.search.reading.log import read_log
 from tests.builds import torch_python
 
 PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"

@@ -23,11 +23,11 @@ from kb.models import Finding, Record, Repro
 from kb.publishing import saving
 from kb.search import filters
 from kb.search.filters import Facts, read_facts
-from kb.search.glossary import SAME, phrase_of, same_as
 from kb.search.listing import listing
-from kb.search.query import MAX_TERMS, read_query
+from kb.search.reading.glossary import SAME, phrase_of, same_as
+from kb.search.reading.query import MAX_TERMS, read_query
+from kb.search.reading.tokens import analyse, analyse_query, fold, singular
 from kb.search.snippets import snippet
-from kb.search.tokens import analyse, analyse_query, fold, singular
 from runner.repros import inspect
 from tests.records import save_all
 

@@ -36,8 +36,8 @@ from kb.models import (
 from kb.publishing import saving
 from kb.search import index
 from kb.search.documents import ALGORITHM, Terms, contents_of
+from kb.search.reading.tokens import analyse
 from kb.search.store import NEAREST, current_engine, current_store
-from kb.search.tokens import analyse
 from runner.repros import inspect
 from tests.records import save_all
 from tests.runs import load_sample

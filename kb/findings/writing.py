@@ -1,7 +1,7 @@
 """The door to the rows of `Finding`: whoever writes some waits here for other writers.
 
-What follows from the findings of a record (`kb.findings.standings`) is worked out anew in the
-same transaction, so no reader sees one without the other.
+What follows from the findings of a record (`kb.findings.standings`) is worked out anew
+in the same transaction, so no reader sees one without the other.
 """
 
 from __future__ import annotations

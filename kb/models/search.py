@@ -18,7 +18,7 @@ class SearchDocument(models.Model):
     facets = models.TextField()
     # In tokens, repeats counted.
     length = models.PositiveIntegerField()
-    # As kb.search.signatures packs them, in JSON.
+    # As kb.search.reading.signatures packs them, in JSON.
     signatures = models.TextField()
     # Numbers of its terms and their weights (kb.search.documents.Terms).
     terms = models.BinaryField()

@@ -1,4 +1,6 @@
-"""What pages with many records read instead of every finding; kb.findings.standings writes it.
+"""What pages with many records read instead of every finding.
+
+`kb.findings.standings` writes it.
 
 Nothing here is a fact of its own: all of it follows from records and findings, and
 `load_records` computes what is missing.

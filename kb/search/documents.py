@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
-from kb.search import masks, tokens
-from kb.search.signatures import Signature, read_signatures
-from kb.search.tokens import analyse
+from kb.search.reading import masks, tokens
+from kb.search.reading.signatures import Signature, read_signatures
+from kb.search.reading.tokens import analyse
 
 # Of an indexed document: another number means that it must be read again.
 ALGORITHM = 1000 * masks.ALGORITHM + tokens.ALGORITHM

@@ -2,7 +2,7 @@
 
 A log is judged line against line: `coverage` says how much of a signature a pasted
 line holds, BM25F over the whole log only orders what passed. Official names of errors
-(kb.search.error_ids) beat both: a name that contradicts is no match.
+(kb.search.reading.error_ids) beat both: a name that contradicts is no match.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kb.search.documents import Document
-from kb.search.error_ids import contradict
 from kb.search.joined import Joined
-from kb.search.lognorm import KeyLine, Reading, key_line
-from kb.search.masks import family
 from kb.search.rank import Wanted, context, relevance, wanted
-from kb.search.signatures import Signature, plain
+from kb.search.reading.error_ids import contradict
+from kb.search.reading.log import KeyLine, Reading, key_line
+from kb.search.reading.masks import family
+from kb.search.reading.signatures import Signature, plain
 from kb.search.store import Store
 
 MATCH, POSSIBLE = 0.8, 0.55

@@ -12,8 +12,8 @@ from django.utils.safestring import SafeString
 
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
-from kb.search.query import Query
-from kb.search.tokens import HAN_RUN, fold
+from kb.search.reading.query import Query
+from kb.search.reading.tokens import HAN_RUN, fold
 
 BEFORE, LENGTH = 60, 220
 # Enough to choose the best place; a common word stands in a text a hundred times.

@@ -20,9 +20,9 @@ from django.db import connection
 from kb.models import Standing
 from kb.search.documents import Contents, Document, Row, State
 from kb.search.generation import Generation, current_generation
+from kb.search.reading.tokens import is_common
 from kb.search.store_postgres import PostgresEngine
 from kb.search.store_sqlite import SqliteEngine
-from kb.search.tokens import is_common
 
 Column = Literal["any", "title", "sign"]
 

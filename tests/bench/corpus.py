@@ -25,8 +25,8 @@ from django.conf import settings
 
 from kb.choices import Publication, SymptomClass, Upstream
 from kb.models import Record
-from kb.search.glossary import HAN_PHRASES
-from kb.search.signatures import read_signature
+from kb.search.reading.glossary import HAN_PHRASES
+from kb.search.reading.signatures import read_signature
 from tests import log_corpus
 from tests.builds import torch_python
 

@@ -138,8 +138,8 @@ def unknown_pastes() -> list[str]:
 
 
 def match(log: str) -> list[Any]:
-    from kb.search.lognorm import read_log
     from kb.search.match import match_log
+    from kb.search.reading.log import read_log
     from kb.search.store import current_store
 
     return match_log(read_log(log), current_store())
@@ -147,8 +147,8 @@ def match(log: str) -> list[Any]:
 
 def words(text: str) -> list[int]:
     """Numbers of every document about the words, best first."""
-    from kb.search.query import read_query
     from kb.search.rank import match_words
+    from kb.search.reading.query import read_query
     from kb.search.store import current_store
 
     return [found.document for found in match_words(read_query(text), current_store())]
@@ -241,7 +241,7 @@ def peer_texts() -> Iterator[Text]:
     """Every record as a reader sees it, and its tokens with their counts."""
     from kb.models import Record
     from kb.search.documents import body_of, contents_of
-    from kb.search.tokens import fold
+    from kb.search.reading.tokens import fold
 
     for record in Record.objects.visible().iterator():
         literal = [entry["text"] for entry in record.signatures]

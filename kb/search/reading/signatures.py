@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kb.search.cleaning import clean
-from kb.search.error_ids import error_ids
-from kb.search.facets import metrics_in
-from kb.search.lognorm import key_line, message_of, relative
-from kb.search.masks import MASK, fingerprint, masked, normalised
-from kb.search.tokens import HAN_RUN, identifiers, is_common, words_of
+from kb.search.reading.cleaning import clean
+from kb.search.reading.error_ids import error_ids
+from kb.search.reading.log import key_line, message_of, relative
+from kb.search.reading.masks import MASK, fingerprint, masked, normalised
+from kb.search.reading.metrics import metrics_in
+from kb.search.reading.tokens import HAN_RUN, identifiers, is_common, words_of
 
 # A message of fewer letters than this identifies nothing, even word for word.
 MIN_LETTERS = 20

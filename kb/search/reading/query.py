@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kb.search.glossary import HAN_PHRASES, LONGEST, same_as
-from kb.search.tokens import (
+from kb.search.reading.glossary import HAN_PHRASES, LONGEST, same_as
+from kb.search.reading.tokens import (
     HAN_RUN,
     OUTER,
     WORD,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kb.search.tokens import HAN_RUN, analyse_query, fold, singular
+from kb.search.reading.tokens import HAN_RUN, analyse_query, fold, singular
 
 # One meaning a line. Written as people write it, not as a dictionary would.
 MEANINGS = """

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kb.search.cleaning import cleaned, without_escapes
-from kb.search.error_ids import error_ids
-from kb.search.facets import NOTHING, Metrics, metrics_in, tells
-from kb.search.lines import NOT_LETTERS, Kept, kept_lines
-from kb.search.masks import MASK, fingerprint, letters, masked, normalised
-from kb.search.probe import is_probe, probe_lines
-from kb.search.tokens import analyse_query, words_of
+from kb.search.reading.cleaning import cleaned, without_escapes
+from kb.search.reading.error_ids import error_ids
+from kb.search.reading.lines import NOT_LETTERS, Kept, kept_lines
+from kb.search.reading.masks import MASK, fingerprint, letters, masked, normalised
+from kb.search.reading.metrics import NOTHING, Metrics, metrics_in, tells
+from kb.search.reading.probe import is_probe, probe_lines
+from kb.search.reading.tokens import analyse_query, words_of
 
 # A log's first complaint is the cause as often as its last.
 FIRST_KEY_LINES = 100
