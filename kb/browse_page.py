@@ -22,8 +22,8 @@ from kb.search.filters import (
     stored_values,
     tested_builds,
 )
-from kb.search.generation import Generation, current_generation
-from kb.search.store import every_record
+from kb.search.index.generation import Generation, current_generation
+from kb.search.index.store import every_record
 
 PER_PAGE = 50
 GROUPINGS = ("symptom", "component", "package")

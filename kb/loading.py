@@ -34,7 +34,7 @@ from kb.records.files import (
     repro_problems,
     write_record,
 )
-from kb.search import index
+from kb.search.index import writer
 
 __all__ = [
     "Change",
@@ -151,7 +151,7 @@ def load_records(
             carry_out(p, now.get(p.file.id), html[p.file.id], on_new_repros)
             for p in plans
         ]
-        index.bring_up_to_date()
+        writer.bring_up_to_date()
         standings.bring_up_to_date()
     return LoadReport(done, without_folder)
 

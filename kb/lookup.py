@@ -26,10 +26,10 @@ from kb.paste import (
     read_stream,
     readable,
 )
+from kb.search.index.store import current_store
 from kb.search.match import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
 from kb.search.reading.masks import ALGORITHM
-from kb.search.store import current_store
 from kb.versions import affected
 
 __all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]

@@ -15,7 +15,7 @@ from kb.languages import current_lang
 from kb.models import Finding, Record, Repro, Standing, TestedBuild
 from kb.paging import Window, window
 from kb.search.filters import stored_values
-from kb.search.generation import Generation, current_generation
+from kb.search.index.generation import Generation, current_generation
 from kb.versions.order import build_order, column_labels
 from runner import verdicts
 from runner.grid import Span, Square, fold, from_badge

@@ -8,13 +8,13 @@ from django.db import transaction
 
 from kb.findings import standings
 from kb.models import Record
-from kb.search import index
+from kb.search.index import writer
 
 
 def save_all(records: Iterable[Record]) -> list[Record]:
     """Insert new records, their places in the search index, and their standings."""
     with transaction.atomic():
         rows = Record.objects.bulk_create(records)
-        index.write(rows)
+        writer.write(rows)
         standings.write([row.pk for row in rows])
     return rows

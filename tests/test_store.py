@@ -34,10 +34,10 @@ from kb.models import (
     SearchTerm,
 )
 from kb.publishing import saving
-from kb.search import index
-from kb.search.documents import ALGORITHM, Terms, contents_of
+from kb.search.index import writer
+from kb.search.index.documents import ALGORITHM, Terms, contents_of
+from kb.search.index.store import NEAREST, current_engine, current_store
 from kb.search.reading.tokens import analyse
-from kb.search.store import NEAREST, current_engine, current_store
 from runner.repros import inspect
 from tests.records import save_all
 from tests.runs import load_sample
@@ -60,7 +60,7 @@ class IndexCase(TestCase):
         save_all(make_records(20))
 
     def assert_right(self) -> None:
-        self.assertEqual(list(index.problems()), [])
+        self.assertEqual(list(writer.problems()), [])
 
     def zebra(self) -> Record:
         record = Record.objects.get(pk="NAN-9001")
@@ -126,7 +126,7 @@ class WriteTests(IndexCase):
             cursor.execute("DELETE FROM kb_searchdocument")
         self.assertEqual(ids("gradient"), [])
         self.assertEqual(current_store().nearest({"gradient": 1.0}), [])
-        self.assertEqual(index.bring_up_to_date(), 21)
+        self.assertEqual(writer.bring_up_to_date(), 21)
         self.assertTrue(ids("gradient"))
         self.assert_right()
 
@@ -153,10 +153,10 @@ class WriteTests(IndexCase):
         Record.objects.filter(pk="NAN-1002").update(publication="draft")
         SearchDocument.objects.filter(record="NAN-1003").update(algorithm=0)
         SearchDocument.objects.filter(record="NAN-1004").delete()
-        self.assertNotEqual(list(index.problems()), [])
-        self.assertEqual(index.bring_up_to_date(), 4)
+        self.assertNotEqual(list(writer.problems()), [])
+        self.assertEqual(writer.bring_up_to_date(), 4)
         self.assertEqual(SearchDocument.objects.count(), 19)
-        self.assertEqual(index.bring_up_to_date(), 0)
+        self.assertEqual(writer.bring_up_to_date(), 0)
         self.assert_right()
 
     def test_hidden_records_are_not_shown_even_when_indexed(self) -> None:
@@ -249,7 +249,7 @@ class CheckTests(IndexCase):
         queries = ("gradient", "梯度", "bf16 mask", "损失", "use_reentrant")
         before = {query: ids(query) for query in queries}
         self.assertTrue(all(before.values()))
-        index.rebuild()
+        writer.rebuild()
         self.assertEqual({query: ids(query) for query in queries}, before)
         self.assertEqual(
             set(SearchDocument.objects.values_list("algorithm", flat=True)), {ALGORITHM}
@@ -363,7 +363,7 @@ class StoreTests(IndexCase):
 
     def test_an_empty_index(self) -> None:
         Record.objects.all().delete()
-        index.rebuild()
+        writer.rebuild()
         store = current_store()
         self.assertEqual((store.count, store.average_length), (0, 1.0))
         self.assertEqual(store.nearest({"nan": 1.0}), [])
@@ -396,7 +396,7 @@ class LoadTests(TestCase):
             cursor.execute("DELETE FROM kb_searchkey")
             cursor.execute("DELETE FROM kb_searchdocument")
         load_records(settings.ISSUES_DIR, inspect=inspect)
-        self.assertEqual(list(index.problems()), [])
+        self.assertEqual(list(writer.problems()), [])
         self.assertIn("NAN-0002", ids("use_reentrant"))
 
 
@@ -411,7 +411,7 @@ class FlushTests(TransactionTestCase):
         self.assertEqual(ids("sample"), [])
         load_sample()
         self.assertEqual(ids("sample"), ["NAN-9001"])
-        self.assertEqual(list(index.problems()), [])
+        self.assertEqual(list(writer.problems()), [])
 
 
 def postgres_environment() -> dict[str, str]:
@@ -472,5 +472,5 @@ class ConcurrentTests(TransactionTestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(errors, [])
-        self.assertEqual(list(index.problems()), [])
+        self.assertEqual(list(writer.problems()), [])
         self.assertEqual(len(ids("zebra3")), 1)

@@ -1,4 +1,4 @@
-"""The search index as rows; `kb.search.index` writes and reads them."""
+"""The search index as rows; `kb.search.index.writer` writes and reads them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from django.db import models
 
 
 class SearchDocument(models.Model):
-    """A published record as the search index has it; kb.search.index writes it.
+    """A published record as the search index has it; kb.search.index.writer writes it.
 
     A trigger of migration 0002 keeps what a deleted row held in SearchRemoved.
     """
 
     record = models.OneToOneField("kb.Record", models.CASCADE, related_name="+")
-    # Of the code that read it (kb.search.documents.ALGORITHM).
+    # Of the code that read it (kb.search.index.documents.ALGORITHM).
     algorithm = models.PositiveIntegerField()
     # "symptom:nan_grad" and so on, one a line.
     facets = models.TextField()
@@ -20,7 +20,7 @@ class SearchDocument(models.Model):
     length = models.PositiveIntegerField()
     # As kb.search.reading.signatures packs them, in JSON.
     signatures = models.TextField()
-    # Numbers of its terms and their weights (kb.search.documents.Terms).
+    # Numbers of its terms and their weights (kb.search.index.documents.Terms).
     terms = models.BinaryField()
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from django.db import transaction
 
 from kb.findings import standings
 from kb.models import Record
-from kb.search import index
+from kb.search.index import writer
 
 
 def save(
@@ -32,7 +32,7 @@ def save(
             set_claims(record, claims)
         if repros is not None:
             set_repros(record, repros)
-        index.write([record])
+        writer.write([record])
         standings.refresh(record)
 
 

@@ -8,10 +8,10 @@ from functools import cached_property
 from django.utils.safestring import SafeString
 
 from kb.models import Record
+from kb.search.index.store import current_store, records_of
 from kb.search.rank import match_words
 from kb.search.reading.query import Query, read_query
 from kb.search.snippets import snippet
-from kb.search.store import current_store, records_of
 
 MAX_HITS = 50
 

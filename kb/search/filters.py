@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from kb.choices import Fidelity
 from kb.models import Finding, TestedBuild
-from kb.search.generation import Generation, current_generation
+from kb.search.index.generation import Generation, current_generation
 from kb.versions import order
 
 UNTESTED = "untested"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from kb.models import Record
 from kb.search.filters import Facts, Found, narrow
+from kb.search.index.store import Store, current_store, every_record, records_of
 from kb.search.rank import match_words
 from kb.search.reading.query import Query, read_query
-from kb.search.store import Store, current_store, every_record, records_of
 
 SORTS = ("relevance", "newest", "id")
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kb.search.documents import Document
+from kb.search.index.documents import Document
+from kb.search.index.store import Store
 from kb.search.joined import Joined
 from kb.search.rank import Wanted, context, relevance, wanted
 from kb.search.reading.error_ids import contradict
 from kb.search.reading.log import KeyLine, Reading, key_line
 from kb.search.reading.masks import family
 from kb.search.reading.signatures import Signature, plain
-from kb.search.store import Store
 
 MATCH, POSSIBLE = 0.8, 0.55
 # Above every share: the whole signature stands in the line.

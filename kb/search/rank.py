@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
-from kb.search.documents import Document
+from kb.search.index.documents import Document
+from kb.search.index.store import NO_TERM, Store
 from kb.search.reading.query import Query, Term, prefix_of
 from kb.search.reading.tokens import fold, is_common
-from kb.search.store import NO_TERM, Store
 
 K1, B = 1.2, 0.6
 # Below this share of the query's weight a document is not about the query; a long

@@ -138,18 +138,18 @@ def unknown_pastes() -> list[str]:
 
 
 def match(log: str) -> list[Any]:
+    from kb.search.index.store import current_store
     from kb.search.match import match_log
     from kb.search.reading.log import read_log
-    from kb.search.store import current_store
 
     return match_log(read_log(log), current_store())
 
 
 def words(text: str) -> list[int]:
     """Numbers of every document about the words, best first."""
+    from kb.search.index.store import current_store
     from kb.search.rank import match_words
     from kb.search.reading.query import read_query
-    from kb.search.store import current_store
 
     return [found.document for found in match_words(read_query(text), current_store())]
 
@@ -240,7 +240,7 @@ def times(count: int) -> dict[str, float]:
 def peer_texts() -> Iterator[Text]:
     """Every record as a reader sees it, and its tokens with their counts."""
     from kb.models import Record
-    from kb.search.documents import body_of, contents_of
+    from kb.search.index.documents import body_of, contents_of
     from kb.search.reading.tokens import fold
 
     for record in Record.objects.visible().iterator():
@@ -309,7 +309,7 @@ def side_by_side(like: Like, stock: Fts5, tantivy: Tantivy) -> dict[str, float]:
 
 def forget() -> None:
     """The documents that are kept unpacked; counts of tokens stay, as on a site."""
-    from kb.search import store
+    from kb.search.index import store
 
     store._cache.documents.clear()
 

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb.search import index
+from kb.search.index import writer
 from kb.terminal import in_terminal_language
 
 SHOWN = 20
@@ -36,7 +36,7 @@ class Command(BaseCommand):
                 self.rebuild()
 
     def rebuild(self) -> None:
-        total = index.rebuild()
+        total = writer.rebuild()
         self.stdout.write(
             ngettext("%(n)d record indexed.", "%(n)d records indexed.", total)
             % {"n": total}
@@ -45,7 +45,7 @@ class Command(BaseCommand):
     def check_index(self) -> None:
         # In one transaction, so that a record saved meanwhile is no difference.
         with transaction.atomic():
-            found = list(index.problems())
+            found = list(writer.problems())
         if not found:
             self.stdout.write(_("The index holds what the records do."))
             return

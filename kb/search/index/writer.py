@@ -20,7 +20,7 @@ from kb.models import (
     SearchState,
     SearchTerm,
 )
-from kb.search.documents import (
+from kb.search.index.documents import (
     ALGORITHM,
     MAX_WEIGHT,
     Contents,
@@ -29,7 +29,7 @@ from kb.search.documents import (
     packed,
     unpacked,
 )
-from kb.search.store import MAX_KEY, current_engine
+from kb.search.index.store import MAX_KEY, current_engine
 
 T = TypeVar("T")
 # Documents written at once.

@@ -18,11 +18,11 @@ from typing import Literal, NamedTuple, Protocol
 from django.db import connection
 
 from kb.models import Standing
-from kb.search.documents import Contents, Document, Row, State
-from kb.search.generation import Generation, current_generation
+from kb.search.index.documents import Contents, Document, Row, State
+from kb.search.index.generation import Generation, current_generation
+from kb.search.index.postgres import PostgresEngine
+from kb.search.index.sqlite import SqliteEngine
 from kb.search.reading.tokens import is_common
-from kb.search.store_postgres import PostgresEngine
-from kb.search.store_sqlite import SqliteEngine
 
 Column = Literal["any", "title", "sign"]
 

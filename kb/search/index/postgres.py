@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from kb.search.documents import COLUMNS, FACETS, Contents, Row, State
+from kb.search.index.documents import COLUMNS, FACETS, Contents, Row, State
 
 VECTORS = {"any": "any_vector", "title": "title_vector", "sign": "sign_vector"}
 
@@ -31,7 +31,7 @@ RETURNING token, id
 
 
 class PostgresEngine:
-    """See kb.search.store.Engine."""
+    """See kb.search.index.store.Engine."""
 
     def postings(
         self, tokens: Collection[str], column: str, among: Collection[str] = ()

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection
 
-from kb.search.documents import COLUMNS, FACETS, Contents, Row, State
+from kb.search.index.documents import COLUMNS, FACETS, Contents, Row, State
 
 TABLES = {"any": "kb_searchany", "title": "kb_searchtitle", "sign": "kb_searchsign"}
 # Parts of one statement; SQLite takes 500.
@@ -40,7 +40,7 @@ RETURNING token, id
 
 
 class SqliteEngine:
-    """See kb.search.store.Engine."""
+    """See kb.search.index.store.Engine."""
 
     def postings(
         self, tokens: Collection[str], column: str, among: Collection[str] = ()
