@@ -31,7 +31,7 @@ from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
 from kb.findings.contradiction_list import newest_record, step
 from kb.models import Record
 from kb.problems import Problem
-from kb.search.filters import (
+from kb.search.ranking.filters import (
     MODEL,
     UNTESTED,
     VERIFIED,
@@ -39,8 +39,8 @@ from kb.search.filters import (
     read_facts,
     tested_builds,
 )
-from kb.search.listing import SORTS
-from kb.search.listing import listing as search_listing
+from kb.search.ranking.listing import SORTS
+from kb.search.ranking.listing import listing as search_listing
 from kb.search.reading.query import MAX_QUERY
 
 RECORD_ID = OpenApiParameter(

@@ -13,7 +13,7 @@ from rest_framework import serializers
 
 from kb import choices
 from kb.records.facts import BUILD_STATES, EVENT_KINDS
-from kb.search.match import Confidence
+from kb.search.ranking.logs import Confidence
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 

@@ -14,7 +14,9 @@ from django.utils.translation import gettext as _
 from kb.facets import Facet, chosen_facets, facets, value_label
 from kb.models import Finding, Record, Standing
 from kb.paging import Window, window
-from kb.search.filters import (
+from kb.search.index.generation import Generation, current_generation
+from kb.search.index.store import every_record
+from kb.search.ranking.filters import (
     Narrowed,
     most_tested,
     narrow,
@@ -22,8 +24,6 @@ from kb.search.filters import (
     stored_values,
     tested_builds,
 )
-from kb.search.index.generation import Generation, current_generation
-from kb.search.index.store import every_record
 
 PER_PAGE = 50
 GROUPINGS = ("symptom", "component", "package")

@@ -10,7 +10,7 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb.choices import SymptomClass, Upstream, Verdict
-from kb.search.filters import MODEL, NAMES, UNTESTED, VERIFIED
+from kb.search.ranking.filters import MODEL, NAMES, UNTESTED, VERIFIED
 
 # Values of a facet that stand there without being folded out.
 OPEN = 10

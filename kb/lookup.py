@@ -27,7 +27,7 @@ from kb.paste import (
     readable,
 )
 from kb.search.index.store import current_store
-from kb.search.match import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
+from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
 from kb.search.reading.masks import ALGORITHM
 from kb.versions import affected

@@ -12,12 +12,12 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb import front_page, lookup, search, triage
+from kb import front_page, lookup, triage
 from kb.alignment import Alignment, align
 from kb.front_page import FrontPage
 from kb.languages import current_lang
 from kb.models import Record
-from kb.search import Hit
+from kb.search.ranking.find import Hit, find
 from kb.search.reading.lines import split_lines
 from kb.search.reading.query import MAX_QUERY
 
@@ -194,7 +194,7 @@ def by_words(log: str, kinds: list[str]) -> list[Hit]:
     """Records by words, for a paste that is nothing but words."""
     words = log.replace("\x00", " ").strip()
     only_words = set(kinds) == {"words"} and 0 < len(words) <= MAX_QUERY
-    return search.find(words, current_lang())[:OTHERS_SHOWN] if only_words else []
+    return find(words, current_lang())[:OTHERS_SHOWN] if only_words else []
 
 
 def kinds_of(key_lines: list[dict[str, Any]], matches: list[Match]) -> dict[int, str]:

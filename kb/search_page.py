@@ -12,15 +12,15 @@ from kb.facets import Facet, Option, chosen_facets, facets
 from kb.languages import current_lang
 from kb.models import Record
 from kb.paging import Window, window
-from kb.search import Hit, hits
-from kb.search.filters import (
+from kb.search.ranking.filters import (
     UNTESTED,
     Facts,
     most_tested,
     read_facts,
     tested_builds,
 )
-from kb.search.listing import SORTS, Listing, listing
+from kb.search.ranking.find import Hit, hits
+from kb.search.ranking.listing import SORTS, Listing, listing
 from kb.search.reading.query import MAX_QUERY
 
 PER_PAGE = 20

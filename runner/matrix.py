@@ -14,8 +14,8 @@ from kb.choices import DeviceClass, Outcome, Verdict
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro, Standing, TestedBuild
 from kb.paging import Window, window
-from kb.search.filters import stored_values
 from kb.search.index.generation import Generation, current_generation
+from kb.search.ranking.filters import stored_values
 from kb.versions.order import build_order, column_labels
 from runner import verdicts
 from runner.grid import Span, Square, fold, from_badge

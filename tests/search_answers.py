@@ -103,8 +103,8 @@ def answers(count: int) -> dict[str, Any]:
     from kb.loading import load_records
     from kb.lookup import look_up
     from kb.models import Record
-    from kb.search.filters import Facts
-    from kb.search.listing import listing
+    from kb.search.ranking.filters import Facts
+    from kb.search.ranking.listing import listing
     from runner.repros import inspect
     from tests.records import save_all
 

@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from django.test import SimpleTestCase
 
 from kb.facets import OPEN, Facet, facets
-from kb.search.filters import NAMES
+from kb.search.ranking.filters import NAMES
 
 
 def components(count: int, *chosen: str) -> Facet:

@@ -15,19 +15,19 @@ from django.test import SimpleTestCase, TestCase
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from kb import search
 from kb.choices import LANGS, SECTIONS
 from kb.findings import standings
 from kb.loading import load_records
 from kb.models import Finding, Record, Repro
 from kb.publishing import saving
-from kb.search import filters
-from kb.search.filters import Facts, read_facts
-from kb.search.listing import listing
+from kb.search.ranking import filters
+from kb.search.ranking.filters import Facts, read_facts
+from kb.search.ranking.find import find
+from kb.search.ranking.listing import listing
+from kb.search.ranking.snippets import snippet
 from kb.search.reading.glossary import SAME, phrase_of, same_as
 from kb.search.reading.query import MAX_TERMS, read_query
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
-from kb.search.snippets import snippet
 from runner.repros import inspect
 from tests.records import save_all
 
@@ -56,7 +56,7 @@ class ShippedCase(TestCase):
 
 
 def ids(query: str, lang: str = "en") -> list[str]:
-    return [hit.record.id for hit in search.find(query, lang)]
+    return [hit.record.id for hit in find(query, lang)]
 
 
 def everything(record: Record) -> str:
@@ -280,19 +280,19 @@ class FindTests(ShippedCase):
 
 class SnippetTests(ShippedCase):
     def test_every_word_is_marked(self) -> None:
-        zh = str(search.find("步幅 警告", "zh")[0].snippet)
+        zh = str(find("步幅 警告", "zh")[0].snippet)
         self.assertIn("<mark>步幅</mark>", zh)
-        literal = str(search.find("grad_output.strides", "en")[0].snippet)
+        literal = str(find("grad_output.strides", "en")[0].snippet)
         self.assertIn("<mark>grad_output.strides</mark>", literal)
         self.assertGreaterEqual(
-            str(search.find("reentrant checkpoint", "en")[0].snippet).count("<mark>"), 2
+            str(find("reentrant checkpoint", "en")[0].snippet).count("<mark>"), 2
         )
 
     def test_text_is_escaped(self) -> None:
         record = Record.objects.get(id="NAN-0001")
         record.summary_en = "a <b>zebra</b> & more"
         saving.save(record)
-        (hit,) = search.find("zebra", "en")
+        (hit,) = find("zebra", "en")
         self.assertEqual(
             str(hit.snippet), "a &lt;b&gt;<mark>zebra</mark>&lt;/b&gt; &amp; more"
         )

@@ -23,7 +23,7 @@ from django.test import (
     tag,
 )
 
-from kb import editing, search
+from kb import editing
 from kb.loading import load_records
 from kb.models import (
     Record,
@@ -37,6 +37,7 @@ from kb.publishing import saving
 from kb.search.index import writer
 from kb.search.index.documents import ALGORITHM, Terms, contents_of
 from kb.search.index.store import NEAREST, current_engine, current_store
+from kb.search.ranking.find import find
 from kb.search.reading.tokens import analyse
 from runner.repros import inspect
 from tests.records import save_all
@@ -48,7 +49,7 @@ POSTGRES = "postgres://postgres@127.0.0.1/doesitnan_search"
 
 
 def ids(query: str) -> list[str]:
-    return [hit.record.id for hit in search.find(query, "en")]
+    return [hit.record.id for hit in find(query, "en")]
 
 
 class IndexCase(TestCase):

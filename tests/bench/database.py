@@ -139,7 +139,7 @@ def unknown_pastes() -> list[str]:
 
 def match(log: str) -> list[Any]:
     from kb.search.index.store import current_store
-    from kb.search.match import match_log
+    from kb.search.ranking.logs import match_log
     from kb.search.reading.log import read_log
 
     return match_log(read_log(log), current_store())
@@ -148,7 +148,7 @@ def match(log: str) -> list[Any]:
 def words(text: str) -> list[int]:
     """Numbers of every document about the words, best first."""
     from kb.search.index.store import current_store
-    from kb.search.rank import match_words
+    from kb.search.ranking.words import match_words
     from kb.search.reading.query import read_query
 
     return [found.document for found in match_words(read_query(text), current_store())]

@@ -111,7 +111,7 @@ class Tantivy:
         self.index.reload()
 
     def search(self, log: str) -> list[str]:
-        from kb.search.match import log_weights
+        from kb.search.ranking.logs import log_weights
         from kb.search.reading.log import read_log
 
         kinds, query = self.tantivy.Occur, self.tantivy.Query

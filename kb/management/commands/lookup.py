@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from kb.languages import SHORT
 from kb.lookup import look_up_stream
 from kb.paste import MAX_BYTES, EmptyPaste
-from kb.search.match import Confidence
+from kb.search.ranking.logs import Confidence
 from kb.terminal import in_terminal_language
 
 EXIT = {

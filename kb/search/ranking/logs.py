@@ -15,8 +15,8 @@ from enum import StrEnum
 
 from kb.search.index.documents import Document
 from kb.search.index.store import Store
-from kb.search.joined import Joined
-from kb.search.rank import Wanted, context, relevance, wanted
+from kb.search.ranking.joined import Joined
+from kb.search.ranking.words import Wanted, context, relevance, wanted
 from kb.search.reading.error_ids import contradict
 from kb.search.reading.log import KeyLine, Reading, key_line
 from kb.search.reading.masks import family

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kb.models import Record
-from kb.search.filters import Facts, Found, narrow
 from kb.search.index.store import Store, current_store, every_record, records_of
-from kb.search.rank import match_words
+from kb.search.ranking.filters import Facts, Found, narrow
+from kb.search.ranking.words import match_words
 from kb.search.reading.query import Query, read_query
 
 SORTS = ("relevance", "newest", "id")
