@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb import api_shapes as shapes
-from kb import documents, lookup
+from kb import documents
 from kb.api_endpoint import (
     Endpoint,
     LangQuery,
@@ -29,6 +29,7 @@ from kb.api_endpoint import (
 from kb.api_paging import Order, PageQuery, listing, page, read_cursor
 from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
 from kb.findings.contradiction_list import newest_record, step
+from kb.lookup import answer as lookup
 from kb.models import Record
 from kb.problems import Problem
 from kb.search.ranking.filters import (

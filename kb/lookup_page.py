@@ -12,10 +12,11 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb import front_page, lookup, triage
+from kb import front_page, triage
 from kb.alignment import Alignment, align
 from kb.front_page import FrontPage
 from kb.languages import current_lang
+from kb.lookup import answer as lookup
 from kb.models import Record
 from kb.search.ranking.find import Hit, find
 from kb.search.reading.lines import split_lines

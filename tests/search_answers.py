@@ -101,7 +101,7 @@ def answers(count: int) -> dict[str, Any]:
     from django.conf import settings
 
     from kb.loading import load_records
-    from kb.lookup import look_up
+    from kb.lookup.answer import look_up
     from kb.models import Record
     from kb.search.ranking.filters import Facts
     from kb.search.ranking.listing import listing

@@ -11,9 +11,9 @@ from django.test import TestCase, override_settings
 from django.utils import timezone
 
 from kb.loading import load_records
-from kb.lookup import look_up
+from kb.lookup.answer import look_up
+from kb.lookup.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
 from kb.models import Finding, Record
-from kb.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
 from kb.publishing import saving
 from runner.repros import inspect
 from tests import log_corpus

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase
 
-from kb.lookup import look_up
-from kb.paste import MAX_BYTES
+from kb.lookup.answer import look_up
+from kb.lookup.paste import MAX_BYTES
 from kb.search.reading.lines import HEAD_LINES, TAIL_LINES, kept_of_stream
 from tests.test_lookup import LOGS, SEED, WARNING, ShippedCase
 

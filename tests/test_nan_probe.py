@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase
 
 from kb.environments.environment import find_environment
-from kb.lookup import look_up
-from kb.paste import classify_paste
+from kb.lookup.answer import look_up
+from kb.lookup.paste import classify_paste
 from kb.search.reading.log import read_log
 from tests.builds import torch_python
 

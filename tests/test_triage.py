@@ -9,7 +9,7 @@ from django.utils import translation
 
 from kb import triage
 from kb.choices import Publication, Upstream
-from kb.lookup import look_up
+from kb.lookup.answer import look_up
 from kb.models import Record
 from kb.publishing import saving
 

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import LiveServerTestCase, SimpleTestCase, TestCase
 
-from kb.lookup import look_up
+from kb.lookup.answer import look_up
 from tests import log_corpus
 
 SCRIPT = Path(settings.BASE_DIR, "static", "doesitnan.py")

@@ -215,7 +215,7 @@ def fresh_logs() -> list[str]:
 
 
 def times(count: int) -> dict[str, float]:
-    from kb.lookup import look_up
+    from kb.lookup.answer import look_up
 
     # What the bench itself holds is no part of what is timed.
     gc.collect()
@@ -316,7 +316,7 @@ def forget() -> None:
 
 def hostile() -> float:
     """The slowest of eight texts of 200 kB, each made to be slow to read."""
-    from kb.lookup import look_up
+    from kb.lookup.answer import look_up
 
     slowest = 0.0
     for name, piece in HOSTILE.items():

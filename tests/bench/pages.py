@@ -16,7 +16,7 @@ from pathlib import Path
 
 from django.test import Client
 
-from kb.lookup import look_up
+from kb.lookup.answer import look_up
 from tests.bench.figures import Figure, figure, seconds
 
 ROOT = Path(__file__).resolve().parent.parent.parent

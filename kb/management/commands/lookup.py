@@ -17,8 +17,8 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from kb.languages import SHORT
-from kb.lookup import look_up_stream
-from kb.paste import MAX_BYTES, EmptyPaste
+from kb.lookup.answer import look_up_stream
+from kb.lookup.paste import MAX_BYTES, EmptyPaste
 from kb.search.ranking.logs import Confidence
 from kb.terminal import in_terminal_language
 

@@ -15,8 +15,7 @@ from kb import documents
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import claims
-from kb.models import Finding, Record
-from kb.paste import (
+from kb.lookup.paste import (
     EmptyPaste,
     Paste,
     PasteTooLarge,
@@ -26,6 +25,7 @@ from kb.paste import (
     read_stream,
     readable,
 )
+from kb.models import Finding, Record
 from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
