@@ -20,10 +20,11 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST
 from simple_history.admin import SimpleHistoryAdmin
 
-from kb import preview, revisions
+from kb import preview
 from kb.choices import LANGS
 from kb.languages import HTML_TAG, OWN_NAME, current_lang
 from kb.models import Claim, Record, Repro
+from kb.publishing import revisions
 from kb.record_form import FACT_LABELS, LABELS, IndentedJson, RecordForm
 
 admin.site.site_header = _("Does it NaN? · Administration")

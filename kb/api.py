@@ -18,7 +18,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb import api_shapes as shapes
-from kb import documents
 from kb.api_endpoint import (
     Endpoint,
     LangQuery,
@@ -32,6 +31,7 @@ from kb.findings.contradiction_list import newest_record, step
 from kb.lookup import answer as lookup
 from kb.models import Record
 from kb.problems import Problem
+from kb.publishing import documents
 from kb.search.ranking.filters import (
     MODEL,
     UNTESTED,

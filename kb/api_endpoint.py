@@ -31,10 +31,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from kb import documents
 from kb.api_caching import REVALIDATE, code_digest
 from kb.choices import LANGS
 from kb.problems import KINDS, Kind, Problem
+from kb.publishing import documents
 
 NUL = "\x00"
 READS = ("GET", "HEAD")

@@ -1,7 +1,7 @@
 """The shapes of the knowledge base's answers (contract §6 and §7), for OpenAPI.
 
-`kb.documents` and `kb.lookup.answer` make the answers; a test holds each against its shape,
-which is closed there: a key that is not declared here fails.
+`kb.publishing.documents` and `kb.lookup.answer` make the answers; a test holds each
+against its shape, which is closed there: a key that is not declared here fails.
 """
 
 from __future__ import annotations

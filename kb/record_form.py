@@ -11,10 +11,10 @@ from django.forms.models import construct_instance
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from kb import editing
 from kb.choices import LANGS, SECTIONS, Significance
 from kb.languages import HTML_TAG, OWN_NAME
 from kb.models import Record
+from kb.publishing import editing
 from kb.publishing.rows import BILINGUAL, LISTS
 from kb.records.files import ARTICLE_FILES, FACTS_FILE, Problem, RecordError
 
@@ -73,7 +73,7 @@ def field_of(problem: Problem) -> str:
 
 
 class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The record's columns; what `kb.editing` refuses stands at its field."""
+    """The record's columns; what `publishing.editing` refuses stands at its field."""
 
     size = forms.ChoiceField(
         label=_("How much the edit changes"),

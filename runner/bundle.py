@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from kb.choices import LANGS, Upstream
-from kb.documents import absolute
 from kb.languages import in_each_language
 from kb.models import Repro
+from kb.publishing.documents import absolute
 from runner import harness, verdicts
 
 HERE = Path(__file__).parent

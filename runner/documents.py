@@ -9,9 +9,9 @@ from typing import Any
 from django.urls import reverse
 
 from kb.choices import Verdict
-from kb.documents import absolute
 from kb.findings.results import timestamp
 from kb.languages import in_each_language
+from kb.publishing.documents import absolute
 from runner import verdicts, waiting
 from runner.models import Build, Evidence, LogChunk, Run, Worker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from kb.loading import ReproFacts, ReproRefused
+from kb.publishing.loading import ReproFacts, ReproRefused
 from runner import harness
 
 

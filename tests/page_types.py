@@ -10,9 +10,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from kb import loading
 from kb.models import Record, Repro
-from kb.publishing import saving
+from kb.publishing import loading, saving
 from runner import evidence, repros
 from runner.models import Device, LogChunk, Run, Worker
 from tests import runs

@@ -16,9 +16,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from kb import loading
 from kb.models import Record, Repro
-from kb.publishing import saving
+from kb.publishing import loading, saving
 from runner import builds, harness, repros
 from runner.models import Build, Installation, Run
 from tests.sample_record import write_sample

@@ -100,9 +100,9 @@ def answers(count: int) -> dict[str, Any]:
     """Every query with the records it finds, in order; every log with its matches."""
     from django.conf import settings
 
-    from kb.loading import load_records
     from kb.lookup.answer import look_up
     from kb.models import Record
+    from kb.publishing.loading import load_records
     from kb.search.ranking.filters import Facts
     from kb.search.ranking.listing import listing
     from runner.repros import inspect

@@ -16,8 +16,8 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 
 from config import api_schema
-from kb import loading
 from kb.problems import KINDS, Kind
+from kb.publishing import loading
 from runner import api_access, evidence, repros
 from runner.api import RUN_ID
 from runner.api_models import Token

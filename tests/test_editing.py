@@ -9,9 +9,10 @@ from typing import Any
 from django.test import SimpleTestCase, TestCase
 from django.utils import translation
 
-from kb import editing, preview, revisions
+from kb import preview
 from kb.choices import Significance
 from kb.models import Record
+from kb.publishing import editing, revisions
 from kb.publishing.rows import apply, record_to_file, stored_facts
 from kb.records.files import RecordError, read_record
 from tests import runs

@@ -13,9 +13,9 @@ from django.test import SimpleTestCase, TestCase, override_settings
 from django.urls import reverse
 from django.utils.translation import get_language, override
 
-from kb.editing import save_edited
-from kb.loading import Change, LoadReport, dump_records, load_records
 from kb.models import Claim, Record, Repro
+from kb.publishing.editing import save_edited
+from kb.publishing.loading import Change, LoadReport, dump_records, load_records
 from kb.records import rendering
 from kb.records.files import RecordError, read_all
 from kb.terminal import in_terminal_language, terminal_language

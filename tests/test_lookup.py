@@ -10,11 +10,11 @@ from django.conf import settings
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
-from kb.loading import load_records
 from kb.lookup.answer import look_up
 from kb.lookup.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
 from kb.models import Finding, Record
 from kb.publishing import saving
+from kb.publishing.loading import load_records
 from runner.repros import inspect
 from tests import log_corpus
 from tests.records import save_all

@@ -15,9 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.views.defaults import server_error
 
-from kb import loading
 from kb.models import Record
-from kb.publishing import saving
+from kb.publishing import loading, saving
 from kb.versions import order
 from runner import evidence, ledger, repros
 from runner.models import LogChunk, Run, Worker

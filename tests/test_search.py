@@ -17,9 +17,9 @@ from django.utils import timezone
 
 from kb.choices import LANGS, SECTIONS
 from kb.findings import standings
-from kb.loading import load_records
 from kb.models import Finding, Record, Repro
 from kb.publishing import saving
+from kb.publishing.loading import load_records
 from kb.search.ranking import filters
 from kb.search.ranking.filters import Facts, read_facts
 from kb.search.ranking.find import find

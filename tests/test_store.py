@@ -23,8 +23,6 @@ from django.test import (
     tag,
 )
 
-from kb import editing
-from kb.loading import load_records
 from kb.models import (
     Record,
     SearchDocument,
@@ -33,7 +31,8 @@ from kb.models import (
     SearchState,
     SearchTerm,
 )
-from kb.publishing import saving
+from kb.publishing import editing, saving
+from kb.publishing.loading import load_records
 from kb.search.index import writer
 from kb.search.index.documents import ALGORITHM, Terms, contents_of
 from kb.search.index.store import NEAREST, current_engine, current_store

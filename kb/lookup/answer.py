@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from kb import documents
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import claims
@@ -26,6 +25,7 @@ from kb.lookup.paste import (
     readable,
 )
 from kb.models import Finding, Record
+from kb.publishing import documents
 from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading

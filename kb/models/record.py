@@ -89,7 +89,7 @@ class Record(models.Model):
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
     # {"zh": {"has": 7, "wants": 9, "significance": "large"}}: up to which revision
     # the prose of a language follows the other, and to which it should. Of edits on
-    # the site (kb.editing); files carry both languages and leave it empty.
+    # the site (kb.publishing.editing); files carry both languages and leave it empty.
     outdated = models.JSONField(
         default=dict,
         blank=True,
@@ -107,7 +107,7 @@ class Record(models.Model):
     revision = models.PositiveIntegerField(default=0, editable=False)
     modified = models.DateTimeField(auto_now=True)
     # Digests of the record's files at the last load or dump: as read, and as
-    # this row would have been written then (kb.loading compares both).
+    # this row would have been written then (kb.publishing.loading compares both).
     files_digest = models.CharField(max_length=71, blank=True, editable=False)
     content_digest = models.CharField(max_length=71, blank=True, editable=False)
 

@@ -15,8 +15,8 @@ from django.test import LiveServerTestCase, tag
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from kb import loading
 from kb.models import Record
+from kb.publishing import loading
 from runner import evidence, repros
 from runner.models import LogChunk, Run
 from tests import page_types, runs

@@ -1,4 +1,4 @@
-"""Finding records by the words of a query; `kb.lookup.answer` finds them by a pasted log."""
+"""Finding records by the words of a query (`kb.lookup` finds them by a pasted log)."""
 
 from __future__ import annotations
 

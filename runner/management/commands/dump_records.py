@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb.loading import DumpReport, dump_records
+from kb.publishing.loading import DumpReport, dump_records
 from kb.terminal import in_terminal_language
 
 

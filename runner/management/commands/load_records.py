@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from kb.loading import Change, LoadReport, load_records
 from kb.models import Record
+from kb.publishing.loading import Change, LoadReport, load_records
 from kb.records.files import RecordError
 from kb.terminal import in_terminal_language
 from runner.evidence import refresh_staleness
