@@ -4,9 +4,7 @@ from django.urls import path, re_path
 
 from config.api_schema import Schema
 from kb import api as kb
-from runner import api as runner
-from runner import api_results as results
-from runner import single_file_api as files
+from runner import api as runner, api_results as results, single_file_api as files
 
 urlpatterns = [
     path("records", kb.RecordList.as_view(), name="api-record-list"),

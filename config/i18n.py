@@ -5,8 +5,12 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponsePermanentRedirect, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.middleware import locale
-from django.urls import LocalePrefixPattern as DjangoLocalePrefixPattern
-from django.urls import URLPattern, URLResolver, is_valid_path
+from django.urls import (
+    LocalePrefixPattern as DjangoLocalePrefixPattern,
+    URLPattern,
+    URLResolver,
+    is_valid_path,
+)
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import get_language_from_path
 

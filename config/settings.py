@@ -147,7 +147,7 @@ TEMPLATES = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "kb.context.site",
+                "kb.pages.context.site",
             ],
         },
     },

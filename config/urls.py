@@ -5,10 +5,10 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path, re_path
 
 from config.i18n import i18n_patterns
-from kb import views as kb
+from kb.pages import views as kb
 from runner import views as runner
 
-handler400 = "kb.views.bad_request"
+handler400 = "kb.pages.views.bad_request"
 
 urlpatterns = [
     path("healthz", kb.healthz, name="healthz"),
@@ -22,6 +22,6 @@ urlpatterns = [
         path("login/", LoginView.as_view(template_name="login.html"), name="login"),
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.urls")),
-        path("", include("kb.urls")),
+        path("", include("kb.pages.urls")),
     ),
 ]

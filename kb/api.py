@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiExample,
@@ -40,8 +39,7 @@ from kb.search.ranking.filters import (
     read_facts,
     tested_builds,
 )
-from kb.search.ranking.listing import SORTS
-from kb.search.ranking.listing import listing as search_listing
+from kb.search.ranking.listing import SORTS, listing as search_listing
 from kb.search.reading.query import MAX_QUERY
 
 RECORD_ID = OpenApiParameter(

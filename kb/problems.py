@@ -8,8 +8,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 from rest_framework import exceptions
 from rest_framework.response import Response
 

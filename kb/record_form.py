@@ -8,8 +8,7 @@ from typing import Any
 
 from django import forms
 from django.forms.models import construct_instance
-from django.utils.translation import gettext
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from kb.choices import LANGS, SECTIONS, Significance
 from kb.languages import HTML_TAG, OWN_NAME

@@ -9,12 +9,16 @@ from django.contrib import admin, messages
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.translation import gettext_lazy as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy as _, ngettext
 
-from runner import access, fill, gpus, ledger
-from runner import api_admin as api_admin  # registers the tokens
-from runner import column_names as column_names  # says them in both languages
+from runner import (
+    access,
+    api_admin as api_admin,  # registers the tokens
+    column_names as column_names,  # says them in both languages
+    fill,
+    gpus,
+    ledger,
+)
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
 
 JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'

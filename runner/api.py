@@ -28,8 +28,15 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
-from runner import api_shapes as shapes
-from runner import api_waiting, documents, ledger, live_log, submission, waiting
+from runner import (
+    api_shapes as shapes,
+    api_waiting,
+    documents,
+    ledger,
+    live_log,
+    submission,
+    waiting,
+)
 from runner.api_idempotency import Answered, once
 from runner.models import Build, Run
 from runner.refusals import RunRefused

@@ -19,8 +19,7 @@ from kb.api_endpoint import Endpoint, LangQuery, answer, operation, revalidated
 from kb.api_paging import Order, PageQuery, listing
 from kb.problems import Problem
 from kb.publishing import documents as kb_documents
-from runner import api_shapes as shapes
-from runner import documents, fleet
+from runner import api_shapes as shapes, documents, fleet
 from runner.api_models import Token
 from runner.evidence import EvidenceRefused
 from runner.evidence_exchange import receive_evidence

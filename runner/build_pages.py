@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import Count
 
 from kb.models import Finding
-from kb.paging import Window, window
+from kb.pages.paging import Window, window
 from kb.versions.order import build_order
 from runner import build_inventory, fleet, sandbox
 from runner.models import Build, Device, Evidence, Installation, Run, Worker

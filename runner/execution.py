@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import Error as DatabaseFault
-from django.db import connection
+from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
 from runner import (

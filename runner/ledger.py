@@ -30,8 +30,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from kb.choices import Verdict
-from runner import evidence as evidence_store
-from runner import fleet, waiting
+from runner import evidence as evidence_store, fleet, waiting
 from runner.models import Chore, Device, Installation, Run, Worker
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from django.http import QueryDict
 from kb.choices import DeviceClass, Outcome, Verdict
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro, Standing, TestedBuild
-from kb.paging import Window, window
+from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.ranking.filters import stored_values
 from kb.versions.order import build_order, column_labels

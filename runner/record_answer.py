@@ -9,8 +9,8 @@ from kb.environments.environment import Environment, parse_environment
 from kb.findings import claims
 from kb.languages import current_lang
 from kb.models import Finding, Record
-from kb.reader_choice import ReaderChoice
-from kb.record_page import OnOff, on_off
+from kb.pages.reader_choice import ReaderChoice
+from kb.pages.record import OnOff, on_off
 from kb.versions import affected
 from kb.versions.order import build_order
 from runner import verdicts

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from django.http import HttpRequest
 
-from kb import reader_choice
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
+from kb.pages import reader_choice
 from runner import throttle, waiting
 from runner.known_builds import KnownBuilds
 from runner.models import Build

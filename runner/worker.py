@@ -17,8 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import Error as DatabaseFault
-from django.db import connection
+from django.db import Error as DatabaseFault, connection
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass

@@ -162,8 +162,12 @@ class SchemathesisTest(Fixture):
         """Statuses by operation; every answer checked against the document."""
         # A developer's tool, heavy to import: only where it is used.
         import schemathesis
-        from hypothesis import HealthCheck, errors, given
-        from hypothesis import settings as hypothesis_settings
+        from hypothesis import (
+            HealthCheck,
+            errors,
+            given,
+            settings as hypothesis_settings,
+        )
         from schemathesis.checks import not_a_server_error
         from schemathesis.specs.openapi import checks
 

@@ -6,8 +6,15 @@ import time
 
 from django.test import SimpleTestCase
 
-from kb.search.reading import cleaning, lines, log, masks, metrics, probe
-from kb.search.reading import error_ids as error_ids_module
+from kb.search.reading import (
+    cleaning,
+    error_ids as error_ids_module,
+    lines,
+    log,
+    masks,
+    metrics,
+    probe,
+)
 from kb.search.reading.log import key_line, read_log
 from tests.test_lognorm import only_key
 

@@ -7,7 +7,7 @@ from collections import Counter
 from django.template.loader import render_to_string
 from django.test import SimpleTestCase
 
-from kb.facets import OPEN, Facet, facets
+from kb.pages.facets import OPEN, Facet, facets
 from kb.search.ranking.filters import NAMES
 
 

@@ -11,9 +11,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from kb import paging
-from kb.browse_page import PER_PAGE
 from kb.models import Claim, Record
+from kb.pages import paging
+from kb.pages.browse import PER_PAGE
 from kb.publishing import saving
 from runner import evidence
 from runner.models import Worker

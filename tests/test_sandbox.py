@@ -28,11 +28,11 @@ from runner.sandbox import (
     layout,
     policy,
     probes,
+    scratch as scratches,
     tiers,
     uids,
     view,
 )
-from runner.sandbox import scratch as scratches
 from runner.sandbox.tiers import Layers
 from tests import jails, runs
 from tests.builds import torch_python

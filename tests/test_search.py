@@ -470,7 +470,7 @@ class PageTests(ShippedCase):
         self.assertIn("<mark>checkpoint</mark>", html)
 
     def test_pages_keep_the_search(self) -> None:
-        with mock.patch("kb.search_page.PER_PAGE", 2):
+        with mock.patch("kb.pages.search.PER_PAGE", 2):
             first = self.page(q="nan", sort="id")
             self.assertEqual(len(self.shown(first)), 2)
             (address,) = re.findall(r'rel="next" href="([^"]+)"', first)

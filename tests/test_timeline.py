@@ -9,11 +9,11 @@ from typing import Any
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
-from kb import timeline_plot
 from kb.findings import timeline
 from kb.findings.results import Cell
 from kb.findings.timeline import MAX_POINTS, Band, Timeline
 from kb.models import Record
+from kb.pages import timeline_plot
 
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ from typing import Any
 from django.test import TestCase
 from django.utils import translation
 
-from kb import triage
 from kb.choices import Publication, Upstream
 from kb.lookup.answer import look_up
 from kb.models import Record
+from kb.pages import triage
 from kb.publishing import saving
 
 

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from kb.choices import LANGS, SECTIONS
 from kb.records.articles import MAX_SECTION_BYTES, split_workarounds

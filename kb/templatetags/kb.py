@@ -9,13 +9,12 @@ from typing import Any
 from django import template
 from django.utils.html import conditional_escape, escape
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
 from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
-from kb.facets import value_label
 from kb.languages import OTHER, current_lang
 from kb.models import Claim, Record
+from kb.pages.facets import value_label
 
 register = template.Library()
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")

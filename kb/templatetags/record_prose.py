@@ -6,9 +6,9 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
-from kb import prose
 from kb.models import Record
-from kb.prose import Prose
+from kb.pages import prose
+from kb.pages.prose import Prose
 from kb.templatetags.kb import nanify
 
 register = template.Library()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from django import template
 from django.utils.translation import gettext as _
 
-from kb import timeline_plot, timeline_words
 from kb.findings.timeline import Timeline
-from kb.timeline_plot import TimelinePlot
+from kb.pages import timeline_plot
+from kb.pages.timeline_plot import TimelinePlot
 
 register = template.Library()
-register.filter("mark_words", timeline_words.mark_words)
+register.filter("mark_words", timeline_plot.mark_words)
 
 
 @register.filter

@@ -10,13 +10,12 @@ from django import template
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
-from kb import reader_choice
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from kb.record_page import OnOff
+from kb.pages import reader_choice
+from kb.pages.record import OnOff
 from runner import (
     known_builds,
     local_commands,

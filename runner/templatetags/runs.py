@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from kb.choices import Outcome
 from kb.languages import current_lang
-from kb.record_page import ClaimRow
+from kb.pages.record import ClaimRow
 from runner import sandbox, telemetry_page, verdicts
 from runner.models import Run, Worker
 from runner.plot import Plot

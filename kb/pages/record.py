@@ -11,18 +11,19 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from kb import prose
 from kb.choices import ClaimKind, ClaimState, Upstream
 from kb.findings import claims, contradictions, results, timeline
 from kb.findings.timeline import Timeline
-from kb.highlight import python_html
-from kb.links import alias_url
 from kb.models import Claim, Finding, Record, Repro
-from kb.prose import LanguageNote, Prose
+from kb.pages import prose
+from kb.pages.highlight import python_html
+from kb.pages.prose import LanguageNote, Prose
 from kb.versions import order
 from kb.versions.ranges import parse_version
 
 HISTORY_SHOWN = 20
+# An upstream thread named in short.
+THREAD = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 LEADING_FENCE = re.compile(r"\s*<pre[^>]*><code[^>]*>([^<]*)</code></pre>\s*")
 
 
@@ -301,3 +302,9 @@ def history(record: Record) -> list[Revision]:
             )
         )
     return shown
+
+
+def alias_url(alias: str) -> str:
+    """The thread's page; "" for an alias that names no GitHub thread."""
+    found = THREAD.fullmatch(alias)
+    return f"https://github.com/{found[1]}/issues/{found[2]}" if found else ""

@@ -11,8 +11,8 @@ from django.http import QueryDict
 
 from kb.choices import ClaimState
 from kb.models import Record, Standing
-from kb.paging import Window, window
-from kb.record_page import ClaimRow, claim_rows
+from kb.pages.paging import Window, window
+from kb.pages.record import ClaimRow, claim_rows
 
 # Records on a page; each brings its claims.
 PER_PAGE = 20

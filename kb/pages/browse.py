@@ -11,9 +11,9 @@ from itertools import groupby
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from kb.facets import Facet, chosen_facets, facets, value_label
 from kb.models import Finding, Record, Standing
-from kb.paging import Window, window
+from kb.pages.facets import Facet, chosen_facets, facets, value_label
+from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.index.store import every_record
 from kb.search.ranking.filters import (

@@ -19,18 +19,18 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kb import (
-    browse_page,
-    claims_page,
-    front_page,
-    lookup_page,
-    problems,
-    reader_choice,
-    record_page,
-    search_page,
-)
-from kb import triage as triage_page
+from kb import problems
 from kb.findings import contradiction_list as contradictions_page
+from kb.pages import (
+    browse,
+    claims,
+    front as front_page,
+    lookup,
+    reader_choice,
+    record as record_page,
+    search as search_page,
+    triage as triage_page,
+)
 
 
 @never_cache
@@ -52,13 +52,13 @@ def front(request: HttpRequest) -> HttpResponse:
 def look_up(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return redirect("front")
-    page = lookup_page.answer(request)
+    page = lookup.answer(request)
     return render(request, page.template, {"page": page}, status=page.status)
 
 
 @require_safe
 def record_list(request: HttpRequest) -> HttpResponse:
-    page = browse_page.build(request.GET)
+    page = browse.build(request.GET)
     return render(request, "kb/records.html", {"page": page})
 
 
@@ -92,7 +92,7 @@ def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
 
 @require_safe
 def claim_list(request: HttpRequest) -> HttpResponse:
-    page = claims_page.build(request.GET)
+    page = claims.build(request.GET)
     return render(request, "kb/claims.html", {"page": page})
 
 
@@ -131,6 +131,6 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         return HttpResponseBadRequest("400: unknown host\n", content_type="text/plain")
     too_big = isinstance(exception, RequestDataTooBig)
     if too_big:
-        lookup_page.drain(request)
+        lookup.drain(request)
     status = 413 if too_big else 400
     return render(request, "400.html", {"too_big": too_big}, status=status)

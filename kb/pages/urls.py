@@ -3,8 +3,8 @@
 from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
-from kb import views
-from kb.feeds import ChangesFeed
+from kb.pages import views
+from kb.pages.feeds import ChangesFeed
 
 urlpatterns = [
     path("", views.front, name="front"),

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext_lazy
+
+from kb.choices import FIX_KINDS
 from kb.findings.timeline import Band, Mark, Observation, Timeline
-from kb.timeline_words import mark_words
 
 WIDTH = 1000
 # Right of the axis there is room for the words of its last mark.
@@ -23,6 +25,13 @@ LANE = 26
 LETTER, WIDE_LETTER = 6.6, 12.4
 LABEL_GAP = 14.0
 DISAGREE = 44
+WORDS = {
+    "introduced": gettext_lazy("introduced"),
+    "last_affected": gettext_lazy("last affected"),
+    "end": gettext_lazy("end of the range"),
+    "affected": gettext_lazy("listed as affected"),
+    "not_affected": gettext_lazy("listed as not affected"),
+}
 
 
 @dataclass(frozen=True)
@@ -162,3 +171,8 @@ def bar_of(band: Band, xs: list[float], end_x: float) -> Bar:
     first = LEFT if band.first is None else xs[band.first]
     last = end_x if band.last is None else xs[band.last]
     return Bar(first, max(3.0, last - first), open_end=band.last is None)
+
+
+def mark_words(kind: str) -> str:
+    """A fix is called by its kind, never just fixed."""
+    return str(FIX_KINDS.get(kind) or WORDS[kind])

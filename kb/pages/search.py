@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
-from kb.facets import Facet, Option, chosen_facets, facets
 from kb.languages import current_lang
 from kb.models import Record
-from kb.paging import Window, window
+from kb.pages.facets import Facet, Option, chosen_facets, facets
+from kb.pages.paging import Window, window
 from kb.search.ranking.filters import (
     UNTESTED,
     Facts,

@@ -9,15 +9,14 @@ from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext as _, ngettext
 
-from kb import front_page, triage
-from kb.alignment import Alignment, align
-from kb.front_page import FrontPage
 from kb.languages import current_lang
 from kb.lookup import answer as lookup
 from kb.models import Record
+from kb.pages import front as front_page, triage
+from kb.pages.alignment import Alignment, align
+from kb.pages.front import FrontPage
 from kb.search.ranking.find import Hit, find
 from kb.search.reading.lines import split_lines
 from kb.search.reading.query import MAX_QUERY

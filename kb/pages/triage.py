@@ -15,8 +15,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext as _, gettext_lazy
 
 from kb.choices import SymptomClass
 from kb.models import Record
