@@ -14,8 +14,8 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api_endpoint import Endpoint, operation
-from kb.api_shapes import TEXT
+from kb.api.endpoint import Endpoint, operation
+from kb.api.shapes import TEXT
 from runner import api_access
 
 DESCRIPTION = """\

@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from config.api_schema import Schema
-from kb import api as kb
+from kb.api import views as kb
 from runner import api as runner, api_results as results, single_file_api as files
 
 urlpatterns = [

@@ -212,7 +212,7 @@ CONTENT_SECURITY_POLICY = (
 # --- API ----------------------------------------------------------------------
 REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["kb.parsers.BoundedJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["kb.api.parsers.BoundedJSONParser"],
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "runner.api_tokens.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",

@@ -13,8 +13,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api import get_record
-from kb.api_endpoint import (
+from kb.api.endpoint import (
     Endpoint,
     LangQuery,
     NoBody,
@@ -23,7 +22,8 @@ from kb.api_endpoint import (
     operation,
     revalidated,
 )
-from kb.api_paging import Order, PageQuery, listing
+from kb.api.paging import Order, PageQuery, listing
+from kb.api.views import get_record
 from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro

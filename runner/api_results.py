@@ -13,10 +13,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api import RECORD_ID, get_record, version_of
-from kb.api_caching import IMMUTABLE
-from kb.api_endpoint import Endpoint, LangQuery, answer, operation, revalidated
-from kb.api_paging import Order, PageQuery, listing
+from kb.api.caching import IMMUTABLE
+from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api.paging import Order, PageQuery, listing
+from kb.api.views import RECORD_ID, get_record, version_of
 from kb.problems import Problem
 from kb.publishing import documents as kb_documents
 from runner import api_shapes as shapes, documents, fleet

@@ -7,7 +7,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from kb.api_shapes import (
+from kb.api.shapes import (
     Json,
     LangUsed,
     RecordUrls,

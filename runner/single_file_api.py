@@ -15,8 +15,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api import RECORD_ID, get_record
-from kb.api_endpoint import Endpoint, Query, is_known, operation
+from kb.api.endpoint import Endpoint, Query, is_known, operation
+from kb.api.views import RECORD_ID, get_record
 from kb.models import Record, Repro
 from kb.problems import Problem
 from runner.doctor import doctor

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from kb.api_endpoint import LangQuery, answer
+from kb.api.endpoint import LangQuery, answer
 from kb.problems import Problem
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200

@@ -31,7 +31,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from kb.api_caching import REVALIDATE, code_digest
+from kb.api.caching import REVALIDATE, code_digest
 from kb.choices import LANGS
 from kb.problems import KINDS, Kind, Problem
 from kb.publishing import documents

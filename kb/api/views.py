@@ -16,15 +16,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb import api_shapes as shapes
-from kb.api_endpoint import (
-    Endpoint,
-    LangQuery,
-    answer,
-    operation,
-    revalidated,
-)
-from kb.api_paging import Order, PageQuery, listing, page, read_cursor
+from kb.api import shapes
+from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api.paging import Order, PageQuery, listing, page, read_cursor
 from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
 from kb.findings.contradiction_list import newest_record, step
 from kb.lookup import answer as lookup
