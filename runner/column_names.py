@@ -7,7 +7,7 @@ from typing import Any
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from kb.admin import name_columns
+from kb.admin.admin import name_columns
 from runner.api_models import Token
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.test import SimpleTestCase, TestCase
 from django.utils import translation
 
-from kb import preview
+from kb.admin import preview
 from kb.choices import Significance
 from kb.models import Record
 from kb.publishing import editing, revisions

@@ -19,12 +19,12 @@ from django.utils.translation import gettext, gettext_lazy as _
 from django.views.decorators.http import require_POST
 from simple_history.admin import SimpleHistoryAdmin
 
-from kb import preview
+from kb.admin import preview
+from kb.admin.form import FACT_LABELS, LABELS, IndentedJson, RecordForm
 from kb.choices import LANGS
 from kb.languages import HTML_TAG, OWN_NAME, current_lang
 from kb.models import Claim, Record, Repro
 from kb.publishing import revisions
-from kb.record_form import FACT_LABELS, LABELS, IndentedJson, RecordForm
 
 admin.site.site_header = _("Does it NaN? · Administration")
 admin.site.site_title = _("Does it NaN?")

@@ -1,0 +1,6 @@
+"""Records in Django's admin: the form with both languages, its preview, the history.
+
+Django looks for registrations in this package, so they are imported here.
+"""
+
+from kb.admin import admin as admin
