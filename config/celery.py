@@ -1,4 +1,4 @@
-"""The Celery application. Its messages only wake workers (runner.ledger)."""
+"""The Celery application. Its messages only wake workers (runner.runs.ledger)."""
 
 import os
 

@@ -13,13 +13,11 @@ from django.utils.translation import gettext_lazy as _, ngettext
 
 from runner import (
     access,
-    api_admin as api_admin,  # registers the tokens
-    column_names as column_names,  # says them in both languages
-    fill,
-    gpus,
-    ledger,
+    api_admin as api_admin,
+    column_names as column_names,
 )
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
+from runner.runs import backfill, ledger, quarantine
 
 JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'
 
@@ -120,8 +118,8 @@ class BuildAdmin(KeptAdmin):
     )
     def fill_cells(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
         """As `manage.py matrix --no-wait`: behind everything that people click."""
-        wanted = fill.cells(builds=set(queryset.values_list("slug", flat=True)))
-        filler = fill.Filler(wanted, again=False, window=len(wanted))
+        wanted = backfill.cells(builds=set(queryset.values_list("slug", flat=True)))
+        filler = backfill.Filler(wanted, again=False, window=len(wanted))
         refused = [result for result in filler.step() if result.refused]
         count = len(filler.active)
         text = ngettext("%(n)d run is queued.", "%(n)d runs are queued.", count)
@@ -194,14 +192,14 @@ class DeviceAdmin(ReadOnlyAdmin):
         description=_("Pause: no further run gets these GPUs"), permissions=["operate"]
     )
     def pause(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
-        count = gpus.pause(queryset)
+        count = quarantine.pause(queryset)
         self.message_user(request, _("GPUs paused: %(n)d") % {"n": count})
 
     @admin.action(
         description=_("Use again: lift pause and quarantine"), permissions=["operate"]
     )
     def use_again(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
-        count = gpus.lift(queryset)
+        count = quarantine.lift(queryset)
         self.message_user(request, _("GPUs in use again: %(n)d") % {"n": count})
 
 

@@ -28,19 +28,12 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
-from runner import (
-    api_shapes as shapes,
-    api_waiting,
-    documents,
-    ledger,
-    live_log,
-    submission,
-    waiting,
-)
+from runner import api_shapes as shapes, api_waiting, documents
 from runner.api_idempotency import Answered, once
 from runner.models import Build, Run
-from runner.refusals import RunRefused
 from runner.run_form import MAX_TRIALS, may_cancel, requester
+from runner.runs import ledger, live_log, submission, waiting
+from runner.runs.refusals import RunRefused
 
 LOG_PAGE = 1000
 # What a client had better leave between two looks at a run.

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from kb.problems import Problem
 from runner.api_models import KeptAnswer
-from runner.fleet import ago
+from runner.runs.fleet import ago
 
 KEPT_FOR = timedelta(hours=24)
 KEY = re.compile(r"[\x21-\x7e]{1,255}")

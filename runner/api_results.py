@@ -19,11 +19,12 @@ from kb.api.paging import Order, PageQuery, listing
 from kb.api.views import RECORD_ID, get_record, version_of
 from kb.problems import Problem
 from kb.publishing import documents as kb_documents
-from runner import api_shapes as shapes, documents, fleet
+from runner import api_shapes as shapes, documents
 from runner.api_models import Token
 from runner.evidence import EvidenceRefused
 from runner.evidence_exchange import receive_evidence
 from runner.models import Build, Evidence, Worker
+from runner.runs import fleet
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
 EXAMPLE = "sha256:4a9ecb18118e44e2832af6e48d8fad4d58bcd97019c799d8746075943aa4cfa7"

@@ -11,8 +11,9 @@ from django.db.models import Count
 from kb.models import Finding
 from kb.pages.paging import Window, window
 from kb.versions.order import build_order
-from runner import build_inventory, fleet, sandbox
+from runner import build_inventory, sandbox
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
+from runner.runs import fleet
 
 VERDICTS_SHOWN = EVIDENCE_SHOWN = 50
 

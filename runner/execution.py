@@ -20,16 +20,15 @@ from runner import (
     builds,
     compile_cache,
     evidence,
-    gpus,
     harness,
-    ledger,
     measured,
     pool_start,
     sandbox,
 )
-from runner.live_log import Line, LiveLog
 from runner.measured import Rig
 from runner.models import Installation, Run, Worker
+from runner.runs import ledger, quarantine
+from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import needs_of
 from runner.telemetry import Problem
 
@@ -94,7 +93,8 @@ def run_now(
         return measured.drive(
             job.source,
             start_with,
-            rig or gpus.rig(say=lambda text: listeners.phase("requirements", text)),
+            rig
+            or quarantine.rig(say=lambda text: listeners.phase("requirements", text)),
             on_cpu=hide_gpus,
             cancelled=listeners.cancelled,
             name=job.name,
@@ -193,9 +193,9 @@ def result_of(
         keeper.add_line(
             "requirements", "harness", f"GPU {problem.uuid}: {problem.text}"
         )
-        gpus.quarantine(problem, run)
+        quarantine.quarantine(problem, run)
 
-    rig = gpus.rig(run.gpu, partial(keeper.set_phase, "requirements"), note)
+    rig = quarantine.rig(run.gpu, partial(keeper.set_phase, "requirements"), note)
     try:
         on_cpu = run.device == DeviceClass.CPU
         body = run_now(job, interpreter, listeners, hide_gpus=on_cpu, rig=rig)

@@ -186,7 +186,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
 
 class Run(models.Model):
-    """One execution of a repro on a build. The row is the queue (runner.ledger)."""
+    """One execution of a repro on a build. The row is the queue (runs.ledger)."""
 
     class State(models.TextChoices):
         QUEUED = "queued", _("queued")
@@ -213,7 +213,7 @@ class Run(models.Model):
         choices=Priority.choices, default=Priority.CLICK
     )
     requester = models.CharField(max_length=120, blank=True)
-    # Of each GPU; 9.0 is 900. From the repro's header (runner.fleet.requirements).
+    # Of each GPU; 9.0 is 900. From the repro's header (runner.runs.fleet.requirements).
     min_capability = models.PositiveIntegerField(default=0, db_default=0)
     min_memory_mib = models.PositiveIntegerField(default=0, db_default=0)
     min_devices = models.PositiveSmallIntegerField(default=1, db_default=1)
@@ -318,7 +318,7 @@ class LogChunk(models.Model):
 
 
 class RunLog(models.Model):
-    """The log of a run that is over: what its LogChunk rows held (runner.live_log)."""
+    """The log of a run that is over: what its LogChunk rows held (runs.live_log)."""
 
     run = models.OneToOneField(
         Run, models.CASCADE, primary_key=True, related_name="archive"

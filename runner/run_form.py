@@ -13,9 +13,10 @@ from rest_framework.throttling import BaseThrottle
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from runner import access, submission, throttle
+from runner import access
 from runner.models import Build, Run
-from runner.refusals import RunRefused
+from runner.runs import submission, throttle
+from runner.runs.refusals import RunRefused
 
 MAX_TRIALS = 20
 STATUS = {"busy": 503, "throttled": 429}

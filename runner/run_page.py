@@ -14,13 +14,14 @@ from kb.findings.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
-from runner import harness, live_log, verdicts, waiting
+from runner import harness, verdicts
 from runner.disagreement import Disagreement, Side, among
 from runner.evidence import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.observations import Observations, bug_of, group_of, observations_of
 from runner.phases import Phase, detail_of, label_of, run_phases
 from runner.plot import Plot, plots_of
+from runner.runs import live_log, waiting
 from runner.verdicts import Badge
 
 LOG_LINES = 2000

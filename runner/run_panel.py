@@ -9,11 +9,11 @@ from django.http import HttpRequest
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
 from kb.pages import reader_choice
-from runner import throttle, waiting
 from runner.known_builds import KnownBuilds
 from runner.models import Build
 from runner.run_form import MAX_TRIALS, may_run, requester
-from runner.serving import Fleet
+from runner.runs import throttle, waiting
+from runner.runs.serving import Fleet
 
 
 @dataclass(frozen=True)

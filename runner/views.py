@@ -22,8 +22,6 @@ from kb.models import Record
 from runner import (
     build_pages,
     evidence_page,
-    health,
-    ledger,
     matrix_data,
     record_matrix,
     run_form,
@@ -31,6 +29,7 @@ from runner import (
 )
 from runner.matrix import build_matrix
 from runner.models import Run
+from runner.runs import health, ledger
 
 
 @require_safe

@@ -21,21 +21,10 @@ from django.db import Error as DatabaseFault, connection
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
-from runner import (
-    builds,
-    execution,
-    fleet,
-    gpus,
-    harness,
-    ledger,
-    live_log,
-    prune,
-    sandbox,
-    transport,
-    waiting,
-)
+from runner import builds, execution, harness, sandbox, transport
 from runner.models import Device, Installation, Worker
 from runner.pool_keeper import PoolKeeper
+from runner.runs import fleet, ledger, live_log, prune, quarantine, waiting
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +66,7 @@ def queues_of(installations: list[Installation]) -> list[str]:
 
 def devices_of(installations: list[Installation]) -> list[dict[str, Any]]:
     """The GPUs that runs may have, each once."""
-    return gpus.offered(installations)
+    return quarantine.offered(installations)
 
 
 def record_devices(devices: list[dict[str, Any]]) -> None:

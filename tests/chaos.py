@@ -166,7 +166,7 @@ class Chaos:
             time.sleep(LOOK_S)
 
     def submit(self, repro: Any) -> None:
-        from runner import submission
+        from runner.runs import submission
         from tests import runs
 
         submission.submit(repro, runs.make_build(), "cpu", 1)

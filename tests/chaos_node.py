@@ -66,7 +66,8 @@ def stand_in(job: Any, *given: Any, **options: Any) -> dict[str, Any]:
 
 def main() -> None:
     django.setup()
-    from runner import execution, ledger, tasks
+    from runner import execution, tasks
+    from runner.runs import ledger
     from runner.worker import full_name
 
     mock.patch.object(execution, "run_now", stand_in).start()

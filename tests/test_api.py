@@ -15,8 +15,9 @@ from django.utils import timezone
 
 from kb.models import Record
 from kb.publishing import saving
-from runner import evidence, fleet, harness, ledger
+from runner import evidence, harness
 from runner.models import Run, Worker
+from runner.runs import fleet, ledger
 from tests import runs
 
 # fmt: off

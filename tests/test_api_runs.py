@@ -15,9 +15,10 @@ from django.contrib.auth.models import User
 from django.test import Client, TestCase
 from django.utils import timezone
 
-from runner import api_waiting, ledger
+from runner import api_waiting
 from runner.api_models import KeptAnswer, Token
 from runner.models import Run
+from runner.runs import ledger
 from tests import runs
 
 PATH = "/api/v1/runs"

@@ -10,9 +10,10 @@ from unittest import mock
 from django.test import TransactionTestCase
 
 from kb.models import Finding
-from runner import builds, execution, ledger, sandbox, submission
+from runner import builds, execution, sandbox
 from runner.models import Build, Evidence, Installation, Run
-from runner.refusals import RunRefused
+from runner.runs import ledger, submission
+from runner.runs.refusals import RunRefused
 from tests import runs
 from tests.builds import torch_python
 

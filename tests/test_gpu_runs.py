@@ -19,16 +19,9 @@ from django.test import (
 )
 from django.utils import timezone
 
-from runner import (
-    builds,
-    execution,
-    gpu_lock,
-    gpus,
-    harness,
-    measured,
-    sandbox,
-)
+from runner import builds, execution, gpu_lock, harness, measured, sandbox
 from runner.models import Build, Device, Run
+from runner.runs import quarantine
 from runner.telemetry import Problem
 from tests import runs
 from tests.test_telemetry import A100, ECC, H100, H200, Played
@@ -285,8 +278,8 @@ class OnSite(Played):
         site = override_settings(NVML_ANSWERS=str(self.path), DATA_DIR=self.folder)
         site.enable()
         self.addCleanup(site.disable)
-        gpus.forget()
-        self.addCleanup(gpus.forget)
+        quarantine.forget()
+        self.addCleanup(quarantine.forget)
 
 
 class RunTest(OnSite, TransactionTestCase):
@@ -345,7 +338,10 @@ class RunTest(OnSite, TransactionTestCase):
         Device.objects.create(
             host=builds.host_name(), uuid=H200, last_seen=timezone.now()
         )
-        with self.spoiling(**{ECC: 2}), self.assertLogs("runner.gpus", "ERROR"):
+        with (
+            self.spoiling(**{ECC: 2}),
+            self.assertLogs("runner.runs.quarantine", "ERROR"),
+        ):
             execution.execute(run)
         run.refresh_from_db()
         self.assertEqual(
@@ -367,7 +363,7 @@ class SiteTest(OnSite, TestCase):
     def test_a_worker_offers_what_nvml_lists(self) -> None:
         self.play("two_gpus")
         row = runs.install(self.folder / "python", devices=[{"class": "cuda"}])
-        first, second = gpus.offered([row])
+        first, second = quarantine.offered([row])
         self.assertEqual((first["uuid"], first["capability"]), (A100, "8.0"))
         self.assertEqual(
             (second["name"], second["memory_mib"]), ("NVIDIA H100 80GB HBM3", 81559)
@@ -379,7 +375,7 @@ class SiteTest(OnSite, TestCase):
         self.write()
         gpu = {"class": "cuda", "name": "NVIDIA H200", "capability": "9.0"}
         rows = [runs.install(self.folder / name, devices=[gpu, gpu]) for name in "ab"]
-        offered = gpus.offered(rows)
+        offered = quarantine.offered(rows)
         self.assertEqual([row["uuid"] for row in offered], ["cuda-0", "cuda-1"])
         self.assertEqual({row["name"] for row in offered}, {"NVIDIA H200"})
         # Such a GPU is locked like any other; torch knows it by its number.
@@ -391,7 +387,7 @@ class SiteTest(OnSite, TestCase):
 
     def test_a_quarantine_stays_until_an_operator_lifts_it(self) -> None:
         self.device()
-        rig = gpus.rig()
+        rig = quarantine.rig()
         assert rig.on_problem
         rig.on_problem(Problem("device_health", H200, "129 MiB were not given back"))
         row = Device.objects.get()
@@ -400,14 +396,14 @@ class SiteTest(OnSite, TestCase):
         self.assertEqual(rig.avoided(), {H200})
         header, _ = harness.read_repro(SOURCE)
         self.assertEqual(measured.choices(rig, header), [])
-        self.assertEqual(gpus.pause(Device.objects.all()), 0)
-        self.assertEqual(gpus.lift(Device.objects.all()), 1)
+        self.assertEqual(quarantine.pause(Device.objects.all()), 0)
+        self.assertEqual(quarantine.lift(Device.objects.all()), 1)
         row.refresh_from_db()
         self.assertEqual((row.state, row.reason), (Device.State.READY, ""))
         self.assertEqual(measured.choices(rig, header), [(H200,)])
 
     def test_a_gpu_no_worker_announced_is_quarantined_too(self) -> None:
-        gpus.quarantine(Problem("device_lost", H200, "gone"))
+        quarantine.quarantine(Problem("device_lost", H200, "gone"))
         self.assertEqual(Device.objects.get().state, Device.State.QUARANTINED)
 
     def test_only_who_may_change_devices_lifts_it(self) -> None:

@@ -13,9 +13,10 @@ from django.db.models.functions import Now
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
-from runner import evidence, health, ledger, prune
-from runner.live_log import Line, LiveLog, pack_finished
+from runner import evidence
 from runner.models import Chore, Device, Evidence, Run, RunLog, Worker
+from runner.runs import health, ledger, prune
+from runner.runs.live_log import Line, LiveLog, pack_finished
 from tests import runs
 
 QUEUE = f"{runs.SLUG}.cpu"

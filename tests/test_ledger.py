@@ -11,19 +11,11 @@ from django.db.models.functions import Now
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
-from runner import (
-    evidence,
-    execution,
-    harness,
-    ledger,
-    live_log,
-    submission,
-    throttle,
-    waiting,
-)
-from runner.live_log import Line, LiveLog
+from runner import evidence, execution, harness
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
-from runner.refusals import RunRefused
+from runner.runs import ledger, live_log, submission, throttle, waiting
+from runner.runs.live_log import Line, LiveLog
+from runner.runs.refusals import RunRefused
 from tests import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -620,7 +612,7 @@ class DatabaseAwayTest(TransactionTestCase):
         with (
             mock.patch.object(ledger, "DATABASE_PAUSE_S", 0),
             connection.execute_wrapper(cut_once),
-            self.assertLogs("runner.ledger", "WARNING"),
+            self.assertLogs("runner.runs.ledger", "WARNING"),
         ):
             claimed = ledger.claim([QUEUE], "")
         assert claimed

@@ -14,10 +14,11 @@ from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase, tag
 
 from kb.publishing import saving
-from runner import evidence, fill, ledger, submission
-from runner.fill import Filler
+from runner import evidence
 from runner.management.commands import matrix
 from runner.models import Installation, Run
+from runner.runs import backfill, ledger, submission
+from runner.runs.backfill import Filler
 from tests import runs
 from tests.sites import PATIENCE_S, Site, wait_for
 
@@ -33,7 +34,7 @@ class CellsTest(TestCase):
         runs.install("/bin/false", OTHER)
 
     def missing(self, *given: object, **options: bool) -> list[str]:
-        return [str(cell) for cell in fill.cells(*given, **options)]  # type: ignore[arg-type]
+        return [str(cell) for cell in backfill.cells(*given, **options)]  # type: ignore[arg-type]
 
     def test_every_installed_build_newest_first(self) -> None:
         wanted = [f"NAN-9001 repro on {queue}" for queue in QUEUES]
@@ -68,7 +69,7 @@ class FillerTest(TestCase):
         runs.install("/bin/true")
 
     def test_a_window_of_background_runs(self) -> None:
-        filler = Filler(fill.cells(), again=False, window=2)
+        filler = Filler(backfill.cells(), again=False, window=2)
         self.assertEqual(list(filler.step()), [])
         self.assertEqual(Run.objects.count(), 2)
         self.assertEqual(set(Run.objects.values_list("priority", flat=True)), {2})
@@ -91,7 +92,7 @@ class FillerTest(TestCase):
             signal.raise_signal(signal.SIGINT)
             return found
 
-        filler = Filler(fill.cells(), again=False, window=2)
+        filler = Filler(backfill.cells(), again=False, window=2)
         with (
             mock.patch.object(submission, "submit", interrupted),
             self.assertRaises(KeyboardInterrupt),
@@ -100,13 +101,13 @@ class FillerTest(TestCase):
         self.assertEqual((len(filler.active), len(filler.left)), (1, 4))
 
     def test_a_second_call_follows_what_the_first_left(self) -> None:
-        list(Filler(fill.cells(), again=False, window=3).step())
-        list(Filler(fill.cells(), again=False, window=5).step())
+        list(Filler(backfill.cells(), again=False, window=3).step())
+        list(Filler(backfill.cells(), again=False, window=5).step())
         self.assertEqual(Run.objects.count(), 5)
 
     def test_a_cell_that_cannot_run_is_told_and_skipped(self) -> None:
         runs.make_repro(runs.source(device="cuda"), "on_gpu")
-        filler = Filler(fill.cells(), again=False, window=9)
+        filler = Filler(backfill.cells(), again=False, window=9)
         (skipped,) = filler.step()
         assert skipped.refused
         self.assertEqual(skipped.refused.code, "no_device")

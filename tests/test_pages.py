@@ -18,8 +18,9 @@ from django.views.defaults import server_error
 from kb.models import Record
 from kb.publishing import loading, saving
 from kb.versions import order
-from runner import evidence, ledger, repros
+from runner import evidence, repros
 from runner.models import LogChunk, Run, Worker
+from runner.runs import ledger
 from tests import runs
 
 ATTRIBUTES_THAT_RUN = re.compile(r"^(style|on[a-z]+)$")

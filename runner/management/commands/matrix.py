@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner import fill, fleet
-from runner.fill import Filler, Progress, Result
+from runner.runs import backfill, fleet
+from runner.runs.backfill import Filler, Progress, Result
 
 LOOK_SECONDS = 0.5
 INTERRUPTED = 130
@@ -45,12 +45,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--window",
             type=window,
-            default=fill.WINDOW,
-            help=f"runs queued at a time (default: {fill.WINDOW})",
+            default=backfill.WINDOW,
+            help=f"runs queued at a time (default: {backfill.WINDOW})",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wanted = fill.cells(options["record"], options["build"], again=options["again"])
+        wanted = backfill.cells(
+            options["record"], options["build"], again=options["again"]
+        )
         self.say(f"{len(wanted)} cells are missing.")
         if options["dry_run"]:
             for cell in wanted:

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runner.prune import prune
+from runner.runs.prune import prune
 
 
 class Command(BaseCommand):

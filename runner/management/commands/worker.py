@@ -14,8 +14,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner import builds, fleet, tasks
+from runner import builds, tasks
 from runner.models import Worker
+from runner.runs import fleet
 from runner.worker import default_name, full_name, queues_of, ready_installations
 
 LOOK_SECONDS = 1.0

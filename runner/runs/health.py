@@ -16,8 +16,8 @@ from django.utils.crypto import constant_time_compare
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from runner import fleet
 from runner.models import Chore, Device, Run, Worker
+from runner.runs import fleet
 
 # A run that waits so long although a worker idles has been forgotten by somebody.
 FORGOTTEN = timedelta(seconds=60)

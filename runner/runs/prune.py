@@ -8,8 +8,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from runner import fleet
 from runner.models import Chore, LogChunk, Run, RunLog
+from runner.runs import fleet
 
 EVERY = timedelta(days=1)
 # Rows deleted in one transaction: others write in between.

@@ -10,10 +10,10 @@ from django.conf import settings
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from runner import refusals
-from runner.fleet import ago
 from runner.models import Run
-from runner.refusals import RunRefused
+from runner.runs import refusals
+from runner.runs.fleet import ago
+from runner.runs.refusals import RunRefused
 
 HOUR = timedelta(hours=1)
 IPV6_PREFIX = 64  # one household or machine has that many addresses

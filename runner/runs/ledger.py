@@ -5,7 +5,7 @@ A worker holds a run by a lease that `claim` sets and `beat` renews; `finish` is
 fenced by the attempt, so a worker that lost its lease can write nothing. Times
 come from the database's clock.
 
-Runs come in by runner.submission; runner.waiting says which one is next.
+Runs come in by runner.runs.submission; runner.runs.waiting says which one is next.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from kb.choices import Verdict
-from runner import evidence as evidence_store, fleet, waiting
+from runner import evidence as evidence_store
 from runner.models import Chore, Device, Installation, Run, Worker
+from runner.runs import fleet, waiting
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")

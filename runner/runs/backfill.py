@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from kb.models import Finding, Record, Repro
 from kb.versions.order import build_order
-from runner import submission
 from runner.models import Build, Run
-from runner.refusals import RunRefused
+from runner.runs import submission
+from runner.runs.refusals import RunRefused
 
 # At most so many are queued at once: an interrupted fill leaves no more behind.
 WINDOW = 50

@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max
 
-from runner.ledger import held
 from runner.models import LogChunk, Run, RunLog
+from runner.runs.ledger import held
 
 PACKED_COLUMNS = ("seq", "attempt", "check_name", "stream", "text", "at")
 # Runs packed in one go of the housekeeping; the rest follow with the next.

@@ -16,9 +16,10 @@ from django.db.models import QuerySet
 
 from kb.choices import Verdict
 from kb.models import Repro
-from runner import fleet, harness, throttle
+from runner import harness
 from runner.models import Build, Run
-from runner.serving import Fleet
+from runner.runs import fleet, throttle
+from runner.runs.serving import Fleet
 from runner.transport import publish
 
 NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)

@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from kb.choices import DeviceClass
 from kb.models import Repro
-from runner import fleet, refusals
-from runner.fleet import WORKER_STALE, ago
 from runner.models import Build, Device, Installation, Worker
-from runner.refusals import RunRefused
+from runner.runs import fleet, refusals
+from runner.runs.fleet import WORKER_STALE, ago
+from runner.runs.refusals import RunRefused
 
 # So long a run may wait for a worker that went away, say for its restart.
 RESTART = timedelta(minutes=10)

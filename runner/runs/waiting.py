@@ -12,8 +12,9 @@ from django.conf import settings
 from django.db.models import Avg, Count, F, Q, QuerySet
 
 from kb.choices import DeviceClass
-from runner import fleet, harness
+from runner import harness
 from runner.models import Device, Run, Worker
+from runner.runs import fleet
 
 # Clicks before re-verification before the matrix, then age.
 ORDER = ("priority", "created_at", "pk")
