@@ -21,16 +21,16 @@ from runner import (
     compile_cache,
     evidence,
     harness,
-    measured,
     pool_start,
     sandbox,
 )
-from runner.measured import Rig
+from runner.gpus import drive
+from runner.gpus.drive import Rig
+from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
 from runner.runs import ledger, quarantine
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import needs_of
-from runner.telemetry import Problem
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def run_now(
                 pool_socket(), cold, keeps_cache=job.record is not None
             )
 
-        return measured.drive(
+        return drive.drive(
             job.source,
             start_with,
             rig
@@ -205,7 +205,7 @@ def result_of(
         for text in error.errors:
             keeper.add_line("requirements", "harness", text)
         return "contract"
-    if body["reason"] in measured.VOID:
+    if body["reason"] in drive.VOID:
         return str(body["reason"])
     return evidence_of(run, installation, body, keeper)
 

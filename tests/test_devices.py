@@ -13,8 +13,8 @@ from unittest import mock
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from runner import devices, gpu_lock, nvml
-from runner.nvml import NvmlError, Recorded, Recorder
+from runner.gpus import devices, lock, nvml
+from runner.gpus.nvml import NvmlError, Recorded, Recorder
 
 ANSWERS = Path(__file__).with_name("nvml")
 A100, H100 = (f"GPU-11111111-2222-3333-4444-55555555551{n}" for n in (0, 1))
@@ -169,13 +169,13 @@ class LockTest(SimpleTestCase):
         self.folder = Path(folder.name) / "locks"
 
     def locked(self, *uuids: str) -> bool:
-        held = gpu_lock.try_lock(self.folder, uuids)
+        held = lock.try_lock(self.folder, uuids)
         if held:
             held.release()
         return held is None
 
     def test_one_at_a_time_and_all_or_nothing(self) -> None:
-        first = gpu_lock.try_lock(self.folder, [H100])
+        first = lock.try_lock(self.folder, [H100])
         assert first
         self.assertTrue(self.locked(H100))
         self.assertTrue(self.locked(H100, A100))
@@ -185,20 +185,20 @@ class LockTest(SimpleTestCase):
         self.assertFalse(self.locked(H100, A100))
 
     def test_a_name_with_anything_in_it_stays_in_the_folder(self) -> None:
-        held = gpu_lock.try_lock(self.folder, ["../../etc/GPU x"])
+        held = lock.try_lock(self.folder, ["../../etc/GPU x"])
         assert held
         self.addCleanup(held.release)
         self.assertEqual(len(list(self.folder.iterdir())), 1)
 
     def test_who_waits_takes_the_first_that_is_free_and_says_so(self) -> None:
-        busy = gpu_lock.try_lock(self.folder, [A100])
+        busy = lock.try_lock(self.folder, [A100])
         assert busy
-        held = gpu_lock.wait_for(self.folder, [[A100], [H100]])
+        held = lock.wait_for(self.folder, [[A100], [H100]])
         self.assertEqual(held.uuids, (H100,))
         said: list[str] = []
         answers = iter([False, False, True])
-        with self.assertRaises(gpu_lock.Interrupted):
-            gpu_lock.wait_for(
+        with self.assertRaises(lock.Interrupted):
+            lock.wait_for(
                 self.folder,
                 [[A100], [H100]],
                 stopped=lambda: next(answers),
@@ -208,7 +208,7 @@ class LockTest(SimpleTestCase):
         self.assertIn(f"process {os.getpid()}", said[0])
         held.release()
         # Released while somebody waits: it goes on.
-        again = gpu_lock.wait_for(
+        again = lock.wait_for(
             self.folder, [[A100]], stopped=lambda: bool(busy.release())
         )
         self.assertEqual(again.uuids, (A100,))
@@ -230,5 +230,5 @@ class LockTest(SimpleTestCase):
             worker.wait(SUBPROCESS_S)
         self.assertTrue(self.locked(A100))
         kill(orphan)
-        held = gpu_lock.wait_for(self.folder, [[A100]])
+        held = lock.wait_for(self.folder, [[A100]])
         held.release()

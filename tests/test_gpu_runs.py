@@ -19,17 +19,18 @@ from django.test import (
 )
 from django.utils import timezone
 
-from runner import builds, execution, gpu_lock, harness, measured, sandbox
+from runner import builds, execution, harness, sandbox
+from runner.gpus import drive, lock
+from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
 from runner.runs import quarantine
-from runner.telemetry import Problem
 from tests import runs
 from tests.test_telemetry import A100, ECC, H100, H200, Played
 
 
 def reporter(
     uuid: str | None = H200, on_check: Callable[[str], None] = lambda name: None
-) -> tuple[measured.StartWith, list[tuple[str | None, list[int]]]]:
+) -> tuple[drive.StartWith, list[tuple[str | None, list[int]]]]:
     """A start whose checks report as if torch had run on that GPU, and its calls."""
     calls: list[tuple[str | None, list[int]]] = []
     source = runs.source(device="cuda")
@@ -68,7 +69,7 @@ SOURCE = runs.source(device="cuda")
 class DriveTest(Played):
     def test_a_run_has_its_gpu_and_tells_of_it(self) -> None:
         start_with, calls = reporter()
-        body = measured.drive(SOURCE, start_with, self.rig())
+        body = drive.drive(SOURCE, start_with, self.rig())
         ((visible, held),) = calls
         self.assertEqual(visible, H200)
         self.assertEqual(len(held), 1)
@@ -78,16 +79,16 @@ class DriveTest(Played):
         self.assertEqual((gpu["uuid"], gpu["name"]), (H200, "NVIDIA H200"))
         self.assertEqual(body["telemetry"]["cpu"], {"peak_mib": 0, "cpu_s": 0})
         self.assertEqual(body["digest"], harness.evidence_digest(body))
-        self.assertFalse(gpu_lock.is_locked(self.folder / "locks", H200))
+        self.assertFalse(lock.is_locked(self.folder / "locks", H200))
 
     def test_torch_that_cannot_name_its_gpu_used_the_one_it_was_given(self) -> None:
         start_with, _ = reporter(uuid=None)
-        body = measured.drive(SOURCE, start_with, self.rig())
+        body = drive.drive(SOURCE, start_with, self.rig())
         self.assertEqual(body["device"]["uuid"], H200)
 
     def test_a_run_that_strayed_to_another_gpu_says_nothing(self) -> None:
         start_with, _ = reporter(uuid=H100)
-        body = measured.drive(SOURCE, start_with, self.rig())
+        body = drive.drive(SOURCE, start_with, self.rig())
         self.assertEqual((body["verdict"], body["reason"]), ("error", "device_lost"))
         self.assertIsNone(body["is_affected"])
 
@@ -100,11 +101,11 @@ class DriveTest(Played):
 
         def note(problem: Problem) -> None:
             # While the lock is held: nobody gets the GPU before it is withdrawn.
-            self.assertTrue(gpu_lock.is_locked(self.folder / "locks", H200))
+            self.assertTrue(lock.is_locked(self.folder / "locks", H200))
             problems.append(problem)
 
         start_with, _ = reporter(on_check=fail)
-        body = measured.drive(SOURCE, start_with, self.rig(on_problem=note))
+        body = drive.drive(SOURCE, start_with, self.rig(on_problem=note))
         self.assertEqual((body["verdict"], body["reason"]), ("error", "device_health"))
         self.assertEqual((body["hits"], body["is_affected"]), (None, None))
         self.assertEqual(body["workarounds"], {"off": "untested"})
@@ -125,18 +126,18 @@ class DriveTest(Played):
         problems: list[Problem] = []
         start_with, _ = reporter(on_check=fail)
         with self.assertRaises(harness.Cancelled):
-            measured.drive(
+            drive.drive(
                 SOURCE,
                 start_with,
                 self.rig(on_problem=problems.append),
                 cancelled=lambda: bool(stopped),
             )
         self.assertEqual(len(problems), 1)
-        self.assertFalse(gpu_lock.is_locked(self.folder / "locks", H200))
+        self.assertFalse(lock.is_locked(self.folder / "locks", H200))
 
     def test_a_cpu_run_locks_nothing_and_sees_no_gpu(self) -> None:
         start_with, calls = reporter()
-        body = measured.drive(SOURCE, start_with, self.rig(), on_cpu=True)
+        body = drive.drive(SOURCE, start_with, self.rig(), on_cpu=True)
         self.assertEqual(calls, [("", [])])
         self.assertEqual(set(body["telemetry"]), {"driver", "cpu"})
         self.assertFalse((self.folder / "locks").exists())
@@ -166,7 +167,7 @@ class DriveTest(Played):
 
         def run() -> None:
             start_with, _ = reporter(on_check=enter)
-            bodies.append(measured.drive(SOURCE, start_with, self.rig(say=say)))
+            bodies.append(drive.drive(SOURCE, start_with, self.rig(say=say)))
 
         threads = [threading.Thread(target=run) for _ in range(2)]
         for thread in threads:
@@ -227,10 +228,10 @@ class KilledTest(Played):
         ) as driver:
             assert driver.stdout
             next(line for line in driver.stdout if line.startswith("control started"))
-            self.assertTrue(gpu_lock.is_locked(locks, H200))
+            self.assertTrue(lock.is_locked(locks, H200))
             driver.kill()
             driver.wait()
-            gpu_lock.wait_for(locks, [[H200]]).release()
+            lock.wait_for(locks, [[H200]]).release()
             left = [
                 path.parent.name
                 for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -250,7 +251,7 @@ class ChoiceTest(Played):
     def choices(self, header: str, **fields: Any) -> list[tuple[str, ...]]:
         source = SOURCE.replace('device = "cuda"', f'device = "cuda"\n# {header}')
         parsed, _ = harness.read_repro(source)
-        return measured.choices(self.rig(**fields), parsed)
+        return drive.choices(self.rig(**fields), parsed)
 
     def test_a_run_gets_gpus_that_fit(self) -> None:
         self.play("two_gpus")
@@ -380,7 +381,7 @@ class SiteTest(OnSite, TestCase):
         self.assertEqual({row["name"] for row in offered}, {"NVIDIA H200"})
         # Such a GPU is locked like any other; torch knows it by its number.
         start_with, calls = reporter(uuid=None)
-        body = measured.drive(SOURCE, start_with, self.rig(chosen=("cuda-1",)))
+        body = drive.drive(SOURCE, start_with, self.rig(chosen=("cuda-1",)))
         self.assertEqual([(seen, len(held)) for seen, held in calls], [("1", 1)])
         self.assertEqual(body["verdict"], "bug_present")
         self.assertNotIn("devices", body["telemetry"])
@@ -395,12 +396,12 @@ class SiteTest(OnSite, TestCase):
         self.assertEqual(row.reason, "device_health: 129 MiB were not given back")
         self.assertEqual(rig.avoided(), {H200})
         header, _ = harness.read_repro(SOURCE)
-        self.assertEqual(measured.choices(rig, header), [])
+        self.assertEqual(drive.choices(rig, header), [])
         self.assertEqual(quarantine.pause(Device.objects.all()), 0)
         self.assertEqual(quarantine.lift(Device.objects.all()), 1)
         row.refresh_from_db()
         self.assertEqual((row.state, row.reason), (Device.State.READY, ""))
-        self.assertEqual(measured.choices(rig, header), [(H200,)])
+        self.assertEqual(drive.choices(rig, header), [(H200,)])
 
     def test_a_gpu_no_worker_announced_is_quarantined_too(self) -> None:
         quarantine.quarantine(Problem("device_lost", H200, "gone"))

@@ -13,13 +13,10 @@ from django.test import (
     SimpleTestCase,
 )
 
-from runner import (
-    devices,
-    telemetry,
-)
-from runner.measured import Rig
-from runner.nvml import NvmlError, Recorded
-from runner.telemetry import Watch
+from runner.gpus import devices, telemetry
+from runner.gpus.drive import Rig
+from runner.gpus.nvml import NvmlError, Recorded
+from runner.gpus.telemetry import Watch
 
 ANSWERS = Path(__file__).with_name("nvml")
 H200 = "GPU-11111111-2222-3333-4444-555555555501"

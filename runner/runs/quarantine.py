@@ -14,11 +14,12 @@ from django.db import OperationalError, ProgrammingError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from runner import builds, devices, gpu_lock, nvml
-from runner.measured import Rig, ignore
+from runner import builds
+from runner.gpus import devices, lock, nvml
+from runner.gpus.drive import Rig, ignore
+from runner.gpus.nvml import NvmlError
+from runner.gpus.telemetry import Problem
 from runner.models import Device, Installation, Run
-from runner.nvml import NvmlError
-from runner.telemetry import Problem
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
         most = max(seen, key=len, default=[])
         names = devices.proc_uuids()
         if len(names) != len(most):
-            names = [f"{gpu_lock.BY_INDEX}{index}" for index in range(len(most))]
+            names = [f"{lock.BY_INDEX}{index}" for index in range(len(most))]
         return [
             {**item, "uuid": item.get("uuid") or name}
             for item, name in zip(most, names, strict=True)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner import exits, harness, measured, sandbox
+from runner import exits, harness, sandbox
+from runner.gpus import drive as measured
 from runner.pool_start import WarmStart
 
 

@@ -1,6 +1,6 @@
 """What NVML saw of a GPU before, during and after a run, and whether it stayed well.
 
-Fields and units as in runner.devices; each is a value or {"error": name}. Standard
+Fields and units as in runner.gpus.devices; each is a value or {"error": name}. Standard
 library and pynvml. The samples are taken by a thread of the runner: the processes of
 the run have no part in what is said of them.
 """
@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runner import devices
-from runner.devices import Gpu, is_error
-from runner.nvml import Nvml, NvmlError
-from runner.telemetry_series import Series
+from runner.gpus import devices
+from runner.gpus.devices import Gpu, is_error
+from runner.gpus.nvml import Nvml, NvmlError
+from runner.gpus.series import Series
 
 SAMPLE_S = 0.2
 # A driver frees the memory of a dead process within moments, not at once.

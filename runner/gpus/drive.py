@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runner import devices, gpu_lock, harness, telemetry
-from runner.gpu_lock import GpuLock
-from runner.nvml import Live, Nvml, NvmlError
-from runner.telemetry import Problem, Watch
+from runner import harness
+from runner.gpus import devices, lock as gpu_lock, telemetry
+from runner.gpus.lock import GpuLock
+from runner.gpus.nvml import Live, Nvml, NvmlError
+from runner.gpus.telemetry import Problem, Watch
 
 # Start for `harness.drive`, given CUDA_VISIBLE_DEVICES (None: as it is) and the
 # descriptors that the run's processes have to keep open.

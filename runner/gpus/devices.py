@@ -5,8 +5,8 @@ site. Every field is a value or {"error": NVML's name of the error}: one that fa
 never takes the others along. Memory is in MiB, power in W, energy in J, clocks in
 MHz, temperature in °C.
 
-    python -m runner.devices            what this host has
-    python -m runner.devices --record   the raw answers, in the form tests replay
+    python -m runner.gpus.devices            what this host has
+    python -m runner.gpus.devices --record   the raw answers, in the form tests replay
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from runner.nvml import Live, Nvml, NvmlError, Recorder
+from runner.gpus.nvml import Live, Nvml, NvmlError, Recorder
 
 MIB = 1024 * 1024
 PROC_GPUS = Path("/proc/driver/nvidia/gpus")
@@ -346,7 +346,7 @@ def has_nodes() -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m runner.devices")
+    parser = argparse.ArgumentParser(prog="python -m runner.gpus.devices")
     parser.add_argument("--record", action="store_true", help="print raw answers")
     options = parser.parse_args()
     recorder = Recorder(Live())

@@ -1,6 +1,6 @@
 """Samples of GPUs over the time of a run, thinned out so that they stay few. Pure.
 
-Standard library: the watcher of a run uses it (runner.telemetry).
+Standard library: the watcher of a run uses it (runner.gpus.telemetry).
 """
 
 from __future__ import annotations
