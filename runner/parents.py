@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runner import harness
-from runner.jail import kernel, wire
 from runner.sandbox import box, layout, policy, view
+from runner.sandbox.jail import kernel, wire
 from runner.sandbox.tiers import Layers
 
 START_S = 60.0

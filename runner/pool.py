@@ -30,9 +30,9 @@ from types import FrameType
 from typing import Any
 
 from runner import pool_client
-from runner.jail import kernel, wire
 from runner.parents import Key, Parent, Spare
 from runner.sandbox.box import NotStarted
+from runner.sandbox.jail import kernel, wire
 
 DEFAULT_MEMORY_MIB = 2048
 TICK_S = 1.0

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from runner import harness
-from runner.jail import kernel, wire
 from runner.sandbox.cgroups import Group
+from runner.sandbox.jail import kernel, wire
 from runner.sandbox.process import KILL_GRACE_S, BoxProcess
 
 PROTOCOL = 1
@@ -46,11 +46,12 @@ def digest() -> str:
 
 def digest_of_files() -> str:
     """Of every file that makes a warm check, as it is now."""
-    here = Path(__file__).parent
-    names = ("harness.py", "parents.py", "pool*.py", "jail/*.py", "sandbox/*.py")
+    here = Path(harness.__file__).parent
+    names = ("harness.py", "pool/*.py", "sandbox/*.py", "sandbox/jail/*.py")
     found = hashlib.sha256(b"%d" % PROTOCOL)
     for path in sorted(path for name in names for path in here.glob(name)):
-        found.update(path.name.encode() + b"\0" + path.read_bytes())
+        name = str(path.relative_to(here))
+        found.update(name.encode() + b"\0" + path.read_bytes())
     return found.hexdigest()
 
 

@@ -66,7 +66,7 @@ class LayersTest(SimpleTestCase):
 
     def test_what_runs_beside_torch_needs_the_standard_library_only(self) -> None:
         allowed = set(sys.stdlib_module_names) | {"pynvml", "runner"}
-        jail = {path.stem for path in sources("runner/jail")}
+        jail = {path.stem for path in sources("runner/sandbox/jail")}
         for name in STDLIB_ONLY:
             file = ROOT / "runner" / f"{name}.py"
             for path in [file] if file.exists() else sources(f"runner/{name}"):

@@ -21,8 +21,8 @@ from typing import Any
 
 from runner import harness, parents, pool_client, pool_keeper, pool_start, sandbox
 from runner.harness import CheckSpec, Report
-from runner.jail import kernel, wire
 from runner.pool import Pool
+from runner.sandbox.jail import kernel, wire
 from tests.builds import torch_python
 from tests.runs import source, stand_in_torch
 from tests.test_harness import FORGED, forged_ends

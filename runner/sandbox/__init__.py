@@ -1,7 +1,7 @@
 """Starts the checks of a repro in the strongest jail that this machine has.
 
 What that is, is probed and never assumed, and every run says it: see `tiers`. Standard
-library only; what executes on the way into the jail is in `runner/jail`.
+library only; what executes on the way into the jail is in `runner/sandbox/jail`.
 
     python -m runner.sandbox REPRO.py [--json] [--python PATH] [--trials N]
     python -m runner.sandbox --probe [--json]

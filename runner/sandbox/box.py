@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.jail import kernel
 from runner.sandbox import bubblewrap, view
+from runner.sandbox.jail import kernel
 from runner.sandbox.policy import Policy
 
 LAUNCHER = "launch.py"

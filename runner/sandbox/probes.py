@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from runner.jail import kernel
 from runner.sandbox import box, bubblewrap, cgroups, policy, uids, view
+from runner.sandbox.jail import kernel
 from runner.sandbox.layout import Layout
 from runner.sandbox.tiers import Layers
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from runner import harness
-from runner.jail import kernel
 from runner.sandbox.cgroups import Group
+from runner.sandbox.jail import kernel
 from runner.sandbox.policy import PROCESSES
 
 KILL_GRACE_S = 2.0
@@ -37,7 +37,7 @@ def ended_within(pid: int, limit_s: float) -> bool:
 
 
 class BoxProcess:
-    """One check behind an init that reports on `control` (see runner/jail/init.py).
+    """One check behind an init that reports on `control` (see jail/init.py).
 
     `outer`: the process that was started here, if it was. `release`: gives the check
     its nonce. `token`: mark in the environment of its processes, where no namespace

@@ -1,8 +1,8 @@
 """What a run may see: the files of its build and of the system, all read-only.
 
-A view is a list of entries as `runner/jail/namespaces.py` documents them; what is not
-on it does not exist inside. Sources are resolved, targets keep the names under which
-the build knows its files.
+A view is a list of entries as `jail/namespaces.py` documents them; what is not on it
+does not exist inside. Sources are resolved, targets keep the names under which the
+build knows its files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from runner.sandbox.layout import Layout, chain, too_wide
 Entry = dict[str, Any]
 
 HARNESS = Path(harness.__file__).resolve()
-JAIL = HARNESS.parent / "jail"
+JAIL = Path(__file__).resolve().parent / "jail"
 # Fixed places inside, so that no path of this machine shows.
 INSIDE_HARNESS = "/run/doesitnan/harness.py"
 INSIDE_JAIL = "/run/doesitnan/jail"
