@@ -16,18 +16,12 @@ from django.conf import settings
 from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
-from runner import (
-    builds,
-    compile_cache,
-    evidence,
-    harness,
-    pool_start,
-    sandbox,
-)
+from runner import builds, compile_cache, evidence, harness, sandbox
 from runner.gpus import drive
 from runner.gpus.drive import Rig
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
+from runner.pool import start
 from runner.runs import ledger, quarantine
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import needs_of
@@ -86,7 +80,7 @@ def run_now(
                 on_line=listeners.line,
                 cancelled=listeners.cancelled,
             )
-            return pool_start.WarmStart(
+            return start.WarmStart(
                 pool_socket(), cold, keeps_cache=job.record is not None
             )
 

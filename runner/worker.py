@@ -23,7 +23,7 @@ from django.db.models.functions import Now
 from kb.choices import DeviceClass
 from runner import builds, execution, harness, sandbox, transport
 from runner.models import Device, Installation, Worker
-from runner.pool_keeper import PoolKeeper
+from runner.pool.keeper import PoolKeeper
 from runner.runs import fleet, ledger, live_log, prune, quarantine, waiting
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner import harness, pool_client, pool_start, sandbox
+from runner import harness, sandbox
+from runner.pool import client, start as pool_start
 from runner.sandbox import tiers
 from tests import surroundings
 from tests.hostile import NOT_READ, PROGRAMS, Program
@@ -110,7 +111,7 @@ def warm_pool(here: Surroundings) -> Iterator[str]:
     pool = subprocess.Popen(command, cwd=surroundings.ROOT)
     here.pools.append(pool.pid)
     try:
-        while pool_client.status(path) is None and pool.poll() is None:
+        while client.status(path) is None and pool.poll() is None:
             time.sleep(0.05)
         yield path
     finally:

@@ -19,9 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from runner import harness, parents, pool_client, pool_keeper, pool_start, sandbox
+from runner import harness, sandbox
 from runner.harness import CheckSpec, Report
-from runner.pool import Pool
+from runner.pool import (
+    client as pool_client,
+    keeper as pool_keeper,
+    parents,
+    start as pool_start,
+)
+from runner.pool.server import Pool
 from runner.sandbox.jail import kernel, wire
 from tests.builds import torch_python
 from tests.runs import source, stand_in_torch

@@ -23,8 +23,9 @@ from unittest import addModuleCleanup, mock
 from django.conf import settings
 from django.test import SimpleTestCase, override_settings, tag
 
-from runner import execution, harness, pool_client
-from runner.pool_keeper import PoolKeeper
+from runner import execution, harness
+from runner.pool import client
+from runner.pool.keeper import PoolKeeper
 from tests.builds import torch_python
 
 ISSUES = Path(settings.ISSUES_DIR)
@@ -79,7 +80,7 @@ def setUpModule() -> None:
     addModuleCleanup(keeper.stop)
     keeper.ensure()
     deadline = time.monotonic() + 60
-    while not pool_client.is_there(keeper.path):
+    while not client.is_there(keeper.path):
         assert time.monotonic() < deadline, "the pool does not listen"
         time.sleep(0.01)
 

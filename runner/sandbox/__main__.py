@@ -12,7 +12,7 @@ from typing import Any
 
 from runner import exits, harness, sandbox
 from runner.gpus import drive as measured
-from runner.pool_start import WarmStart
+from runner.pool.start import WarmStart
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from runner import harness, parents, pool_client, pool_start, sandbox
-from runner.pool_keeper import PoolKeeper
+from runner import harness, sandbox
+from runner.pool import client, parents, start as pool_start
+from runner.pool.keeper import PoolKeeper
 from tests.bench.figures import Figure, figure, share_of, timed
 from tests.builds import torch_python
 from tests.runs import source, stand_in_torch
@@ -81,7 +82,7 @@ def pool() -> Iterator[str]:
         keeper = PoolKeeper(str(Path(folder, "pool.sock")), 16384)
         keeper.ensure()
         try:
-            while not pool_client.is_there(keeper.path):
+            while not client.is_there(keeper.path):
                 time.sleep(0.01)
             yield keeper.path
         finally:
@@ -199,7 +200,7 @@ class Build:
     def private_share(self) -> float | None:
         _, warm, text = self.starts(PRIVATE)
         told = judged(warm, text).messages[0]["observations"]["private_kib"]
-        status = pool_client.status(self.socket_path) or {"parents": []}
+        status = client.status(self.socket_path) or {"parents": []}
         for parent in status["parents"]:
             if parent["interpreter"] == self.python:
                 resident = largest_rss_kib(parent["pid"])

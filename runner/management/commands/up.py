@@ -18,7 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from runner import builds, execution, pool_keeper, venvs
+from runner import builds, execution, venvs
+from runner.pool import keeper
 from runner.supervisor import Child, Supervisor
 
 THREADS = 8
@@ -146,8 +147,8 @@ def pool() -> list[Child]:
         return []
     # A worker that was left over may have one still.
     socket_path, memory = execution.pool_socket(), settings.POOL_MEMORY_MIB
-    command = pool_keeper.command(socket_path, memory, "--wait")
-    return [Child("Pool", command, cwd=pool_keeper.ROOT)]
+    command = keeper.command(socket_path, memory, "--wait")
+    return [Child("Pool", command, cwd=keeper.ROOT)]
 
 
 def manage(*arguments: str) -> list[str]:

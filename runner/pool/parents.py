@@ -1,6 +1,6 @@
 """The warm parents of a pool: one process for each build, and children of it that wait.
 
-Standard library only; used by `runner.pool`, whose loop calls back into it.
+Standard library only; used by `runner.pool.server`, whose loop calls back into it.
 """
 
 from __future__ import annotations

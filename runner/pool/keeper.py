@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from runner import pool_client
+from runner.pool import client
 
 log = logging.getLogger(__name__)
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # A pool that does not stay is not started again at once.
 PAUSE_S = 30.0
 GRACE_S = 5.0
@@ -40,7 +40,7 @@ class PoolKeeper:
             return
         if self.process and self.process.poll() is None:
             return
-        if pool_client.is_there(self.path):
+        if client.is_there(self.path):
             return
         self.due = time.monotonic() + PAUSE_S
         parent = ("--with-parent", str(os.getpid()))

@@ -29,8 +29,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from runner import pool_client
-from runner.parents import Key, Parent, Spare
+from runner.pool import client as pool_client
+from runner.pool.parents import Key, Parent, Spare
 from runner.sandbox.box import NotStarted
 from runner.sandbox.jail import kernel, wire
 
@@ -356,7 +356,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AlreadyRuns:
         sys.stderr.write(f"A pool serves {options.socket} already.\n")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner import harness, pool_client
+from runner import harness
+from runner.pool import client
 from runner.sandbox import coldstart, layout, policy, uids, view
 from runner.sandbox.scratch import scratch_folder
 from runner.sandbox.tiers import letter
@@ -47,7 +48,7 @@ class WarmStart:
         try:
             self.require_warm(spec)
             return self.serve(spec)
-        except pool_client.NotWarm as error:
+        except client.NotWarm as error:
             self.reasons.append(str(error))
         except PoolGone:
             self.reasons.append(AGAIN)
@@ -57,14 +58,14 @@ class WarmStart:
     def require_warm(self, spec: harness.CheckSpec) -> None:
         """Raise NotWarm for a check that no warm parent could serve."""
         if self.cold.gpus != "":
-            raise pool_client.NotWarm(GPUS)
+            raise client.NotWarm(GPUS)
         if spec.env:
-            raise pool_client.NotWarm(ENVIRONMENT)
+            raise client.NotWarm(ENVIRONMENT)
         if "compiler" in self.needs and not self.keeps_cache:
-            raise pool_client.NotWarm(CACHE)
+            raise client.NotWarm(CACHE)
         lacking = self.needs & coldstart.NEED_NAMESPACES
         if lacking and letter(self.cold.layers) == "C":
-            raise pool_client.NotWarm("it needs what this tier does not give")
+            raise client.NotWarm("it needs what this tier does not give")
 
     def serve(self, spec: harness.CheckSpec) -> harness.Report:
         """One check by a child of the pool. Raises NotWarm, PoolGone."""
@@ -72,7 +73,7 @@ class WarmStart:
             try:
                 process = self.started(spec, stack)
             except (uids.NoUser, OSError) as error:
-                raise pool_client.NotWarm(str(error)) from error
+                raise client.NotWarm(str(error)) from error
             report = harness.watch(
                 process,
                 spec,
@@ -84,16 +85,14 @@ class WarmStart:
             raise PoolGone
         return report
 
-    def started(
-        self, spec: harness.CheckSpec, stack: ExitStack
-    ) -> pool_client.WarmProcess:
+    def started(self, spec: harness.CheckSpec, stack: ExitStack) -> client.WarmProcess:
         """A child of the pool with all that holds the check; it waits for its nonce."""
         cold, layers = self.cold, self.cold.layers
         cache = cold.compile_cache if "compiler" in self.needs else ""
         uid = stack.enter_context(coldstart.user_of(layers, cache))
         if cache:
             coldstart.prepare_cache(cache, uid)
-        child = pool_client.ask(self.socket_path, self.key(cache))
+        child = client.ask(self.socket_path, self.key(cache))
         stack.callback(child.close)
         inside = layers.namespaces is not None
         where = view.SCRATCH
@@ -106,7 +105,7 @@ class WarmStart:
             order["env"]["DOESITNAN_CHILD"] = token
         group = cold.group(spec)
         try:
-            return pool_client.WarmProcess(child, order, group, token)
+            return client.WarmProcess(child, order, group, token)
         except OSError:
             if group:
                 group.remove()

@@ -1,0 +1,7 @@
+"""`python -m runner.pool`: the pool of a host."""
+
+import sys
+
+from runner.pool.server import main
+
+sys.exit(main())
