@@ -173,7 +173,8 @@ def missing_port(host: str, port: str) -> List[str]:
 
 
 def missing_lock() -> List[str]:
-    from runner import venvs  # needs Python 3.11, which has been looked at by now
+    # It needs Python 3.11, which has been looked at by now.
+    from runner.builds import venvs
 
     owner = venvs.owner_of(data_dir() / "run.lock")
     if owner is None:
@@ -242,7 +243,7 @@ def install(goal: str) -> None:
     """Bring .venv to the lock; nothing is done when it is there already."""
     if is_ready(goal):
         return
-    from runner import venvs
+    from runner.builds import venvs
 
     names = [line for line in (ROOT / LOCKS[goal]).open() if "==" in line]
     what = "Installing {} packages into .venv".format(len(names))
@@ -289,7 +290,7 @@ def main(arguments: List[str]) -> int:
         return refuse(found)
     if goal == "check":
         return 0
-    from runner import venvs
+    from runner.builds import venvs
 
     try:
         with venvs.lock(data_dir() / "install.lock"):

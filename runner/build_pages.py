@@ -11,7 +11,8 @@ from django.db.models import Count
 from kb.models import Finding
 from kb.pages.paging import Window, window
 from kb.versions.order import build_order
-from runner import build_inventory, sandbox
+from runner import sandbox
+from runner.builds import inventory
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
 from runner.runs import fleet
 
@@ -36,7 +37,7 @@ class InstallationRow:
 
     @property
     def disk_mib(self) -> int:
-        return self.installation.disk_bytes // build_inventory.MIB
+        return self.installation.disk_bytes // inventory.MIB
 
     @property
     def archs(self) -> str:
@@ -170,7 +171,7 @@ def build_page(build: Build, asked: str) -> BuildPage:
         window=here,
         evidence=list(build.evidence.all()[:EVIDENCE_SHOWN]),
         installations=[
-            InstallationRow(row, build_inventory.capabilities(row))
+            InstallationRow(row, inventory.capabilities(row))
             for row in build.installations.all()
         ],
     )

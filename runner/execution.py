@@ -16,7 +16,8 @@ from django.conf import settings
 from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
-from runner import builds, compile_cache, evidence, harness, sandbox
+from runner import evidence, harness, sandbox
+from runner.builds import compile_cache, registry
 from runner.gpus import drive
 from runner.gpus.drive import Rig
 from runner.gpus.telemetry import Problem
@@ -223,11 +224,11 @@ def evidence_of(
 def installation_for(run: Run) -> Installation | None:
     """This host's installation for the run; None, noted, when it is gone."""
     stack = run.repro.header.get("stack") or {}
-    installation = builds.installation_for(run.build_id, stack)
+    installation = registry.installation_for(run.build_id, stack)
     if installation:
         return installation
     log.warning("Run %s: no interpreter for %s", run.pk, run.build_id)
-    for row in builds.vanished(run.build_id):
+    for row in registry.vanished(run.build_id):
         mark(row, Installation.State.MISSING, "The interpreter is gone.")
     return None
 

@@ -21,7 +21,8 @@ from django.db import Error as DatabaseFault, connection
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
-from runner import builds, execution, harness, sandbox, transport
+from runner import execution, harness, sandbox, transport
+from runner.builds import registry
 from runner.models import Device, Installation, Worker
 from runner.pool.keeper import PoolKeeper
 from runner.runs import fleet, ledger, live_log, prune, quarantine, waiting
@@ -41,13 +42,13 @@ def default_name() -> str:
 
 def full_name(name: str) -> str:
     """NAME@HOST, the form in which Celery keeps a name as it is."""
-    return f"{name}@{builds.host_name()}"[:120]
+    return f"{name}@{registry.host_name()}"[:120]
 
 
 def ready_installations() -> list[Installation]:
     # Also those whose interpreter vanished: their runs end as build_missing.
     rows = Installation.objects.filter(
-        host=builds.host_name(),
+        host=registry.host_name(),
         state=Installation.State.READY,
         build__isnull=False,
     )
@@ -82,7 +83,7 @@ def record_devices(devices: list[dict[str, Any]]) -> None:
             "last_seen": Now(),
         }
         Device.objects.update_or_create(
-            host=builds.host_name(), uuid=item["uuid"], defaults=fields
+            host=registry.host_name(), uuid=item["uuid"], defaults=fields
         )
 
 
@@ -157,7 +158,7 @@ class Announcer(threading.Thread):
         devices = devices_of(rows)
         record_devices(devices)
         fields = {
-            "host": builds.host_name(),
+            "host": registry.host_name(),
             "queues": queues,
             "devices": devices,
             "tier": tier.tier,

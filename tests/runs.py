@@ -18,7 +18,8 @@ from django.utils import timezone
 
 from kb.models import Record, Repro
 from kb.publishing import loading, saving
-from runner import builds, harness, repros
+from runner import harness, repros
+from runner.builds import registry
 from runner.models import Build, Installation, Run
 from tests.sample_record import write_sample
 
@@ -153,7 +154,7 @@ def install(interpreter: Path | str, slug: str = SLUG, **facts: Any) -> Installa
     """A ready installation on this host, as `builds.register` would write it."""
     return Installation.objects.create(
         build=make_build(slug),
-        host=builds.host_name(),
+        host=registry.host_name(),
         interpreter=str(interpreter),
         state=Installation.State.READY,
         facts=facts,

@@ -22,7 +22,7 @@ SCRIPT = ROOT / "config" / "bootstrap.py"
 NEEDED = (
     "config/bootstrap.py",
     "runner/__init__.py",
-    "runner/venvs.py",
+    "runner/builds/venvs.py",
     *set(bootstrap.LOCKS.values()),
 )
 OLD = ("python3.6", "python3.7", "python3.8", "python3.9", "python3.10")

@@ -16,8 +16,8 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings
 
-from runner import build_install, builds, uv, venvs
-from runner.build_probe import BuildError
+from runner.builds import install, registry, uv, venvs
+from runner.builds.probe import BuildError
 from tests.test_builds import STAND_IN, Folder, program
 
 ROOT = Path(settings.BASE_DIR)
@@ -117,11 +117,9 @@ class UvTest(SimpleTestCase):
             for version in ("9.9.0+cpu", "9.8.0+cpu", "9.9.1"):
                 stand_in_wheel(Path(folder), version)
             links = [Path(folder).as_uri(), "https://elsewhere/links.html"]
-            self.assertEqual(
-                build_install.local_torch(links, "torch==9.9.0"), "9.9.0+cpu"
-            )
-            self.assertEqual(build_install.local_torch([folder], "torch==9.9.1"), "")
-            self.assertEqual(build_install.local_torch([folder], "torch==2.6.0"), "")
+            self.assertEqual(install.local_torch(links, "torch==9.9.0"), "9.9.0+cpu")
+            self.assertEqual(install.local_torch([folder], "torch==9.9.1"), "")
+            self.assertEqual(install.local_torch([folder], "torch==2.6.0"), "")
 
     def test_a_plan_adds_up_what_it_knows(self) -> None:
         with tempfile.NamedTemporaryFile(suffix=".whl") as file:
@@ -155,7 +153,7 @@ class UvTest(SimpleTestCase):
 
 class InstallTest(Folder):
     def attempts(self, cuda: bool) -> list[tuple[str, str]]:
-        attempts = build_install.attempts_for_default(cuda)
+        attempts = install.attempts_for_default(cuda)
         return [(attempt.requirements[0], attempt.source) for attempt in attempts]
 
     def test_the_order_of_the_ways_to_a_default_build(self) -> None:
@@ -165,7 +163,7 @@ class InstallTest(Folder):
             self.assertEqual(
                 self.attempts(True)[1:], [("torch==2.13.0", "the configured indexes")]
             )
-            wanted = 2 if build_install.has_nvidia_gpu() else 1
+            wanted = 2 if install.has_nvidia_gpu() else 1
             self.assertEqual(len(self.attempts(False)), wanted)
         with override_settings(TORCH_INDEX_URL="file:///nowhere"):
             self.assertEqual(
@@ -174,7 +172,7 @@ class InstallTest(Folder):
 
     def test_a_release_gets_what_it_imports(self) -> None:
         def requirements(version: str) -> list[str]:
-            attempt = build_install.attempt_for_version(version, ["peft==0.15.0"])
+            attempt = install.attempt_for_version(version, ["peft==0.15.0"])
             return attempt.requirements
 
         self.assertEqual(
@@ -187,11 +185,11 @@ class InstallTest(Folder):
         self.assertIn("numpy", requirements("2.13.0"))
         for bad in ("", "two", "-r file", "2.0; import os"):
             with self.assertRaises(BuildError):
-                build_install.attempt_for_version(bad, [])
+                install.attempt_for_version(bad, [])
 
     def test_what_is_named_beside_torch(self) -> None:
         fla = "git+https://example.org/fla-org/flash-linear-attention@b4ff1936"
-        attempt = build_install.attempt_for_version("2.13.0", ["peft==0.15.0", fla])
+        attempt = install.attempt_for_version("2.13.0", ["peft==0.15.0", fla])
         self.assertEqual(attempt.sources, [fla])
         self.assertIn("peft==0.15.0", attempt.requirements)
         self.assertEqual(
@@ -199,13 +197,13 @@ class InstallTest(Folder):
         )
         for bad in ("", "-r file", "--index-url=x"):
             with self.assertRaisesMessage(BuildError, "is not a requirement"):
-                build_install.attempt_for_version("2.13.0", [bad])
+                install.attempt_for_version("2.13.0", [bad])
 
     def test_what_is_no_wheel_is_refused(self) -> None:
         path = self.folder / "torch.whl"
         path.write_text("")
         with self.assertRaisesMessage(BuildError, "is not a wheel file"):
-            build_install.add_wheel(path, [], self.lines.append)
+            install.add_wheel(path, [], self.lines.append)
 
     def installer(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -248,9 +246,9 @@ class InstallTest(Folder):
 
     def test_one_that_was_there_and_broke_is_not_deleted(self) -> None:
         program(self.folder / "broken" / "bin" / "python", "exit 1")
-        attempt = build_install.Attempt("broken", ["torch"])
+        attempt = install.Attempt("broken", ["torch"])
         with override_settings(BUILDS_DIR=self.folder), self.assertRaises(BuildError):
-            build_install.add([attempt], self.lines.append)
+            install.add([attempt], self.lines.append)
         self.assertTrue((self.folder / "broken").exists())
 
     def test_killed_at_any_point_it_is_no_build_and_is_swept(self) -> None:
@@ -264,19 +262,19 @@ class InstallTest(Folder):
             ):
                 assert process.stdout
                 next(line for line in process.stdout if line.startswith(stage))
-                self.assertEqual(builds.being_installed(), ["9.9.0"])
+                self.assertEqual(registry.being_installed(), ["9.9.0"])
                 with self.assertRaisesMessage(BuildError, f"process {process.pid} is"):
-                    build_install.install([], self.lines.append)
+                    install.install([], self.lines.append)
                 process.kill()
                 # What it started is killed with it, and holds the lock until then.
                 with (self.folder / venvs.LOCK_NAME).open() as held:
                     fcntl.flock(held, fcntl.LOCK_EX)
                 (self.folder / "9.9.0" / "bin").mkdir(parents=True, exist_ok=True)
-                self.assertEqual(builds.being_installed(), [])
-                self.assertEqual(builds.interrupted(), ["9.9.0"])
-                self.assertIsNone(builds.default_interpreter())
-                self.assertEqual(builds.managed_interpreters(), [])
-                builds.sweep()
+                self.assertEqual(registry.being_installed(), [])
+                self.assertEqual(registry.interrupted(), ["9.9.0"])
+                self.assertIsNone(registry.default_interpreter())
+                self.assertEqual(registry.managed_interpreters(), [])
+                registry.sweep()
                 self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
 
     def test_an_orphan_of_a_killed_installer_keeps_the_others_out(self) -> None:
@@ -300,12 +298,12 @@ class InstallTest(Folder):
             process.kill()
             process.wait()
             with self.assertRaisesMessage(BuildError, "is installing a build"):
-                build_install.install([], self.lines.append)
+                install.install([], self.lines.append)
             os.kill(int(pid.read_text()), 9)
             with (self.folder / venvs.LOCK_NAME).open() as held:
                 fcntl.flock(held, fcntl.LOCK_EX)
             with self.assertRaisesMessage(BuildError, "nothing to install"):
-                build_install.install([], self.lines.append)
+                install.install([], self.lines.append)
 
 
 class WheelTest(Folder, TestCase):

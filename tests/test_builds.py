@@ -13,8 +13,9 @@ from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings
 from django.utils import timezone
 
-from runner import builds, harness
-from runner.build_probe import BuildError, Probed
+from runner import harness
+from runner.builds import registry
+from runner.builds.probe import BuildError, Probed
 from runner.models import Build, Installation
 from tests.builds import torch_python
 
@@ -73,8 +74,8 @@ class RegisterTest(Folder, TestCase):
         cls.kept = Path(tempfile.mkdtemp(prefix="with space "))
         cls.addClassCleanup(shutil.rmtree, cls.kept)
         cls.python = own_python(cls.kept / "bin" / "python")
-        cls.probed = builds.probe(cls.python)
-        cls.installation = builds.save(cls.python, cls.probed, managed=False)
+        cls.probed = registry.probe(cls.python)
+        cls.installation = registry.save(cls.python, cls.probed, managed=False)
 
     def setUp(self) -> None:
         super().setUp()
@@ -92,9 +93,9 @@ class RegisterTest(Folder, TestCase):
         self.assertFalse(self.installation.managed)
         packages = self.installation.packages
         self.assertEqual(packages["numpy"], hello["packages"]["numpy"])
-        self.assertEqual(builds.installation_for(build.slug), self.installation)
-        self.assertEqual(builds.default_installation(), self.installation)
-        self.assertIsNone(builds.installation_for("1.0.0-cpu"))
+        self.assertEqual(registry.installation_for(build.slug), self.installation)
+        self.assertEqual(registry.default_installation(), self.installation)
+        self.assertIsNone(registry.installation_for("1.0.0-cpu"))
         facts = self.installation.facts
         self.assertEqual(facts["modules"]["torch"], hello["dist"])
         self.assertEqual(
@@ -105,7 +106,7 @@ class RegisterTest(Folder, TestCase):
     def test_what_a_build_can_do_is_asked_again_only_when_it_changed(self) -> None:
         python = stand_in(self.folder / "bin" / "python")
         # An environment may be named by its folder.
-        row = builds.add_python(self.folder)
+        row = registry.add_python(self.folder)
         self.assertEqual((row.interpreter, row.build_id), (str(python), "9.9.0-cpu"))
         self.assertEqual(
             [name for name, has in row.facts["features"].items() if has],
@@ -114,21 +115,23 @@ class RegisterTest(Folder, TestCase):
         Installation.objects.filter(pk=row.pk).update(
             facts={**row.facts, "cxx": "kept"}
         )
-        self.assertEqual(builds.register(python, managed=False).facts["cxx"], "kept")
+        self.assertEqual(registry.register(python, managed=False).facts["cxx"], "kept")
         version = python.parent / "lib" / "torch" / "version.py"
         os.utime(version, (1, 1))
-        self.assertNotEqual(builds.register(python, managed=False).facts["cxx"], "kept")
+        self.assertNotEqual(
+            registry.register(python, managed=False).facts["cxx"], "kept"
+        )
 
     def test_another_torch_of_the_same_name_is_another_build(self) -> None:
         Build.objects.update(git="1" * 40)
         with self.assertRaisesMessage(BuildError, "must not be mixed"):
-            builds.save(self.python, self.probed, managed=False)
+            registry.save(self.python, self.probed, managed=False)
         self.assertEqual(Build.objects.get().git, "1" * 40)
 
     def test_a_vanished_interpreter_serves_nothing(self) -> None:
         self.python.unlink()
-        self.assertIsNone(builds.installation_for(self.slug))
-        builds.register(self.python, managed=False)
+        self.assertIsNone(registry.installation_for(self.slug))
+        registry.register(self.python, managed=False)
         self.assertEqual(Installation.objects.get().state, MISSING)
         self.assertTrue(Build.objects.filter(slug=self.slug).exists())
 
@@ -138,9 +141,9 @@ class RegisterTest(Folder, TestCase):
             "echo Traceback, most recent call last: >&2\n"
             "echo libsomething.so.1: no such library >&2; exit 3",
         )
-        installation = builds.register(self.python, managed=False)
+        installation = registry.register(self.python, managed=False)
         self.assertEqual(installation.state, BROKEN)
-        self.assertIsNone(builds.default_installation())
+        self.assertIsNone(registry.default_installation())
         listed = self.listed()
         self.assertIn("    | libsomething.so.1: no such library\n", listed)
         self.assertIn("Traceback, most recent call last:", listed)
@@ -150,7 +153,7 @@ class RegisterTest(Folder, TestCase):
 
     def test_an_interpreter_that_never_started_is_shown_too(self) -> None:
         python = program(self.folder / "python", "echo Illegal >&2; exit 4")
-        builds.register(python, managed=False)
+        registry.register(python, managed=False)
         self.assertIn("unknown build: broken", self.listed())
         self.assertContains(self.client.get("/en/builds/"), "Illegal")
 
@@ -178,9 +181,9 @@ class RegisterTest(Folder, TestCase):
 
     def test_a_python_without_torch_is_refused(self) -> None:
         with self.assertRaisesMessage(BuildError, "No module named 'torch'"):
-            builds.add_python(Path(sys.executable))
+            registry.add_python(Path(sys.executable))
         with self.assertRaisesMessage(BuildError, "not a Python that can be started"):
-            builds.add_python(self.folder / "nothing")
+            registry.add_python(self.folder / "nothing")
         self.assertEqual(Installation.objects.count(), 1)
 
     def test_scan_takes_what_is_known_and_what_is_declared(self) -> None:
@@ -193,8 +196,8 @@ class RegisterTest(Folder, TestCase):
         named = [declared, gone, self.folder / "environment"]
         stand_in(self.folder / "environment" / "bin" / "python")
         with override_settings(BUILDS=named, BUILDS_DIR=own):
-            self.assertEqual(builds.interrupted(), ["2.0.0"])
-            rows = builds.scan(self.lines.append)
+            self.assertEqual(registry.interrupted(), ["2.0.0"])
+            rows = registry.scan(self.lines.append)
         found = {row.interpreter: row.state for row in rows}
         self.assertEqual(found[str(self.python)], BROKEN)
         self.assertEqual(found[str(declared)], READY)
@@ -220,9 +223,9 @@ class RegisterTest(Folder, TestCase):
     def test_remove_deletes_what_was_installed_here(self) -> None:
         with override_settings(BUILDS_DIR=self.folder):
             python = own_python(self.folder / "mine" / "bin" / "python")
-            installation = builds.save(python, self.probed, managed=True)
+            installation = registry.save(python, self.probed, managed=True)
             self.assertGreater(installation.disk_bytes, 0)
-            builds.remove(self.slug)
+            registry.remove(self.slug)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.assertTrue(self.python.exists())
 
@@ -247,7 +250,7 @@ class ChoiceTest(TestCase):
         self.addCleanup(folder.cleanup)
         Installation.objects.create(
             build_id=self.slug,
-            host=builds.host_name(),
+            host=registry.host_name(),
             interpreter=str(program(Path(folder.name) / name, "exit")),
             managed=True,
             state=READY,
@@ -260,7 +263,7 @@ class ChoiceTest(TestCase):
         return name
 
     def chosen(self, **stack: str) -> str:
-        row = builds.installation_for(self.slug, stack)
+        row = registry.installation_for(self.slug, stack)
         return Path(row.interpreter).name if row else ""
 
     def test_a_repro_gets_what_its_stack_names_and_others_the_plain_one(self) -> None:
@@ -279,7 +282,7 @@ class ChoiceTest(TestCase):
     def test_one_that_vanished_is_passed_over_and_named(self) -> None:
         Path(Installation.objects.get(interpreter__endswith="old").interpreter).unlink()
         self.assertEqual(self.chosen(transformers="4.34.1"), self.new)
-        (gone,) = builds.vanished(self.slug)
+        (gone,) = registry.vanished(self.slug)
         self.assertTrue(gone.interpreter.endswith("old"))
 
 

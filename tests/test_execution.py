@@ -10,7 +10,8 @@ from unittest import mock
 from django.test import TransactionTestCase
 
 from kb.models import Finding
-from runner import builds, execution, sandbox
+from runner import execution, sandbox
+from runner.builds import registry
 from runner.models import Build, Evidence, Installation, Run
 from runner.runs import ledger, submission
 from runner.runs.refusals import RunRefused
@@ -62,7 +63,7 @@ class ExecutionTest(TransactionTestCase):
 
     def test_real_torch(self) -> None:
         self.installation.delete()
-        torch = builds.register(Path(torch_python()), managed=False)
+        torch = registry.register(Path(torch_python()), managed=False)
         assert torch.build
         text = runs.source(
             trigger="import torch\n"

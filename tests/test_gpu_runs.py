@@ -19,7 +19,8 @@ from django.test import (
 )
 from django.utils import timezone
 
-from runner import builds, execution, harness, sandbox
+from runner import execution, harness, sandbox
+from runner.builds import registry
 from runner.gpus import drive, lock
 from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
@@ -337,7 +338,7 @@ class RunTest(OnSite, TransactionTestCase):
     def test_a_run_that_left_ecc_errors_ends_without_evidence(self) -> None:
         run = self.claimed()
         Device.objects.create(
-            host=builds.host_name(), uuid=H200, last_seen=timezone.now()
+            host=registry.host_name(), uuid=H200, last_seen=timezone.now()
         )
         with (
             self.spoiling(**{ECC: 2}),
@@ -358,7 +359,7 @@ class RunTest(OnSite, TransactionTestCase):
 class SiteTest(OnSite, TestCase):
     def device(self, uuid: str = H200, **fields: Any) -> Device:
         return Device.objects.create(
-            host=builds.host_name(), uuid=uuid, last_seen=timezone.now(), **fields
+            host=registry.host_name(), uuid=uuid, last_seen=timezone.now(), **fields
         )
 
     def test_a_worker_offers_what_nvml_lists(self) -> None:

@@ -14,7 +14,7 @@ from django.db import OperationalError, ProgrammingError
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from runner import builds
+from runner.builds import registry
 from runner.gpus import devices, lock, nvml
 from runner.gpus.drive import Rig, ignore
 from runner.gpus.nvml import NvmlError
@@ -56,7 +56,7 @@ def rig(
 
 def withdrawn() -> frozenset[str]:
     """UUIDs that an operator or a run took out of use; none without a database."""
-    rows = Device.objects.filter(host=builds.host_name())
+    rows = Device.objects.filter(host=registry.host_name())
     try:
         return frozenset(
             rows.exclude(state=Device.State.READY).values_list("uuid", flat=True)
@@ -105,7 +105,7 @@ def quarantine(problem: Problem, run: Run | None = None) -> None:
     fields = {"state": Device.State.QUARANTINED, "reason": told}
     try:
         Device.objects.update_or_create(
-            host=builds.host_name(),
+            host=registry.host_name(),
             uuid=problem.uuid,
             defaults=fields,
             create_defaults={**fields, "last_seen": timezone.now()},

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from runner import build_install, build_inventory, builds
-from runner.build_probe import BuildError
+from runner.builds import install, inventory, registry
+from runner.builds.probe import BuildError
 
 
 class Command(BaseCommand):
@@ -68,45 +68,45 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def scan(self, options: dict[str, Any]) -> None:
-        builds.scan(self.say)
-        if options["install_default"] and builds.default_interpreter() is None:
-            attempts = list(build_install.attempts_for_default(options["cuda"]))
-            build_install.add(attempts, self.say)
+        registry.scan(self.say)
+        if options["install_default"] and registry.default_interpreter() is None:
+            attempts = list(install.attempts_for_default(options["cuda"]))
+            install.add(attempts, self.say)
 
     def add(self, options: dict[str, Any]) -> None:
         with_, installer = options["with_"], options["installer"]
         if options["python"]:
             if with_:
                 raise CommandError("--with installs; your own Python is not written to")
-            self.say(builds.describe(builds.add_python(options["python"])))
+            self.say(registry.describe(registry.add_python(options["python"])))
         elif options["wheel"]:
-            build_install.add_wheel(options["wheel"], with_, self.say, installer)
+            install.add_wheel(options["wheel"], with_, self.say, installer)
         elif options["version"]:
-            build_install.add_release(options["version"], with_, self.say, installer)
+            install.add_release(options["version"], with_, self.say, installer)
         elif with_:
             raise CommandError("--with needs a version: builds add 2.13.0 --with ...")
         else:
             self.add_default(options)
 
     def add_default(self, options: dict[str, Any]) -> None:
-        attempts = list(build_install.attempts_for_default(options["cuda"]))
+        attempts = list(install.attempts_for_default(options["cuda"]))
         installer = options["installer"]
         if options["install_only"]:
-            done = build_install.install(attempts, self.say, installer)
+            done = install.install(attempts, self.say, installer)
             self.say(str(done.interpreter))
         else:
-            build_install.add(attempts, self.say, installer=installer)
+            install.add(attempts, self.say, installer=installer)
 
     def list(self, options: dict[str, Any]) -> None:
         if options["json"]:
-            together, one_by_one = build_inventory.disk()
+            together, one_by_one = inventory.disk()
             disk = {"together_mib": together, "one_by_one_mib": one_by_one}
-            found = {"builds": build_inventory.rows(), "disk": disk}
+            found = {"builds": inventory.rows(), "disk": disk}
             self.say(json.dumps(found, indent=2, ensure_ascii=False))
             return
-        for line in build_inventory.lines():
+        for line in inventory.lines():
             self.say(line)
 
     def remove(self, options: dict[str, Any]) -> None:
-        for line in builds.remove(options["slug"], options["python"]):
+        for line in registry.remove(options["slug"], options["python"]):
             self.say(line)

@@ -12,7 +12,8 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, ProgrammingError
 
 from kb.models import Record, Repro
-from runner import builds, exits, harness, sandbox, verdicts
+from runner import exits, harness, sandbox, verdicts
+from runner.builds import registry
 from runner.execution import Job, Listeners, run_now
 from runner.models import Installation
 
@@ -144,9 +145,9 @@ def chosen_interpreter(slug: str | None, source: str) -> str:
     stack = harness.read_repro(source)[0].stack
     try:
         found = (
-            builds.installation_for(slug, stack)
+            registry.installation_for(slug, stack)
             if slug
-            else builds.default_installation(stack)
+            else registry.default_installation(stack)
         )
         known = sorted(
             set(Installation.objects.values_list("build", flat=True)) - {None}
@@ -155,7 +156,7 @@ def chosen_interpreter(slug: str | None, source: str) -> str:
         found, known = None, []
     if found:
         return found.interpreter
-    default = builds.default_interpreter()
+    default = registry.default_interpreter()
     if default and slug in (None, default.parent.parent.name):
         return str(default)
     if slug is None:

@@ -18,7 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from runner import builds, execution, venvs
+from runner import execution
+from runner.builds import registry, venvs
 from runner.pool import keeper
 from runner.supervisor import Child, Supervisor
 
@@ -137,7 +138,7 @@ class Command(BaseCommand):
             self.say(f"It answers to {hosts} only: ALLOWED_HOSTS adds other names.")
 
     def advise(self) -> None:
-        mib = builds.default_build("cuda").download_mib
+        mib = registry.default_build("cuda").download_mib
         self.say(ADVICE.format(mib=mib))
 
 

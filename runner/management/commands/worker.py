@@ -14,7 +14,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner import builds, tasks
+from runner import tasks
+from runner.builds import registry
 from runner.models import Worker
 from runner.runs import fleet
 from runner.worker import default_name, full_name, queues_of, ready_installations
@@ -64,7 +65,7 @@ class Command(BaseCommand):
 
     def drain(self, name: str | None) -> None:
         """Ask workers to end after their last run; returns when none is left."""
-        rows = Worker.objects.filter(host=builds.host_name())
+        rows = Worker.objects.filter(host=registry.host_name())
         rows = rows.filter(name=name) if name else rows
         asked = set(
             rows.filter(last_seen__gte=fleet.ago(fleet.WORKER_STALE)).values_list(

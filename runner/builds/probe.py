@@ -14,7 +14,7 @@ from typing import Any
 
 from runner import harness
 
-FEATURES = str(Path(__file__).with_name("build_features.py"))
+FEATURES = str(Path(__file__).with_name("features.py"))
 TIMEOUT_S = 120
 TRACE_LINES = 12
 TRACE_CHARS = 4000
@@ -59,7 +59,7 @@ def failure_of(report: harness.Report) -> str:
 
 
 def features(interpreter: Path) -> dict[str, Any]:
-    """Facts of runner.build_features, or why they could not be had."""
+    """Facts of runner.builds.features, or why they could not be had."""
     start = harness.start_plain(str(interpreter), FEATURES)
     report = start(harness.CheckSpec("features", timeout_s=TIMEOUT_S))
     said = harness.reported_observations(report)

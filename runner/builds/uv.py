@@ -24,8 +24,8 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from runner import venvs
-from runner.venvs import InstallError, Progress
+from runner.builds import venvs
+from runner.builds.venvs import InstallError, Progress
 
 MIB = 1024 * 1024
 PLAN_LIMIT_S = 300

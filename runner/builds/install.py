@@ -16,11 +16,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from runner import build_probe, builds, harness, uv, venvs
-from runner.build_probe import BuildError, Probed
-from runner.builds import BuildPin
+from runner import harness
+from runner.builds import probe, registry, uv, venvs
+from runner.builds.probe import BuildError, Probed
+from runner.builds.registry import BuildPin
+from runner.builds.venvs import InstallError, Progress
 from runner.models import Installation
-from runner.venvs import InstallError, Progress
 
 # Index unreachable: say so soon. A slow download is not cut short by these.
 IMPATIENT = ["--timeout", "15", "--retries", "1"]
@@ -75,12 +76,12 @@ def attempts_for_default(cuda: bool) -> Iterator[Attempt]:
     The CUDA wheel, more than ten times the size, only on a host with a GPU or when
     asked for.
     """
-    pin = builds.default_build()
+    pin = registry.default_build()
     yield attempt_for(pin)
     if settings.TORCH_INDEX_URL:
         yield attempt_for(pin, settings.TORCH_INDEX_URL, "TORCH_INDEX_URL")
     if cuda or has_nvidia_gpu():
-        yield attempt_for(builds.default_build("cuda"))
+        yield attempt_for(registry.default_build("cuda"))
 
 
 def attempt_for(
@@ -206,7 +207,7 @@ def fill(
         venvs.compile_all(folder)
     python = venvs.python_of(folder)
     with venvs.timed(progress, "Starting its torch"):
-        probed = build_probe.probe(python)
+        probed = probe.probe(python)
     return Installed(python, probed)
 
 
@@ -290,9 +291,9 @@ def add(
     python, probed = installed.interpreter, installed.probed
     if probed is None:
         # It was there: what it is now counts, and one that broke is not deleted.
-        probed = build_probe.probe(python)
-    installation = builds.save(python, probed, managed=True, with_=with_)
-    progress(builds.describe(installation))
+        probed = probe.probe(python)
+    installation = registry.save(python, probed, managed=True, with_=with_)
+    progress(registry.describe(installation))
     return installation
 
 

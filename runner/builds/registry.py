@@ -18,10 +18,10 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from runner import venvs
-from runner.build_probe import BuildError, Probed, probe
+from runner.builds import venvs
+from runner.builds.probe import BuildError, Probed, probe
+from runner.builds.venvs import Progress
 from runner.models import Build, Installation
-from runner.venvs import Progress
 
 IDENTITY = ("raw", "dist", "git", "cuda", "hip", "cudnn", "python", "platform")
 

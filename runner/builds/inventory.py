@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Count
 
-from runner import builds, venvs
+from runner.builds import registry, venvs
 from runner.models import Build, Installation
 
 MIB = 1024 * 1024
@@ -29,7 +29,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def identity(build: Build | None) -> dict[str, Any]:
-    names = ("slug", *builds.IDENTITY)
+    names = ("slug", *registry.IDENTITY)
     return {name: getattr(build, name, "") or None for name in names}
 
 
@@ -70,7 +70,7 @@ def disk() -> tuple[int, int]:
 
     The first is what they cost: files that several share count once.
     """
-    folders = [path.parent.parent for path in builds.managed_interpreters()]
+    folders = [path.parent.parent for path in registry.managed_interpreters()]
     return (
         venvs.disk_bytes(*folders) // MIB,
         sum(map(venvs.disk_bytes, folders)) // MIB,
@@ -81,9 +81,9 @@ def lines() -> Iterator[str]:
     """The same for a person."""
     for row in rows():
         yield from lines_of(row)
-    for name in builds.being_installed():
+    for name in registry.being_installed():
         yield f"{name}: being installed"
-    for name in builds.interrupted():
+    for name in registry.interrupted():
         yield f"{name}: left by an interrupted installation; `builds scan` removes it"
     together, one_by_one = disk()
     if one_by_one:
@@ -98,7 +98,7 @@ def lines_of(row: dict[str, Any]) -> Iterator[str]:
         yield f"{name}: {row['state']}, {row['evidence']} pieces of evidence"
         return
     size = f", {row['disk_mib']} MiB" if row["disk_mib"] else ""
-    here = "" if row["host"] == builds.host_name() else f" on {row['host']}"
+    here = "" if row["host"] == registry.host_name() else f" on {row['host']}"
     yield f"{name}: {row['state']} ({row['interpreter']}){here}{size}"
     if row["error"]:
         for line in row["error"].splitlines():
