@@ -21,8 +21,8 @@ from kb.problems import Problem
 from kb.publishing import documents as kb_documents
 from runner import api_shapes as shapes, documents
 from runner.api_models import Token
-from runner.evidence import EvidenceRefused
-from runner.evidence_exchange import receive_evidence
+from runner.evidence.exchange import receive_evidence
+from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
 from runner.runs import fleet
 

@@ -16,8 +16,9 @@ from django.conf import settings
 from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
-from runner import evidence, harness, sandbox
+from runner import harness, sandbox
 from runner.builds import compile_cache, registry
+from runner.evidence import store
 from runner.gpus import drive
 from runner.gpus.drive import Rig
 from runner.gpus.telemetry import Problem
@@ -97,7 +98,7 @@ def run_now(
             trials=job.trials,
             tier=sandbox.tier().tier,
             limits=sandbox.limits(interpreter),
-            origin=evidence.SITE,
+            origin=store.SITE,
             on_event=listeners.phase,
         )
 
@@ -167,7 +168,7 @@ def end(run: Run, result: dict[str, Any] | str) -> bool:
     """Finish the run. Evidence that is not taken must not look like a lost worker."""
     try:
         ended = ledger.finish(run, result)
-    except evidence.EvidenceRefused as error:
+    except store.EvidenceRefused as error:
         log.error("Run %s: its evidence is refused: %s", run.pk, error)
         result = "refused"
         ended = ledger.finish(run, result)

@@ -160,7 +160,7 @@ class Evidence(models.Model):
     started_at = models.DateTimeField()
     added_at = models.DateTimeField(auto_now_add=True)
     body = models.JSONField()
-    # Whether it was new to the call that returned it (runner.evidence_exchange).
+    # Whether it was new to the call that returned it (runner.evidence.exchange).
     created = False
 
     class Meta:

@@ -15,8 +15,8 @@ from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
 from runner import harness, verdicts
-from runner.disagreement import Disagreement, Side, among
-from runner.evidence import is_stale
+from runner.evidence.disagreement import Disagreement, Side, among
+from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.observations import Observations, bug_of, group_of, observations_of
 from runner.phases import Phase, detail_of, label_of, run_phases

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from kb.models import Record, Repro
 from kb.publishing import loading, saving
-from runner import evidence, repros
+from runner.evidence import repros, store
 from runner.models import Device, LogChunk, Run, Worker
 from tests import runs
 
@@ -104,10 +104,10 @@ def shipped(pk: str) -> str:
     return f"{pk}/{Record.objects.get(pk=pk).slug}/"
 
 
-def add_evidence(repro: Repro, bug: bool) -> evidence.Evidence:
+def add_evidence(repro: Repro, bug: bool) -> store.Evidence:
     day = "2026-01-03" if bug else "2026-01-02"
     body = runs.make_evidence(repro, bug=bug, started_at=f"{day}T03:04:05Z")
-    return evidence.add(body, origin="site")
+    return store.add(body, origin="site")
 
 
 def make_machines() -> None:
@@ -199,7 +199,7 @@ def admin_pages() -> list[str]:
         "/admin/runner/run/",
         f"/admin/runner/run/{Run.objects.first().pk}/change/",
         "/admin/runner/evidence/",
-        f"/admin/runner/evidence/{evidence.Evidence.objects.first().pk}/change/",
+        f"/admin/runner/evidence/{store.Evidence.objects.first().pk}/change/",
     ]
 
 

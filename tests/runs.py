@@ -18,8 +18,9 @@ from django.utils import timezone
 
 from kb.models import Record, Repro
 from kb.publishing import loading, saving
-from runner import harness, repros
+from runner import harness
 from runner.builds import registry
+from runner.evidence import repros
 from runner.models import Build, Installation, Run
 from tests.sample_record import write_sample
 

@@ -105,7 +105,7 @@ def answers(count: int) -> dict[str, Any]:
     from kb.publishing.loading import load_records
     from kb.search.ranking.filters import Facts
     from kb.search.ranking.listing import listing
-    from runner.repros import inspect
+    from runner.evidence.repros import inspect
     from tests.records import save_all
 
     load_records(settings.ISSUES_DIR, inspect=inspect)

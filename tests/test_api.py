@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from kb.models import Record
 from kb.publishing import saving
-from runner import evidence, harness
+from runner import harness
+from runner.evidence import store
 from runner.models import Run, Worker
 from runner.runs import fleet, ledger
 from tests import runs
@@ -91,7 +92,7 @@ class RecordApiTest(ApiTest):
 
     def test_evidence_shows_in_results_workarounds_and_claims(self) -> None:
         seen = runs.make_evidence(self.repro)
-        evidence.add(seen, origin="site")
+        store.add(seen, origin="site")
         body = self.get("records/NAN-9001")
         self.assertEqual(body["results"]["present"], 1)
         self.assertEqual(body["results"]["first_bad"], runs.SLUG)
@@ -295,7 +296,7 @@ class RunApiTest(ApiTest):
             Worker.objects.create(name=name, started_at=ended, last_seen=seen)
         online = [row["online"] for row in self.get("workers")["items"]]
         self.assertEqual(online, [True, False])
-        evidence.add(runs.make_evidence(self.repro), origin="site")
+        store.add(runs.make_evidence(self.repro), origin="site")
         cells = self.get("records/NAN-9001/matrix")["cells"]
         self.assertEqual(cells[0]["verdict"], "bug_present")
         self.assertIn("/api/v1/lookup", self.get("openapi.json")["paths"])

@@ -23,8 +23,8 @@ from django.test import TestCase, override_settings, tag
 from django.utils import timezone
 
 from config import api_schema
-from runner import evidence
 from runner.api_models import Token
+from runner.evidence import store
 from tests import runs
 
 EXAMPLES = 60
@@ -60,7 +60,7 @@ class Fixture(TestCase):
         repro = runs.load_sample().repros.get()
         runs.make_build()
         body = runs.make_evidence(repro)
-        evidence.add(body, origin="site")
+        store.add(body, origin="site")
         user = User.objects.create_user("ann")
         run = runs.make_run(repro, requester=f"user:{user.pk}")
         cls.known = {

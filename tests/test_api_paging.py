@@ -11,7 +11,7 @@ from django.test import TestCase
 from django.utils import timezone
 
 from kb.models import Record
-from runner import evidence
+from runner.evidence import store
 from runner.models import Build, Evidence, Run, Worker
 from tests import runs
 
@@ -98,7 +98,7 @@ class WalkTest(TestCase):
             for _ in range(wanted):
                 at = START - timedelta(seconds=next(moments))
                 body = runs.make_evidence(repro, started_at=at.isoformat())
-                made.add(evidence.add(body, origin="site").digest)
+                made.add(store.add(body, origin="site").digest)
             return made
 
         self.assert_walk("evidence?limit=2", "digest", add, add(10))
@@ -155,7 +155,7 @@ class RevalidationTest(TestCase):
 
     def test_every_read(self) -> None:
         body = runs.make_evidence(self.repro)
-        evidence.add(body, origin="site")
+        store.add(body, origin="site")
         run = runs.make_run(self.repro)
         for path in (
             "records", "records?q=sample", "records/NAN-9001", "builds", "workers",
@@ -170,8 +170,8 @@ class RevalidationTest(TestCase):
     def test_what_changes_a_record(self) -> None:
         path = "records/NAN-9001"
         steps = [
-            lambda: evidence.add(runs.make_evidence(self.repro), origin="site"),
-            lambda: evidence.add(
+            lambda: store.add(runs.make_evidence(self.repro), origin="site"),
+            lambda: store.add(
                 runs.make_evidence(self.repro, started_at="2026-02-02T03:04:05Z"),
                 origin="site",
             ),
@@ -201,7 +201,7 @@ class RevalidationTest(TestCase):
 
     def test_how_long_an_answer_is_kept(self) -> None:
         body = runs.make_evidence(self.repro)
-        evidence.add(body, origin="site")
+        store.add(body, origin="site")
         for path, kept in [
             ("records", "no-cache"),
             (f"evidence/{body['digest']}", "public, max-age=31536000, immutable"),

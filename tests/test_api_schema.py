@@ -18,9 +18,10 @@ from jsonschema import Draft202012Validator
 from config import api_schema
 from kb.problems import KINDS, Kind
 from kb.publishing import loading
-from runner import api_access, evidence, repros
+from runner import api_access
 from runner.api import RUN_ID
 from runner.api_models import Token
+from runner.evidence import repros, store
 from runner.models import Build, LogChunk, Worker
 from tests import runs
 
@@ -96,7 +97,7 @@ class ExampleTest(TestCase):
             for path in settings.ISSUES_DIR.glob("*/article.zh.md"):
                 (Path(folder) / path.parent.name).symlink_to(path.parent)
             loading.load_records(Path(folder), inspect=repros.inspect)
-        evidence.load_evidence(settings.ISSUES_DIR)
+        store.load_evidence(settings.ISSUES_DIR)
         user = User.objects.create_user("ann")
         later = timezone.now() + timezone.timedelta(days=1)
         _token, cls.secret = Token.issue("ci", user, ["run", "evidence"], later)

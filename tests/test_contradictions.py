@@ -11,7 +11,7 @@ from django.utils import timezone
 from kb.findings import contradictions
 from kb.models import Claim, Finding, Record
 from kb.publishing import saving
-from runner import evidence
+from runner.evidence import store
 from tests import runs
 
 
@@ -145,7 +145,7 @@ class ContradictionTest(TestCase):
         saving.save(self.record)
         path = "/api/v1/contradictions"
         self.assertEqual(self.client.get(path).json()["items"], [])
-        evidence.add(runs.make_evidence(self.record.repros.get()), origin="site")
+        store.add(runs.make_evidence(self.record.repros.get()), origin="site")
         (item,) = self.client.get(path).json()["items"]
         self.assertEqual((item["record"], item["kind"]), ("NAN-9001", "range"))
         record = self.client.get("/api/v1/records/NAN-9001").json()

@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.test import TestCase
 
 from kb.models import Finding
-from runner import evidence
-from runner.evidence import EvidenceRefused
+from runner.evidence import store
+from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence
 from tests import runs
 
@@ -24,12 +24,12 @@ class AddTest(TestCase):
 
     def refused(self, **changes: Any) -> str:
         with self.assertRaises(EvidenceRefused) as caught:
-            evidence.add(runs.signed({**self.body, **changes}), "test")
+            store.add(runs.signed({**self.body, **changes}), "test")
         self.assertEqual(Evidence.objects.count() + Finding.objects.count(), 0)
         return str(caught.exception)
 
     def test_every_check_leaves_a_finding_and_the_trigger_the_verdict(self) -> None:
-        evidence.add(self.body, "test")
+        store.add(self.body, "test")
         rows = {row.check_name: row for row in Finding.objects.all()}
         self.assertEqual(
             {name: row.outcome for name, row in rows.items()},
@@ -50,19 +50,19 @@ class AddTest(TestCase):
         self.assertEqual(trigger.evidence, self.body["digest"])
 
     def test_the_build_becomes_known(self) -> None:
-        evidence.add(self.body, "test")
+        store.add(self.body, "test")
         build = Build.objects.get()
         self.assertEqual((build.slug, build.python), (runs.SLUG, "3.11"))
 
     def test_adding_it_twice_changes_nothing(self) -> None:
-        first = evidence.add(self.body, "test")
-        self.assertEqual(evidence.add(self.body, "other"), first)
+        first = store.add(self.body, "test")
+        self.assertEqual(store.add(self.body, "other"), first)
         self.assertEqual(Evidence.objects.get().origin, "test")
 
     def test_a_changed_byte_is_refused(self) -> None:
         self.body["checks"][1]["observations"]["grad"] = 2.0
         with self.assertRaisesMessage(EvidenceRefused, "does not match its digest"):
-            evidence.add(self.body, "test")
+            store.add(self.body, "test")
 
     def test_a_verdict_its_checks_do_not_give_is_refused(self) -> None:
         self.assertIn("verdict", self.refused(verdict="bug_absent"))
@@ -94,16 +94,16 @@ class AddTest(TestCase):
     def test_a_slug_keeps_meaning_one_build(self) -> None:
         runs.make_build(raw="9.9.0a0+git")
         with self.assertRaisesMessage(EvidenceRefused, "9.9.0a0+git"):
-            evidence.add(self.body, "test")
+            store.add(self.body, "test")
 
     def test_evidence_of_an_unknown_repro_is_kept_and_is_stale(self) -> None:
         self.repro.delete()
-        evidence.add(self.body, "test")
+        store.add(self.body, "test")
         self.assertTrue(all(row.stale for row in Finding.objects.all()))
 
     def test_an_unknown_record_leaves_no_findings(self) -> None:
         self.repro.record.delete()
-        self.assertIsNone(evidence.add(self.body, "test").record)
+        self.assertIsNone(store.add(self.body, "test").record)
         self.assertEqual(Finding.objects.count(), 0)
 
 
@@ -115,7 +115,7 @@ class FindingsTest(TestCase):
         body = runs.make_evidence(
             self.repro, bug=bug, started_at=f"{year}-01-01T00:00:00Z"
         )
-        evidence.add(body, "test")
+        store.add(body, "test")
 
     def trigger(self) -> Finding:
         return Finding.objects.triggers().get()
@@ -131,17 +131,17 @@ class FindingsTest(TestCase):
         failed = runs.make_evidence(
             self.repro, failure="timeout", started_at="2027-01-01T00:00:00Z"
         )
-        evidence.add(failed, "test")
+        store.add(failed, "test")
         self.assertEqual(self.trigger().verdict_reason, "timeout")
         self.add(2026, bug=True)
         self.assertEqual(self.trigger().verdict, "bug_present")
         later = {**failed, "started_at": "2028-01-01T00:00:00Z"}
-        evidence.add(runs.signed(later), "test")
+        store.add(runs.signed(later), "test")
         self.assertEqual(self.trigger().verdict, "bug_present")
 
     def test_a_run_that_never_reached_the_trigger_has_its_row(self) -> None:
         self.repro = runs.make_repro(runs.source(device="cuda"))
-        evidence.add(runs.make_evidence(self.repro), "test")
+        store.add(runs.make_evidence(self.repro), "test")
         row = self.trigger()
         self.assertEqual(
             (row.verdict, row.verdict_reason, row.outcome, row.trials),
@@ -154,13 +154,13 @@ class FindingsTest(TestCase):
         self.add(2026, bug=True)
         old = self.repro.source
         self.repro = runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
-        evidence.refresh_staleness(self.repro.record)
+        store.refresh_staleness(self.repro.record)
         self.assertTrue(self.trigger().stale)
         self.add(2025, bug=False)
         fresh = self.trigger()
         self.assertEqual((fresh.verdict, fresh.stale), ("bug_absent", False))
         runs.make_repro(old)
-        evidence.refresh_staleness(self.repro.record)
+        store.refresh_staleness(self.repro.record)
         again = self.trigger()
         self.assertEqual((again.verdict, again.stale), ("bug_present", False))
 
@@ -183,18 +183,18 @@ class LoadTest(TestCase):
         self.write("b.json", json.dumps(self.body))
         self.write("c.json", "[" * 100_000)
         self.write("d.json", json.dumps(self.body), slug="unheard-of")
-        report = evidence.load_evidence(self.root)
+        report = store.load_evidence(self.root)
         self.assertEqual(report.added, ["sample-9001/evidence/b.json"])
         refused = dict(report.refused)
         self.assertIn("not JSON", refused["sample-9001/evidence/a.json"])
         self.assertIn("load_records", refused["unheard-of/evidence/d.json"])
         self.assertEqual(len(refused), 3)
-        self.assertEqual(len(evidence.load_evidence(self.root).known), 1)
+        self.assertEqual(len(store.load_evidence(self.root).known), 1)
 
     def test_evidence_lies_in_its_own_record_s_folder(self) -> None:
         runs.make_record("NAN-9002")
         self.write("a.json", json.dumps(self.body), slug="sample-9002")
-        ((_, reason),) = evidence.load_evidence(self.root).refused
+        ((_, reason),) = store.load_evidence(self.root).refused
         self.assertIn("NAN-9001, not NAN-9002", reason)
 
     def test_the_command_fails_when_a_file_was_refused(self) -> None:

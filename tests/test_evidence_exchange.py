@@ -19,11 +19,12 @@ from django.test import SimpleTestCase, TestCase
 from django.utils import timezone, translation
 
 from kb.models import Finding
-from runner import evidence, harness
-from runner.disagreement import disagreements
+from runner import harness
 from runner.doctor import doctor
-from runner.evidence import EvidenceRefused
-from runner.evidence_exchange import MAX_BYTES, receive_evidence
+from runner.evidence import store
+from runner.evidence.disagreement import disagreements
+from runner.evidence.exchange import MAX_BYTES, receive_evidence
+from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
 from runner.single_file import single_file
 from tests import runs
@@ -191,7 +192,7 @@ class ReceiveTest(TestCase):
     def test_evidence_becomes_stale_with_the_repro(self) -> None:
         receive_evidence(data_of(self.body), "somebody")
         runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
-        evidence.refresh_staleness(self.repro.record)
+        store.refresh_staleness(self.repro.record)
         self.assertTrue(Finding.objects.triggers().get().stale)
 
 
@@ -239,21 +240,21 @@ class StandingTest(TestCase):
         return Finding.objects.triggers().get().verdict
 
     def test_our_own_judgement_stands_whatever_the_order(self) -> None:
-        evidence.add(self.ours, evidence.SITE)
+        store.add(self.ours, store.SITE)
         receive_evidence(data_of(self.theirs), "somebody")
         self.assertEqual(self.verdict(), "bug_present")
-        evidence.refresh_staleness(self.repro.record)
+        store.refresh_staleness(self.repro.record)
         self.assertEqual(self.verdict(), "bug_present")
 
     def test_a_gap_is_filled_until_we_run_it_ourselves(self) -> None:
         receive_evidence(data_of(self.theirs), "somebody")
         self.assertEqual(self.verdict(), "bug_absent")
-        evidence.add(self.ours, evidence.SITE)
+        store.add(self.ours, store.SITE)
         self.assertEqual(self.verdict(), "bug_present")
 
     def test_origins_that_disagree_are_shown(self) -> None:
         record = self.repro.record
-        evidence.add(self.ours, evidence.SITE)
+        store.add(self.ours, store.SITE)
         self.assertEqual(disagreements(record), [])
         row = receive_evidence(data_of(self.theirs), "somebody")
         (found,) = disagreements(record)
@@ -276,14 +277,14 @@ class StandingTest(TestCase):
             return Template(page).render(Context(context))
 
     def test_only_the_newest_of_an_origin_counts(self) -> None:
-        evidence.add(self.ours, evidence.SITE)
+        store.add(self.ours, store.SITE)
         receive_evidence(data_of(self.theirs), "somebody")
         again = {**self.ours, "started_at": "2026-07-01T00:00:00Z"}
         receive_evidence(data_of(runs.signed(again)), "somebody")
         self.assertEqual(disagreements(self.repro.record), [])
 
     def test_other_builds_and_stale_evidence_are_no_disagreement(self) -> None:
-        evidence.add(self.ours, evidence.SITE)
+        store.add(self.ours, store.SITE)
         other = copy.deepcopy(self.theirs)
         other["build"].update(slug="9.9.1-cpu", raw="9.9.1+cpu")
         receive_evidence(data_of(runs.signed(other)), "somebody")
@@ -295,7 +296,7 @@ class StandingTest(TestCase):
 
     def test_models_disagree_about_nothing(self) -> None:
         repro = runs.make_repro(runs.source(fidelity="mechanism_model"))
-        evidence.add(runs.make_evidence(repro, bug=True), evidence.SITE)
+        store.add(runs.make_evidence(repro, bug=True), store.SITE)
         body = runs.make_evidence(repro, bug=False)
         receive_evidence(data_of(body), "somebody")
         self.assertEqual(disagreements(repro.record), [])

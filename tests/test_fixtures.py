@@ -8,7 +8,7 @@ from packaging.version import Version
 from kb.records.articles import HAN
 from kb.records.files import RecordFile, read_all, repro_problems, write_record
 from kb.records.rendering import sections_html
-from runner.repros import inspect
+from runner.evidence.repros import inspect
 
 
 class ShippedRecordsTest(SimpleTestCase):

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
-from runner import evidence
+from runner.evidence import store
 from runner.models import Chore, Device, Evidence, Run, RunLog, Worker
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog, pack_finished
@@ -138,7 +138,7 @@ class PruneTest(TestCase):
             state="finished",
             verdict="bug_present",
             finished_at=moment,
-            evidence=evidence.add(body, origin="site"),
+            evidence=store.add(body, origin="site"),
         )
         run.log.create(seq=1, attempt=1, text="x", at=0)
         return run

@@ -11,7 +11,8 @@ from django.db.models.functions import Now
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
-from runner import evidence, execution, harness
+from runner import execution, harness
+from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
 from runner.runs import ledger, live_log, submission, throttle, waiting
 from runner.runs.live_log import Line, LiveLog
@@ -583,7 +584,7 @@ class PlaceTest(TestCase):
         Worker.objects.update(slots=2)
         repro = runs.make_repro()
         for number in range(4):
-            found = evidence.add(
+            found = store.add(
                 runs.make_evidence(repro, started_at=f"2026-01-02T03:04:0{number}Z"),
                 origin="site",
             )

@@ -15,7 +15,7 @@ from kb.models import Claim, Record
 from kb.pages import paging
 from kb.pages.browse import PER_PAGE
 from kb.publishing import saving
-from runner import evidence
+from runner.evidence import store
 from runner.models import Worker
 from tests import runs
 from tests.records import save_all
@@ -29,7 +29,7 @@ class ListCase(PageTest):
     def run_on(self, raw: str, *, bug: bool = True) -> None:
         body = runs.make_evidence(self.repro, bug=bug)
         body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-        evidence.add(runs.signed(body), origin="site")
+        store.add(runs.signed(body), origin="site")
 
     def more_records(self) -> None:
         rows = [

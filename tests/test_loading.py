@@ -19,8 +19,8 @@ from kb.publishing.loading import Change, LoadReport, dump_records, load_records
 from kb.records import rendering
 from kb.records.files import RecordError, read_all
 from kb.terminal import in_terminal_language, terminal_language
+from runner.evidence.repros import inspect
 from runner.harness import source_digest
-from runner.repros import inspect
 from tests.sample_record import FILES, edit, write_sample
 
 

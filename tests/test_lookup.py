@@ -15,7 +15,7 @@ from kb.lookup.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
 from kb.models import Finding, Record
 from kb.publishing import saving
 from kb.publishing.loading import load_records
-from runner.repros import inspect
+from runner.evidence.repros import inspect
 from tests import log_corpus
 from tests.records import save_all
 

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase, tag
 
 from kb.publishing import saving
-from runner import evidence
+from runner.evidence import store
 from runner.management.commands import matrix
 from runner.models import Installation, Run
 from runner.runs import backfill, ledger, submission
@@ -43,14 +43,14 @@ class CellsTest(TestCase):
         self.assertEqual(self.missing(), wanted[:1])
 
     def test_a_fresh_result_is_not_run_again(self) -> None:
-        evidence.add(runs.make_evidence(self.repro), origin="site")
+        store.add(runs.make_evidence(self.repro), origin="site")
         self.assertEqual(self.missing(), [f"NAN-9001 repro on {OTHER}.cpu"])
         self.assertEqual(len(self.missing(again=True)), 2)
 
     def test_a_changed_repro_is_missing_again(self) -> None:
-        evidence.add(runs.make_evidence(self.repro), origin="site")
+        store.add(runs.make_evidence(self.repro), origin="site")
         runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
-        evidence.refresh_staleness(self.repro.record)
+        store.refresh_staleness(self.repro.record)
         self.assertEqual(len(self.missing()), 2)
 
     def test_drafts_are_left_out_and_names_narrow(self) -> None:

@@ -11,7 +11,7 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from kb.models import Record
-from runner import evidence
+from runner.evidence import store
 from runner.matrix import PER_PAGE, build_matrix
 from tests import runs
 from tests.records import save_all
@@ -22,7 +22,7 @@ class MatrixCase(PageTest):
     def run_on(self, raw: str, *, bug: bool = True, repro: Any = None) -> None:
         body = runs.make_evidence(repro or self.repro, bug=bug)
         body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-        evidence.add(runs.signed(body), origin="site")
+        store.add(runs.signed(body), origin="site")
 
     def lines(self, query: str) -> list[dict[str, str]]:
         response = self.client.get(f"/en/matrix/?format=csv{query}")

@@ -18,7 +18,7 @@ from django.views.defaults import server_error
 from kb.models import Record
 from kb.publishing import loading, saving
 from kb.versions import order
-from runner import evidence, repros
+from runner.evidence import repros, store
 from runner.models import LogChunk, Run, Worker
 from runner.runs import ledger
 from tests import runs
@@ -88,7 +88,7 @@ class PageTest(TestCase):
         return response.content.decode()
 
     def finished_run(self, *, bug: bool = True) -> Run:
-        found = evidence.add(runs.make_evidence(self.repro, bug=bug), origin="site")
+        found = store.add(runs.make_evidence(self.repro, bug=bug), origin="site")
         return runs.make_run(
             self.repro,
             state="finished",
@@ -208,7 +208,7 @@ class RecordPageTest(PageTest):
         run = self.finished_run()
         self.repro.digest = f"sha256:{'0' * 64}"
         self.repro.save()
-        evidence.refresh_staleness(self.record)
+        store.refresh_staleness(self.record)
         html = self.page(f"{self.path}?torch={runs.SLUG}")
         self.assertNotIn("answer-fail", html)
         self.assertIn("with an earlier repro", html)
@@ -220,7 +220,7 @@ class RecordPageTest(PageTest):
         for raw in ("2.10.0", "2.9.0"):
             body = runs.make_evidence(self.repro)
             body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            evidence.add(runs.signed(body), origin="site")
+            store.add(runs.signed(body), origin="site")
         html = self.page(self.path)
         table = html[html.index('id="evidence"') :]
         self.assertLess(table.index("2.10.0-cpu"), table.index("2.9.0-cpu"))
@@ -234,7 +234,7 @@ class RecordPageTest(PageTest):
             if check["name"].startswith("workaround_"):
                 check.update(outcome="bug", observations=useless)
         body["workarounds"] = dict.fromkeys(body["workarounds"], "does_not_help")
-        evidence.add(runs.signed(body), origin="site")
+        store.add(runs.signed(body), origin="site")
         page = Page(self.page(self.path)).text
         self.assertIn("Helps on 1 of 2 builds", page)
         self.assertNotIn("Workaround does not help", page)
@@ -268,7 +268,7 @@ class RecordPageTest(PageTest):
             runs.make_build(f"9.{number}.0-cpu", f"9.{number}.0+cpu")
             moment = f"2026-01-0{number}T03:04:05Z"
             body = runs.make_evidence(self.repro, started_at=moment)
-            evidence.add(body, origin="site")
+            store.add(body, origin="site")
             runs.make_run(self.repro, state="cancelled")
             saving.save(self.record)
         with CaptureQueriesContext(connection) as queries:
@@ -298,7 +298,7 @@ class RecordPageTest(PageTest):
     def test_a_contradiction_is_shown(self) -> None:
         body = runs.make_evidence(self.repro)
         body["build"].update(raw="2.10.0+cpu", slug="2.10.0-cpu")
-        evidence.add(runs.signed(body), origin="site")
+        store.add(runs.signed(body), origin="site")
         self.assertIn(
             "What is documented says that 2.10.0-cpu is not affected",
             Page(self.page(self.path)).text,
@@ -411,7 +411,7 @@ class ListPageTest(PageTest):
         for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:
             body = runs.make_evidence(self.repro, bug=bug)
             body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            evidence.add(runs.signed(body), origin="site")
+            store.add(runs.signed(body), origin="site")
         runs.install("/nowhere/2.5", "2.5.0-cpu")
         self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
         page = Page(self.page("/en/matrix/")).text
@@ -424,7 +424,7 @@ class ListPageTest(PageTest):
 
     def test_a_gpu_repro_on_a_processor_fills_no_row(self) -> None:
         body = runs.make_evidence(self.repro)
-        evidence.add(body, origin="site")
+        store.add(body, origin="site")
         self.record.findings.update(verdict="not_applicable")
         self.record.repros.update(device="cuda")
         page = Page(self.page("/en/matrix/")).text
@@ -447,7 +447,7 @@ class ListPageTest(PageTest):
         ]:
             body = runs.make_evidence(repro)
             body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            evidence.add(runs.signed(body), origin="site")
+            store.add(runs.signed(body), origin="site")
         self.assertIn("<option selected>2.5.0-cpu", self.page("/en/records/"))
 
     def test_builds_and_workers_tell_their_state(self) -> None:
@@ -491,7 +491,7 @@ class RunPageTest(PageTest):
         self.start()
         run = Run.objects.get()
         self.assertRedirects(self.start(), f"/en/runs/{run.id}/")
-        found = evidence.add(runs.make_evidence(self.repro), origin="site")
+        found = store.add(runs.make_evidence(self.repro), origin="site")
         Run.objects.update(
             state="finished",
             verdict=found.verdict,
@@ -562,7 +562,7 @@ class RunPageTest(PageTest):
         self.assertIn('aria-current="step"><b>trigger</b>', html)
         for odd in ("-1", "x", "9" * 50, "٣"):
             self.page(f"/en/runs/{run.id}/status/?after={odd}")
-        found = evidence.add(runs.make_evidence(self.repro), origin="site")
+        found = store.add(runs.make_evidence(self.repro), origin="site")
         Run.objects.update(
             state="finished", verdict=found.verdict, evidence=found, lease_until=None
         )

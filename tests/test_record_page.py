@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from kb.models import Record
 from kb.publishing import saving
-from runner import evidence
+from runner.evidence import store
 from runner.models import Device, Installation, Run, Worker
 from tests import runs
 from tests.test_pages import Page, PageTest
@@ -29,7 +29,7 @@ class RecordPageTest(PageTest):
     def observe(self, raw: str, *, bug: bool = True) -> str:
         body = runs.make_evidence(self.repro, bug=bug)
         body["build"].update(raw=raw, slug=raw.replace("+", "-"))
-        return evidence.add(runs.signed(body), origin="site").short
+        return store.add(runs.signed(body), origin="site").short
 
 
 class ChoiceTest(RecordPageTest):
@@ -172,7 +172,7 @@ class WeightTest(RecordPageTest):
             moment = f"2026-02-{at + 1:02}T03:04:{number:02}Z"
             body = runs.make_evidence(self.repro, started_at=moment)
             body["build"].update(raw=raw, slug=slug)
-            evidence.add(runs.signed(body), origin="site")
+            store.add(runs.signed(body), origin="site")
             runs.make_run(self.repro, state="cancelled")
             self.record.revision += 1
             saving.save(self.record)

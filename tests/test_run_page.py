@@ -12,7 +12,8 @@ from django.test import SimpleTestCase, override_settings
 from django.utils import timezone
 from django.utils.translation import override
 
-from runner import evidence, harness
+from runner import harness
+from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.templatetags.run_panels import wait_words
 from tests import runs
@@ -140,7 +141,7 @@ class SeriesTest(PageTest):
         for check in body["checks"]:
             if check["name"] in ("control", "trigger"):
                 check["observations"] |= series
-        return evidence.add(runs.signed(body), origin="site")
+        return store.add(runs.signed(body), origin="site")
 
     def test_a_loss_that_becomes_nan_is_drawn_and_said(self) -> None:
         found = self.evidence_with(
@@ -158,7 +159,7 @@ class SeriesTest(PageTest):
         series = {"at": [0.0, 0.2, 0.4], "power": [100.0, 500.0, 300.0]}
         gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "series": series}
         body["telemetry"] = {"devices": [gpu]}
-        found = evidence.add(runs.signed(body), origin="site")
+        found = store.add(runs.signed(body), origin="site")
         text = Page(self.page(found.get_absolute_url())).text
         self.assertIn("GPU during the run", text)
         self.assertIn("power, W", text)
@@ -166,7 +167,7 @@ class SeriesTest(PageTest):
 
 class EvidencePageTest(PageTest):
     def found(self) -> Evidence:
-        return evidence.add(runs.make_evidence(self.repro), origin="site")
+        return store.add(runs.make_evidence(self.repro), origin="site")
 
     def test_every_check_is_listed_with_what_it_took(self) -> None:
         html = self.page(self.found().get_absolute_url())
@@ -184,7 +185,7 @@ class EvidencePageTest(PageTest):
     def test_a_large_object_is_cut_and_says_so(self) -> None:
         body = runs.make_evidence(self.repro)
         body["checks"][1]["log"]["text"] = "x\n" * 40_000
-        found = evidence.add(runs.signed(body), origin="site")
+        found = store.add(runs.signed(body), origin="site")
         html = self.page(found.get_absolute_url())
         self.assertIn("Cut here; the download has all of it.", html)
 
@@ -228,7 +229,7 @@ class EvidencePageTest(PageTest):
         )
         record = "/en/NAN-9001/sample/"
         self.assertNotIn("Suspect the node", self.page(record))
-        second = evidence.add(other, origin="repository")
+        second = store.add(other, origin="repository")
         for path in (record, first.get_absolute_url(), second.get_absolute_url()):
             text = Page(self.page(path)).text
             self.assertIn("Suspect the node before the record.", text)

@@ -28,7 +28,7 @@ from kb.search.ranking.snippets import snippet
 from kb.search.reading.glossary import SAME, phrase_of, same_as
 from kb.search.reading.query import MAX_TERMS, read_query
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
-from runner.repros import inspect
+from runner.evidence.repros import inspect
 from tests.records import save_all
 
 LAST = "NAN-0007"

@@ -20,7 +20,7 @@ from django.test import SimpleTestCase, TestCase
 from kb.choices import LANGS, Fidelity
 from kb.models import Record, Repro
 from runner import bundle, harness, verdicts
-from runner.evidence_exchange import receive_evidence
+from runner.evidence.exchange import receive_evidence
 from runner.single_file import single_file
 from tests import runs
 from tests.builds import torch_python

@@ -11,7 +11,7 @@ from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature
 from kb.findings import standings
 from kb.models import Flip, Record, Standing, TestedBuild
 from kb.publishing import saving
-from runner import evidence
+from runner.evidence import store
 from tests import runs
 
 
@@ -28,7 +28,7 @@ class StandingTest(TestCase):
             self.repro, bug=bug, started_at=f"2026-01-{day:02d}T00:00:00Z"
         )
         body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-        evidence.add(runs.signed(body), origin="site")
+        store.add(runs.signed(body), origin="site")
 
     def standing(self) -> Standing:
         return Standing.objects.get(record="NAN-9001")
@@ -59,7 +59,7 @@ class StandingTest(TestCase):
         self.run_on("2.7.0", bug=False)
         self.repro.digest = f"sha256:{'0' * 64}"
         self.repro.save()
-        evidence.refresh_staleness(self.record)
+        store.refresh_staleness(self.record)
         self.assertFalse(Flip.objects.exists() or TestedBuild.objects.exists())
         self.assertEqual(self.standing().verified, 0)
 
@@ -78,7 +78,7 @@ class StandingTest(TestCase):
 
     def test_a_build_with_nothing_but_errors_is_not_judged(self) -> None:
         body = runs.make_evidence(self.repro, failure="timeout")
-        evidence.add(body, origin="site")
+        store.add(body, origin="site")
         self.assertFalse(TestedBuild.objects.get().judged)
 
     def test_rows_of_an_older_site_are_computed_when_records_are_loaded(self) -> None:
@@ -102,7 +102,7 @@ class ConcurrentTest(TransactionTestCase):
         def add(raw: str) -> None:
             body = runs.make_evidence(repro, bug=True)
             body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            evidence.add(runs.signed(body), origin="site")
+            store.add(runs.signed(body), origin="site")
 
         def other_worker() -> None:
             try:

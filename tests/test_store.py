@@ -38,7 +38,7 @@ from kb.search.index.documents import ALGORITHM, Terms, contents_of
 from kb.search.index.store import NEAREST, current_engine, current_store
 from kb.search.ranking.find import find
 from kb.search.reading.tokens import analyse
-from runner.repros import inspect
+from runner.evidence.repros import inspect
 from tests.records import save_all
 from tests.runs import load_sample
 from tests.search_answers import make_records

@@ -30,7 +30,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from kb.choices import Verdict
-from runner import evidence as evidence_store
+from runner.evidence import store as evidence_store
 from runner.models import Chore, Device, Installation, Run, Worker
 from runner.runs import fleet, waiting
 

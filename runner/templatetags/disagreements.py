@@ -8,7 +8,7 @@ from django import template
 
 from kb.languages import current_lang
 from kb.models import Record
-from runner.disagreement import disagreements
+from runner.evidence.disagreement import disagreements
 from runner.models import Evidence
 
 register = template.Library()

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from kb.models import Record
 from kb.publishing import loading
-from runner import evidence, repros
+from runner.evidence import repros, store
 from runner.models import LogChunk, Run
 from tests import page_types, runs
 from tests.sample_record import write_sample
@@ -100,8 +100,8 @@ class BrowserTest(LiveServerTestCase):
         self.addCleanup(context.close)
         return context
 
-    def evidence(self) -> evidence.Evidence:
-        return evidence.add(runs.make_evidence(self.repro), origin="site")
+    def evidence(self) -> store.Evidence:
+        return store.add(runs.make_evidence(self.repro), origin="site")
 
     def log(self, run: Run, first: int, last: int) -> None:
         LogChunk.objects.bulk_create(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.test import tag
 
-from runner import evidence
+from runner.evidence import store
 from tests import runs
 from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
 
@@ -19,7 +19,7 @@ class ListsTest(BrowserTest):
         for raw, bug in [("2.4.0", True), ("2.7.0", False)]:
             body = runs.make_evidence(self.repro, bug=bug)
             body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            evidence.add(runs.signed(body), origin="site")
+            store.add(runs.signed(body), origin="site")
 
     def test_g_and_a_letter_go_to_the_sections(self) -> None:
         page = self.open("/en/claims/")

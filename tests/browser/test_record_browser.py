@@ -10,7 +10,7 @@ from typing import Any
 from django.test import tag
 from playwright.sync_api import Page
 
-from runner import evidence
+from runner.evidence import store
 from runner.models import Run
 from tests import runs
 from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
@@ -26,13 +26,13 @@ new PerformanceObserver((list) => {
 SHOWN = "getComputedStyle(document.querySelector('{}')).{}"
 
 
-def observe(test: BrowserTest, raw: str, *, bug: bool) -> evidence.Evidence:
+def observe(test: BrowserTest, raw: str, *, bug: bool) -> store.Evidence:
     body = runs.make_evidence(test.repro, bug=bug)
     body["build"].update(raw=raw, slug=raw.replace("+", "-"))
     for check in body["checks"]:
         if check["name"] in ("control", "trigger"):
             check["observations"]["loss"] = [2.0, 1.5, {"$float": "nan"}, 1.0]
-    return evidence.add(runs.signed(body), origin="site")
+    return store.add(runs.signed(body), origin="site")
 
 
 @tag("browser")

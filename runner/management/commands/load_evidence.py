@@ -10,8 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from runner.evidence import EvidenceReport, load_evidence
-from runner.evidence_exchange import ORIGIN, receive_file
+from runner.evidence.exchange import ORIGIN, receive_file
+from runner.evidence.store import EvidenceReport, load_evidence
 
 SENT = "upload"
 

@@ -14,8 +14,8 @@ from kb.models import Record
 from kb.publishing.loading import Change, LoadReport, load_records
 from kb.records.files import RecordError
 from kb.terminal import in_terminal_language
-from runner.evidence import refresh_staleness
-from runner.repros import inspect
+from runner.evidence.repros import inspect
+from runner.evidence.store import refresh_staleness
 
 
 class Command(BaseCommand):

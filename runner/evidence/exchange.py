@@ -3,7 +3,7 @@
 They must be JSON of the evidence schema and nothing else, about a reviewed repro as it
 is now, and say what their own observations say. What they observed cannot be checked
 here: the origin, which the receiver sets, stays with them, and they never replace what
-this site judged itself (runner.evidence.rank).
+this site judged itself (runner.evidence.store.rank).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from kb.models import Record, Repro
 from runner import harness, telemetry_page
-from runner.evidence import (
+from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
     OUR_ORIGINS,
