@@ -11,6 +11,6 @@ TRANSPORT_ALIASES["kbfs"] = "runner.transport:Transport"
 
 app = Celery("does_it_nan")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["runner"])
+app.autodiscover_tasks(["runner.worker"])
 # Threads of a web server have no current app of their own.
 app.set_default()

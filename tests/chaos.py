@@ -75,7 +75,7 @@ class Node:
 
 def checks_of(pid: int) -> list[int]:
     """The stand-in checks among a worker's children."""
-    from runner.supervisor import child_pids
+    from runner.worker.supervisor import child_pids
 
     return [child for child in child_pids(pid) if is_check(child)]
 

@@ -31,7 +31,8 @@ while time.time() < end:
 
 def stand_in(job: Any, *given: Any, **options: Any) -> dict[str, Any]:
     """In place of `execution.run_now`: evidence of a process that only waits."""
-    from runner import execution, harness, supervisor
+    from runner import harness
+    from runner.worker import execution, supervisor
     from tests import runs
 
     values = [*given, *options.values()]
@@ -66,9 +67,9 @@ def stand_in(job: Any, *given: Any, **options: Any) -> dict[str, Any]:
 
 def main() -> None:
     django.setup()
-    from runner import execution, tasks
     from runner.runs import ledger
-    from runner.worker import full_name
+    from runner.worker import execution, tasks
+    from runner.worker.heartbeat import full_name
 
     mock.patch.object(execution, "run_now", stand_in).start()
     if os.environ.get("CHAOS_SWEEP") == "0":

@@ -10,11 +10,12 @@ from unittest import mock
 from django.test import TransactionTestCase
 
 from kb.models import Finding
-from runner import execution, sandbox
+from runner import sandbox
 from runner.builds import registry
 from runner.models import Build, Evidence, Installation, Run
 from runner.runs import ledger, submission
 from runner.runs.refusals import RunRefused
+from runner.worker import execution
 from tests import runs
 from tests.builds import torch_python
 
@@ -88,7 +89,7 @@ class ExecutionTest(TransactionTestCase):
     def test_whoever_lost_the_lease_stops_and_writes_nothing(self) -> None:
         run = self.claimed(runs.source(trigger=FOR_EVER))
         Run.objects.filter(pk=run.pk).update(attempt=2, worker="another")
-        with self.assertLogs("runner.execution", "WARNING"):
+        with self.assertLogs("runner.worker.execution", "WARNING"):
             self.assertFalse(execution.execute(run))
         self.assertEqual(self.ended(run), ("running", None, None))
         self.assertEqual((run.worker, run.log.count()), ("another", 0))
@@ -96,7 +97,7 @@ class ExecutionTest(TransactionTestCase):
     def test_a_vanished_interpreter_is_build_missing_once(self) -> None:
         Path(self.installation.interpreter).unlink()
         run = self.claimed()
-        with self.assertLogs("runner.execution", "WARNING"):
+        with self.assertLogs("runner.worker.execution", "WARNING"):
             execution.execute(run)
         self.assertEqual(self.ended(run), ("finished", "error", "build_missing"))
         self.assertEqual(Installation.objects.get().state, "missing")

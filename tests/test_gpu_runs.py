@@ -19,12 +19,13 @@ from django.test import (
 )
 from django.utils import timezone
 
-from runner import execution, harness, sandbox
+from runner import harness, sandbox
 from runner.builds import registry
 from runner.gpus import drive, lock
 from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
 from runner.runs import quarantine
+from runner.worker import execution
 from tests import runs
 from tests.test_telemetry import A100, ECC, H100, H200, Played
 

@@ -14,7 +14,7 @@ STDLIB_ONLY = (
     *("harness", "sandbox", "jail", "pool", "build_probe", "build_features"),
     *("devices", "nvml", "gpu_lock", "telemetry", "measured"),
 )
-CELERY_ALLOWED = {"config/celery.py", "runner/tasks.py", "runner/transport.py"}
+CELERY_ALLOWED = {"config/celery.py", "runner/worker/tasks.py", "runner/transport.py"}
 
 
 def sources(*folders: str) -> Iterator[Path]:

@@ -11,12 +11,13 @@ from django.db.models.functions import Now
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
-from runner import execution, harness
+from runner import harness
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
 from runner.runs import ledger, live_log, submission, throttle, waiting
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
+from runner.worker import execution
 from tests import runs
 
 QUEUE = f"{runs.SLUG}.cpu"

@@ -23,9 +23,10 @@ from unittest import addModuleCleanup, mock
 from django.conf import settings
 from django.test import SimpleTestCase, override_settings, tag
 
-from runner import execution, harness
+from runner import harness
 from runner.pool import client
 from runner.pool.keeper import PoolKeeper
+from runner.worker import execution
 from tests.builds import torch_python
 
 ISSUES = Path(settings.ISSUES_DIR)

@@ -16,7 +16,7 @@ from pathlib import Path
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from runner import supervisor
+from runner.worker import supervisor
 from tests.builds import torch_python
 
 ROOT = Path(settings.BASE_DIR)

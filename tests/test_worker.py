@@ -13,7 +13,7 @@ from typing import Any
 from django.test import SimpleTestCase, TestCase, tag
 
 from runner.models import Installation
-from runner.worker import devices_of, queues_of, ready_installations
+from runner.worker.heartbeat import devices_of, queues_of, ready_installations
 from tests import runs
 from tests.sites import PATIENCE_S, SETUP, Site, is_alive, wait_for
 

@@ -16,7 +16,7 @@ from django.db.models.functions import Now
 from kb.choices import DeviceClass
 from runner.models import Device, Run, Worker
 
-# A worker writes its row every few seconds (runner.worker).
+# A worker writes its row every few seconds (runner.worker.heartbeat).
 WORKER_STALE = timedelta(seconds=30)
 
 

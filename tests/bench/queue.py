@@ -23,7 +23,7 @@ from typing import Any
 
 from django.conf import settings
 
-from runner.supervisor import child_pids
+from runner.worker.supervisor import child_pids
 from tests import runs
 from tests.bench.figures import Figure, figure, share_of
 from tests.sites import Site, wait_for

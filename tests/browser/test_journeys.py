@@ -9,9 +9,9 @@ from django.test import tag
 from playwright.sync_api import Page
 
 from kb.models import Record
-from runner import execution
 from runner.models import Installation, Run
 from runner.runs import ledger
+from runner.worker import execution
 from tests import page_types, runs
 from tests.browser.test_browser import BrowserTest
 

@@ -14,8 +14,8 @@ from django.db import OperationalError, ProgrammingError
 from kb.models import Record, Repro
 from runner import exits, harness, sandbox, verdicts
 from runner.builds import registry
-from runner.execution import Job, Listeners, run_now
 from runner.models import Installation
+from runner.worker.execution import Job, Listeners, run_now
 
 DEFAULT_REPRO = "repro"
 

@@ -18,10 +18,10 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from runner import execution
 from runner.builds import registry, venvs
 from runner.pool import keeper
-from runner.supervisor import Child, Supervisor
+from runner.worker import execution
+from runner.worker.supervisor import Child, Supervisor
 
 THREADS = 8
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}

@@ -14,11 +14,16 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner import tasks
 from runner.builds import registry
 from runner.models import Worker
 from runner.runs import fleet
-from runner.worker import default_name, full_name, queues_of, ready_installations
+from runner.worker import tasks
+from runner.worker.heartbeat import (
+    default_name,
+    full_name,
+    queues_of,
+    ready_installations,
+)
 
 LOOK_SECONDS = 1.0
 

@@ -21,11 +21,12 @@ from django.db import Error as DatabaseFault, connection
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
-from runner import execution, harness, sandbox, transport
+from runner import harness, sandbox, transport
 from runner.builds import registry
 from runner.models import Device, Installation, Worker
 from runner.pool.keeper import PoolKeeper
 from runner.runs import fleet, ledger, live_log, prune, quarantine, waiting
+from runner.worker import execution
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from celery import current_app, shared_task
 from celery.platforms import SecurityWarning
 from celery.worker import state
 
-from runner import execution, sandbox, transport
-from runner.worker import Announcer, forget_old_workers
+from runner import sandbox, transport
+from runner.worker import execution
+from runner.worker.heartbeat import Announcer, forget_old_workers
 
 publish = transport.publish
 # Nobody publishes to it: a worker without builds must listen somewhere.
