@@ -19,9 +19,9 @@ from kb.api.endpoint import Endpoint, Query, is_known, operation
 from kb.api.views import RECORD_ID, get_record
 from kb.models import Record, Repro
 from kb.problems import Problem
-from runner.doctor import doctor
 from runner.harness import source_digest
-from runner.single_file import file_name, single_file
+from runner.takeaway.doctor import doctor
+from runner.takeaway.single_file import file_name, single_file
 
 FILE, SOURCE = "file", "source"
 PYTHON: dict[int | tuple[int, str], Any] = {

@@ -14,7 +14,7 @@ from django.test import TestCase
 
 from kb.publishing import saving
 from runner import harness
-from runner.doctor import doctor
+from runner.takeaway.doctor import doctor
 from tests import runs
 
 # Each check is a process: as few as there must be.

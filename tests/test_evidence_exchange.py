@@ -20,13 +20,13 @@ from django.utils import timezone, translation
 
 from kb.models import Finding
 from runner import harness
-from runner.doctor import doctor
 from runner.evidence import store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import MAX_BYTES, receive_evidence
 from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
-from runner.single_file import single_file
+from runner.takeaway.doctor import doctor
+from runner.takeaway.single_file import single_file
 from tests import runs
 
 Change = Callable[[dict[str, Any]], object]

@@ -19,9 +19,10 @@ from django.test import SimpleTestCase, TestCase
 
 from kb.choices import LANGS, Fidelity
 from kb.models import Record, Repro
-from runner import bundle, harness, verdicts
+from runner import harness, verdicts
 from runner.evidence.exchange import receive_evidence
-from runner.single_file import single_file
+from runner.takeaway import bundle
+from runner.takeaway.single_file import single_file
 from tests import runs
 from tests.builds import torch_python
 
@@ -272,7 +273,7 @@ class TextTest(SimpleTestCase):
         # What stands outside the texts; an old Python must come to its refusal.
         ast.parse(single_file(unsaved(PRESENT)), feature_version=(3, 4))
         for name in ("single", "doctor", "carried"):
-            ast.parse(bundle.portable(name), feature_version=(3, 8))
+            ast.parse(bundle.program(name), feature_version=(3, 8))
 
 
 class BisectTest(FileTest):

@@ -1,6 +1,6 @@
 """What the single file and the doctor share: their repros, and words for results.
 
-`manifest.json`, written by `runner.bundle`, names the repros and holds the wording.
+`manifest.json`, written by `takeaway.bundle`, names the repros and holds the wording.
 """
 
 import importlib

@@ -1,6 +1,6 @@
 """One Python file that carries several: reviewed sources, the harness, a program.
 
-Every part stands in it unchanged, as a text, under its digest; `portable/start.py` at
+Every part stands in it unchanged, as a text, under its digest; `programs/start.py` at
 the end checks them, lays them into a folder and starts the program. So the same bytes
 run here and there, and a harness that runs alone needs no other form.
 """
@@ -23,8 +23,8 @@ from kb.models import Repro
 from kb.publishing.documents import absolute
 from runner import harness, verdicts
 
-HERE = Path(__file__).parent
-PORTABLE = HERE / "portable"
+HARNESS = Path(harness.__file__)
+PROGRAMS = Path(__file__).parent / "programs"
 # PEP 723 allows one such block in a file; a second one is read inside texts, too.
 BLOCK = re.compile(r"^# /// [a-zA-Z0-9-]+$", re.MULTILINE)
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ class Bundle:
             f"DIGESTS = {pprint.pformat(digests, width=100)}",
             "PARTS = {}",
             *(f"PARTS[{name!r}] = {literal(text)}" for name, text in parts.items()),
-            (PORTABLE / "start.py").read_text("utf-8").rstrip("\n"),
+            (PROGRAMS / "start.py").read_text("utf-8").rstrip("\n"),
         ]
         return "\n".join(lines) + "\n"
 
@@ -69,14 +69,14 @@ class Bundle:
         found["manifest.json"] = (
             json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
         )
-        found[f"{self.program}.py"] = portable(self.program)
-        found["carried.py"] = portable("carried")
-        found["harness.py"] = (HERE / "harness.py").read_text("utf-8")
+        found[f"{self.program}.py"] = program(self.program)
+        found["carried.py"] = program("carried")
+        found["harness.py"] = HARNESS.read_text("utf-8")
         return found
 
 
-def portable(name: str) -> str:
-    return (PORTABLE / f"{name}.py").read_text("utf-8")
+def program(name: str) -> str:
+    return (PROGRAMS / f"{name}.py").read_text("utf-8")
 
 
 def path_of(repro: Repro) -> str:

@@ -1,13 +1,13 @@
 """The file a user runs where the bug is: one reviewed repro with its harness.
 
 `python repro.py`, `uv run URL`, `git bisect run python repro.py --bisect`: standard
-library and torch only, the site's own verdict (runner.bundle says how).
+library and torch only, the site's own verdict (runner.takeaway.bundle says how).
 """
 
 from __future__ import annotations
 
 from kb.models import Repro
-from runner.bundle import Bundle, dependencies_of
+from runner.takeaway.bundle import Bundle, dependencies_of
 
 
 def single_file(repro: Repro) -> str:

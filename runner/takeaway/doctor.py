@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kb.choices import Publication
 from kb.models import Repro
-from runner.bundle import Bundle
+from runner.takeaway.bundle import Bundle
 
 
 def doctor() -> str:
