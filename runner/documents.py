@@ -12,9 +12,9 @@ from kb.choices import Verdict
 from kb.findings.results import timestamp
 from kb.languages import in_each_language
 from kb.publishing.documents import absolute
-from runner import verdicts
 from runner.models import Build, Evidence, LogChunk, Run, Worker
 from runner.runs import waiting
+from runner.wording import verdicts
 
 Json = dict[str, Any]
 IS_AFFECTED: dict[str, bool] = {Verdict.BUG_PRESENT: True, Verdict.BUG_ABSENT: False}

@@ -12,11 +12,12 @@ from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Repro
-from runner import harness, verdicts
+from runner import harness
 from runner.models import Evidence, Run
 from runner.observations import group_of, marks
 from runner.phases import Phase, finished_phases, planned
 from runner.run_page import LOG_LINES, LogLine, Verdicted, verdicted
+from runner.wording import verdicts
 
 # Of the object as text; the address of the JSON has all of it.
 SHOWN_CHARS = 60_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runner.verdicts import Badge
+from runner.wording.verdicts import Badge
 
 
 @dataclass(frozen=True)

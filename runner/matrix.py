@@ -17,10 +17,10 @@ from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.ranking.filters import stored_values
 from kb.versions.order import build_order, column_labels
-from runner import verdicts
 from runner.grid import Span, Square, fold, from_badge
 from runner.models import Build
 from runner.observations import group_of
+from runner.wording import verdicts
 
 PER_PAGE = 50
 # What the matrix shows of a record and of a repro; their texts are not among it.

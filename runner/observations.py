@@ -7,7 +7,7 @@ from typing import Any
 
 from kb.choices import Outcome
 from kb.languages import current_lang
-from runner import verdicts
+from runner.wording import verdicts
 
 # Reserved by the contract, shown elsewhere or of no use in a table.
 HIDDEN_KEYS = {"device", "mode", "not_applicable"}

@@ -11,7 +11,6 @@ from django.db.models import Prefetch
 from kb.choices import Verdict
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from runner import verdicts
 from runner.grid import Square, flip_of, from_badge
 from runner.matrix import (
     JUDGED,
@@ -22,6 +21,7 @@ from runner.matrix import (
     columns_of,
 )
 from runner.observations import group_of, marks
+from runner.wording import verdicts
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from kb.findings.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
-from runner import harness, verdicts
+from runner import harness
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
@@ -22,7 +22,8 @@ from runner.observations import Observations, bug_of, group_of, observations_of
 from runner.phases import Phase, detail_of, label_of, run_phases
 from runner.plot import Plot, plots_of
 from runner.runs import live_log, waiting
-from runner.verdicts import Badge
+from runner.wording import verdicts
+from runner.wording.verdicts import Badge
 
 LOG_LINES = 2000
 EVIDENCE_SHOWN = 50

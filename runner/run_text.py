@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.translation import override
 
 from kb.languages import DJANGO_LANG
-from runner import verdicts
 from runner.run_page import RunPage, Verdicted, run_badge
+from runner.wording import verdicts
 
 LABELS = {
     "build": {"en": "Build", "zh": "构建"},

@@ -14,7 +14,7 @@ from django.utils.translation import override
 from kb.choices import Outcome
 from kb.models import Record
 from kb.publishing import saving
-from runner import verdicts
+from runner.wording import verdicts
 from tests import runs
 
 LOCALE = settings.BASE_DIR / "config/locale/zh_Hans/LC_MESSAGES"

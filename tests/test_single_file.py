@@ -19,10 +19,11 @@ from django.test import SimpleTestCase, TestCase
 
 from kb.choices import LANGS, Fidelity
 from kb.models import Record, Repro
-from runner import harness, verdicts
+from runner import harness
 from runner.evidence.exchange import receive_evidence
 from runner.takeaway import bundle
 from runner.takeaway.single_file import single_file
+from runner.wording import verdicts
 from tests import runs
 from tests.builds import torch_python
 

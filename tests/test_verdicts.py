@@ -9,8 +9,9 @@ from django.test import SimpleTestCase
 from django.utils.translation import override
 
 from kb.choices import LANGS, Outcome, Verdict
-from runner import harness, verdicts
+from runner import harness
 from runner.models import Run
+from runner.wording import verdicts
 
 CONTRACT_REASONS = """
 device capability memory devices stack api compiler loader loopback not_taken

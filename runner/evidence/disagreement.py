@@ -14,9 +14,10 @@ from typing import Any
 from kb.choices import Fidelity
 from kb.findings.claims import JUDGED
 from kb.models import Record
-from runner import harness, verdicts
+from runner import harness
 from runner.models import Evidence
-from runner.verdicts import Badge
+from runner.wording import verdicts
+from runner.wording.verdicts import Badge
 
 FIELDS = (
     *("digest", "record", "build", "repro_name", "repro_digest", "device_class"),

@@ -21,7 +21,8 @@ from kb.choices import LANGS, Upstream
 from kb.languages import in_each_language
 from kb.models import Repro
 from kb.publishing.documents import absolute
-from runner import harness, verdicts
+from runner import harness
+from runner.wording import verdicts
 
 HARNESS = Path(harness.__file__)
 PROGRAMS = Path(__file__).parent / "programs"

@@ -24,12 +24,12 @@ from runner import (
     run_page,
     run_panel,
     run_text,
-    verdicts,
 )
 from runner.models import Build
 from runner.run_page import RunPage
 from runner.templatetags.runs import badge_html
-from runner.verdicts import Badge
+from runner.wording import verdicts
+from runner.wording.verdicts import Badge
 
 register = template.Library()
 Context = dict[str, Any]

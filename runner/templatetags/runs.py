@@ -12,10 +12,11 @@ from django.utils.translation import gettext_lazy as _
 from kb.choices import Outcome
 from kb.languages import current_lang
 from kb.pages.record import ClaimRow
-from runner import sandbox, telemetry_page, verdicts
+from runner import sandbox, telemetry_page
 from runner.models import Run, Worker
 from runner.plot import Plot
-from runner.verdicts import Badge
+from runner.wording import verdicts
+from runner.wording.verdicts import Badge
 
 register = template.Library()
 SHOWN = {Outcome.BUG: _("shows the bug"), Outcome.CLEAN: _("shows no bug")}

@@ -12,9 +12,10 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, ProgrammingError
 
 from kb.models import Record, Repro
-from runner import exits, harness, sandbox, verdicts
+from runner import exits, harness, sandbox
 from runner.builds import registry
 from runner.models import Installation
+from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners, run_now
 
 DEFAULT_REPRO = "repro"
