@@ -26,7 +26,7 @@ from rest_framework.request import Request
 
 from kb.problems import Problem
 from runner import access
-from runner.api_models import Token
+from runner.models.token import Token
 
 
 def read(request: Request) -> None:

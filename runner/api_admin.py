@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from runner.api_models import Token
+from runner.models.token import Token
 
 
 class TokenForm(forms.ModelForm):

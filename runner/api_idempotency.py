@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
 
 from kb.problems import Problem
-from runner.api_models import KeptAnswer
+from runner.models.token import KeptAnswer
 from runner.runs.fleet import ago
 
 KEPT_FOR = timedelta(hours=24)

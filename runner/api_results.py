@@ -20,10 +20,10 @@ from kb.api.views import RECORD_ID, get_record, version_of
 from kb.problems import Problem
 from kb.publishing import documents as kb_documents
 from runner import api_shapes as shapes, documents
-from runner.api_models import Token
 from runner.evidence.exchange import receive_evidence
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
+from runner.models.token import Token
 from runner.runs import fleet
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.

@@ -9,7 +9,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from kb.problems import Problem
-from runner.api_models import Token, digest_of
+from runner.models.token import Token, digest_of
 
 SCHEME = "bearer"
 MAX_SECRET = 100

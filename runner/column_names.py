@@ -8,8 +8,8 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from kb.admin.admin import name_columns
-from runner.api_models import Token
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
+from runner.models.token import Token
 
 NAMES: dict[type[models.Model], tuple[Any, Any]] = {
     Build: (_("build"), _("builds")),

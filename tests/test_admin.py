@@ -15,8 +15,8 @@ from django.utils.html import strip_tags
 
 from kb.models import Record
 from kb.records.articles import HAN
-from runner.api_models import Token
 from runner.models import Device, Evidence, Run, Worker
+from runner.models.token import Token
 from tests import page_types, runs
 
 # The admin's own pictures need no collected files here.

@@ -20,8 +20,8 @@ from django.utils import timezone
 from config import api_schema
 from kb.models import Claim, Finding, Record, Repro
 from runner import api_access
-from runner.api_models import KeptAnswer, Token, digest_of
 from runner.models import Build, Evidence, Run
+from runner.models.token import KeptAnswer, Token, digest_of
 from tests import runs
 
 ABSENT = "00000000-0000-4000-8000-000000000000"

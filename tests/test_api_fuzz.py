@@ -23,8 +23,8 @@ from django.test import TestCase, override_settings, tag
 from django.utils import timezone
 
 from config import api_schema
-from runner.api_models import Token
 from runner.evidence import store
+from runner.models.token import Token
 from tests import runs
 
 EXAMPLES = 60

@@ -16,8 +16,8 @@ from django.test import Client, TestCase
 from django.utils import timezone
 
 from runner import api_waiting
-from runner.api_models import KeptAnswer, Token
 from runner.models import Run
+from runner.models.token import KeptAnswer, Token
 from runner.runs import ledger
 from tests import runs
 

@@ -20,9 +20,9 @@ from kb.problems import KINDS, Kind
 from kb.publishing import loading
 from runner import api_access
 from runner.api import RUN_ID
-from runner.api_models import Token
 from runner.evidence import repros, store
 from runner.models import Build, LogChunk, Worker
+from runner.models.token import Token
 from tests import runs
 
 COMMITTED = settings.BASE_DIR / "docs" / "openapi.json"

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from kb.findings.results import timestamp
-from runner.api_models import Token
+from runner.models.token import Token
 
 DEFAULT_DAYS = 90
 

@@ -1,0 +1,45 @@
+"""What runs observed, each object under its digest."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.urls import reverse
+
+from kb.choices import DeviceClass, Verdict
+from runner.models.build import Build
+
+
+class Evidence(models.Model):
+    """One immutable evidence object (contract §5), addressed by its digest."""
+
+    digest = models.CharField(primary_key=True, max_length=71)
+    record = models.ForeignKey(
+        "kb.Record", models.SET_NULL, null=True, related_name="evidence"
+    )
+    build = models.ForeignKey(Build, models.PROTECT, related_name="evidence")
+    repro_name = models.CharField(max_length=60)
+    repro_digest = models.CharField(max_length=71, db_index=True)
+    device_class = models.CharField(max_length=4, choices=DeviceClass.choices)
+    verdict = models.CharField(max_length=14, choices=Verdict.choices)
+    origin = models.CharField(max_length=40)
+    started_at = models.DateTimeField()
+    added_at = models.DateTimeField(auto_now_add=True)
+    body = models.JSONField()
+    # Whether it was new to the call that returned it (runner.evidence.exchange).
+    created = False
+
+    class Meta:
+        ordering = ["-started_at", "digest"]
+        verbose_name_plural = "evidence"
+        indexes = [models.Index(fields=["build", "started_at"])]
+
+    def __str__(self) -> str:
+        return self.digest
+
+    def get_absolute_url(self) -> str:
+        return reverse("evidence-detail", args=[self.short])
+
+    @property
+    def short(self) -> str:
+        """The first twelve hex digits, as in addresses."""
+        return self.digest.removeprefix("sha256:")[:12]

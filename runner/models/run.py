@@ -1,0 +1,168 @@
+"""Runs and their logs."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+from kb.choices import DeviceClass, Verdict
+from kb.models import Repro
+from runner.models.build import Build
+from runner.models.evidence import Evidence
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def active(self) -> RunQuerySet:
+        return self.filter(state__in=Run.ACTIVE)
+
+
+class Run(models.Model):
+    """One execution of a repro on a build. The row is the queue (runs.ledger)."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", _("queued")
+        RUNNING = "running", _("running")
+        FINISHED = "finished", _("finished")
+        CANCELLED = "cancelled", _("cancelled")
+
+    class Priority(models.IntegerChoices):
+        CLICK = 0, _("click")
+        REVERIFY = 1, _("re-verify")
+        MATRIX = 2, _("matrix")
+
+    ACTIVE = (State.QUEUED, State.RUNNING)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    repro = models.ForeignKey(Repro, models.CASCADE, related_name="runs")
+    # The digest asked for: a later edition of the repro does not change it.
+    repro_digest = models.CharField(max_length=71)
+    build = models.ForeignKey(Build, models.PROTECT, related_name="runs")
+    device = models.CharField(max_length=4, choices=DeviceClass.choices)
+    trials = models.PositiveSmallIntegerField()
+    protocol = models.PositiveSmallIntegerField()
+    priority = models.PositiveSmallIntegerField(
+        choices=Priority.choices, default=Priority.CLICK
+    )
+    requester = models.CharField(max_length=120, blank=True)
+    # Of each GPU; 9.0 is 900. From the repro's header (runner.runs.fleet.requirements).
+    min_capability = models.PositiveIntegerField(default=0, db_default=0)
+    min_memory_mib = models.PositiveIntegerField(default=0, db_default=0)
+    min_devices = models.PositiveSmallIntegerField(default=1, db_default=1)
+
+    state = models.CharField(
+        max_length=9, choices=State.choices, default=State.QUEUED, db_index=True
+    )
+    phase = models.CharField(max_length=80, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    worker = models.CharField(max_length=120, blank=True)
+    # UUIDs of the GPUs that the attempt holds, joined by commas; "" on the CPU.
+    gpu = models.CharField(max_length=400, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    cancel_requested = models.BooleanField(default=False)
+
+    # Null, not empty: the contract's words while there is no verdict.
+    verdict = models.CharField(  # noqa: DJ001
+        max_length=14, choices=Verdict.choices, null=True, blank=True
+    )
+    reason = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001
+    hits = models.PositiveIntegerField(null=True, blank=True)
+    evidence = models.ForeignKey(
+        Evidence, models.PROTECT, null=True, blank=True, related_name="runs"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["state", "priority", "created_at"]),
+            models.Index(fields=["requester", "created_at"]),
+            models.Index(fields=["build", "device", "finished_at"]),
+            models.Index(fields=["created_at"]),
+            models.Index(fields=["finished_at"]),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["repro_digest", "build", "device", "protocol"],
+                condition=Q(state__in=["queued", "running"]),
+                name="one_active_run",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="finished", verdict__isnull=False)
+                | (~Q(state="finished") & Q(verdict__isnull=True)),
+                name="verdict_only_when_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="running", lease_until__isnull=False)
+                | (~Q(state="running") & Q(lease_until__isnull=True)),
+                name="lease_only_while_running",
+            ),
+            models.UniqueConstraint(
+                fields=["gpu"],
+                condition=Q(state="running") & ~Q(gpu=""),
+                name="one_run_per_gpu",
+            ),
+            models.UniqueConstraint(
+                fields=["evidence"],
+                condition=Q(evidence__isnull=False),
+                name="one_run_per_evidence",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.state}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("run-detail", args=[self.id])
+
+    @property
+    def queue(self) -> str:
+        return f"{self.build_id}.{self.device}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state not in self.ACTIVE
+
+
+class LogChunk(models.Model):
+    """Some lines of a run's live log, in order."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="log")
+    seq = models.PositiveIntegerField()
+    attempt = models.PositiveSmallIntegerField()
+    check_name = models.CharField(max_length=80)
+    stream = models.CharField(max_length=8)  # stdout, stderr, harness
+    text = models.TextField()
+    at = models.FloatField(help_text="seconds since the attempt began")
+
+    class Meta:
+        ordering = ["seq"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "seq"], name="one_log_line")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.seq}"
+
+
+class RunLog(models.Model):
+    """The log of a run that is over: what its LogChunk rows held (runs.live_log)."""
+
+    run = models.OneToOneField(
+        Run, models.CASCADE, primary_key=True, related_name="archive"
+    )
+    # JSON rows [seq, attempt, check, stream, text, at], gzip.
+    packed = models.BinaryField()
+    lines = models.PositiveIntegerField()
+    text_bytes = models.PositiveIntegerField()
+    packed_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.lines} lines"
