@@ -44,7 +44,7 @@ class ReadLoginMiddleware:
         if request.user.is_authenticated:
             return None
         if request.path.startswith("/api/"):
-            # Tokens are known to the API itself (runner.api_access).
+            # Tokens are known to the API itself (runner.api.rules).
             return None if "Authorization" in request.headers else refusal(request)
         return redirect_to_login(request.get_full_path(), reverse("login"))
 

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, operation
 from kb.api.shapes import TEXT
-from runner import api_access
+from runner.api import rules
 
 DESCRIPTION = """\
 Known training failures of PyTorch, what was found by running their repros, and runs.
@@ -47,7 +47,7 @@ expired is refused everywhere.
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "runner.api_tokens.TokenAuthentication"
+    target_class = "runner.api.tokens.TokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -62,13 +62,13 @@ def completed(
     result["components"]["schemas"]["Text"] = TEXT
     for path in result["paths"].values():
         for found in path.values():
-            found["security"] = security(api_access.RULES[found["operationId"]])
+            found["security"] = security(rules.RULES[found["operationId"]])
     clean: dict[str, Any] = plain(result)
     return clean
 
 
-def security(rule: api_access.Rule) -> list[dict[str, list[str]]]:
-    if rule is api_access.evidence:
+def security(rule: rules.Rule) -> list[dict[str, list[str]]]:
+    if rule is rules.evidence:
         return [{"token": []}]
     return [{}, {"token": []}, {"cookieAuth": []}]
 

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 
 from config.api_schema import Schema
 from kb.api import views as kb
-from runner import api as runner, api_results as results, single_file_api as files
+from runner.api import files, results, runs as runner
 
 urlpatterns = [
     path("records", kb.RecordList.as_view(), name="api-record-list"),

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from config import api_schema
 from kb.models import Claim, Finding, Record, Repro
-from runner import api_access
+from runner.api import rules as api_access
 from runner.models import Build, Evidence, Run
 from runner.models.token import KeptAnswer, Token, digest_of
 from tests import runs

@@ -15,7 +15,7 @@ from django.contrib.auth.models import User
 from django.test import Client, TestCase
 from django.utils import timezone
 
-from runner import api_waiting
+from runner.api import prefer as api_waiting
 from runner.models import Run
 from runner.models.token import KeptAnswer, Token
 from runner.runs import ledger

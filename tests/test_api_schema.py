@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from config import api_schema
 from kb.problems import KINDS, Kind
 from kb.publishing import loading
-from runner import api_access
-from runner.api import RUN_ID
+from runner.api import rules
+from runner.api.runs import RUN_ID
 from runner.evidence import repros, store
 from runner.models import Build, LogChunk, Worker
 from runner.models.token import Token
@@ -60,7 +60,7 @@ class DocumentTest(SimpleTestCase):
         )
 
     def test_every_operation_has_a_rule_and_every_rule_an_operation(self) -> None:
-        self.assertEqual(set(operations()), set(api_access.RULES))
+        self.assertEqual(set(operations()), set(rules.RULES))
 
     def test_every_operation_says_what_it_answers(self) -> None:
         for name, (_path, _method, found) in operations().items():

@@ -28,8 +28,8 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
-from runner import api_shapes as shapes, api_waiting, documents
-from runner.api_idempotency import Answered, once
+from runner.api import documents, prefer, shapes
+from runner.api.idempotency import Answered, once
 from runner.models import Build, Run
 from runner.run_form import MAX_TRIALS, may_cancel, requester
 from runner.runs import ledger, live_log, submission, waiting
@@ -192,7 +192,7 @@ class RunList(Endpoint):
             lambda: submit(request, body),
         )
         run = get_run(answered.body["id"])
-        waited = api_waiting.wait_for(run, api_waiting.wanted(request))
+        waited = prefer.wait_for(run, prefer.wanted(request))
         if waited and not answered.body["evidence"]:
             run = get_run(answered.body["id"])
             if run.is_over:
@@ -201,7 +201,7 @@ class RunList(Endpoint):
             answered.body = documents.run_document(run, **flags)
         headers = {"Location": answered.location}
         if waited:
-            headers["Preference-Applied"] = f"wait={api_waiting.wanted(request)}"
+            headers["Preference-Applied"] = f"wait={prefer.wanted(request)}"
         if answered.replayed:
             headers["Idempotency-Replayed"] = "true"
         if answered.status == 202:
@@ -240,8 +240,8 @@ class RunDetail(Endpoint):
     )
     def get(self, request: Request, run_id: str, query: dict[str, Any]) -> Any:
         """One run; poll it until `state` is finished or cancelled, or wait for that."""
-        seconds = api_waiting.wanted(request)
-        waited = bool(seconds) and api_waiting.wait_for(get_run(run_id), seconds)
+        seconds = prefer.wanted(request)
+        waited = bool(seconds) and prefer.wait_for(get_run(run_id), seconds)
         response = revalidated(
             request,
             version_of(run_id),

@@ -19,7 +19,7 @@ from kb.api.paging import Order, PageQuery, listing
 from kb.api.views import RECORD_ID, get_record, version_of
 from kb.problems import Problem
 from kb.publishing import documents as kb_documents
-from runner import api_shapes as shapes, documents
+from runner.api import documents, shapes
 from runner.evidence.exchange import receive_evidence
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
@@ -108,7 +108,7 @@ class EvidenceList(Endpoint):
 
         It is judged again from its observations. Its origin becomes the token's name.
         """
-        assert isinstance(request.auth, Token)  # noqa: S101 - runner.api_access
+        assert isinstance(request.auth, Token)  # noqa: S101 - runner.api.rules
         try:
             evidence = receive_evidence(request.body, request.auth.name)
         except RequestDataTooBig as error:
