@@ -3,4 +3,6 @@
 Django looks for registrations in this package, so they are imported here.
 """
 
-from kb.admin import admin as admin
+from kb.admin import admin
+
+__all__ = ["admin"]

@@ -11,11 +11,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _, ngettext
 
-from runner import (
-    access,
-    api_admin as api_admin,
-    column_names as column_names,
-)
+from runner import access
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
 from runner.runs import backfill, ledger, quarantine
 
