@@ -6,6 +6,11 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q
+from django.http import HttpRequest
+from rest_framework.throttling import BaseThrottle
+
+from runner.models import Run
+from runner.runs import throttle
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group also has what stands before it. (app, model, actions) as Django names them.
@@ -52,3 +57,20 @@ def may_run(user: User | AnonymousUser) -> bool:
 def may_operate(user: User | AnonymousUser) -> bool:
     """Pause workers, cancel anybody's run."""
     return bool(user.has_perm(OPERATE))
+
+
+def may_cancel(request: HttpRequest, run: Run) -> bool:
+    """One's own runs, those of nobody in particular, and an operator all of them."""
+    if not may_run(request.user):
+        return False
+    own = run.requester in ("", requester(request))
+    return own or may_operate(request.user)
+
+
+def requester(request: HttpRequest) -> str:
+    """Whom a run is counted for: the user, else the address."""
+    if not isinstance(request.user, AnonymousUser):
+        return f"user:{request.user.pk}"
+    # Behind NUM_PROXIES proxies it is what the outermost of them saw.
+    ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
+    return f"address:{throttle.address_key(ident or '')}"

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
-from rest_framework.throttling import BaseThrottle
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from runner import access
-from runner.models import Build, Run
-from runner.runs import submission, throttle
+from runner.models import Build
+from runner.runs import submission
 from runner.runs.refusals import RunRefused
 
 MAX_TRIALS = 20
@@ -43,27 +41,6 @@ class RunForm(forms.Form):
         return ""
 
 
-def may_run(request: HttpRequest) -> bool:
-    return access.may_run(request.user)
-
-
-def may_cancel(request: HttpRequest, run: Run) -> bool:
-    """One's own runs, those of nobody in particular, and an operator all of them."""
-    if not may_run(request):
-        return False
-    own = run.requester in ("", requester(request))
-    return own or access.may_operate(request.user)
-
-
-def requester(request: HttpRequest) -> str:
-    """Whom a run is counted for: the user, else the address."""
-    if not isinstance(request.user, AnonymousUser):
-        return f"user:{request.user.pk}"
-    # Behind NUM_PROXIES proxies it is what the outermost of them saw.
-    ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
-    return f"address:{throttle.address_key(ident or '')}"
-
-
 class Refusal(Exception):
     """A run that was not queued: why, in the reader's language, and the status."""
 
@@ -75,7 +52,7 @@ class Refusal(Exception):
 
 def submit(request: HttpRequest, record: Record) -> submission.Submitted:
     """Queue what the form asks for. Raises Refusal."""
-    if not may_run(request):
+    if not access.may_run(request.user):
         if request.user.is_authenticated:
             raise Refusal(_("Your account may not start runs."), 403)
         raise Refusal(_("Log in to start runs: this site asks for it."), 403)
@@ -89,7 +66,7 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
             data["build"],
             data["repro"].device,
             data["trials"] or data["repro"].header.get("trials", 1),
-            requester=requester(request),
+            requester=access.requester(request),
             again=data["again"],
         )
     except RunRefused as error:

@@ -9,9 +9,11 @@ from django.http import HttpRequest
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
 from kb.pages import reader_choice
+from runner import access
+from runner.access import requester
 from runner.known_builds import KnownBuilds
 from runner.models import Build
-from runner.run_form import MAX_TRIALS, may_run, requester
+from runner.run_form import MAX_TRIALS
 from runner.runs import throttle, waiting
 from runner.runs.serving import Fleet
 
@@ -74,7 +76,7 @@ def build(
         max_trials=MAX_TRIALS,
         timeout_s=first.header.get("timeout_s", 60),
         memory_mib=first.header.get("memory_mib", 2048),
-        may_run=may_run(request),
+        may_run=access.may_run(request.user),
         workers=len(known.online),
         has_gpu=any(worker.devices for worker in known.online),
         newest=newest_finding(record, chosen.build.slug if chosen else ""),

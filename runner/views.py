@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from kb.models import Record
 from runner import (
+    access,
     build_pages,
     evidence_page,
     matrix_data,
@@ -142,7 +143,7 @@ def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_POST
 def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     run = wanted_run(run_id)
-    if not run_form.may_cancel(request, run):
+    if not access.may_cancel(request, run):
         raise PermissionDenied
     ledger.cancel(run)
     return redirect(run)

@@ -28,10 +28,11 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
+from runner.access import may_cancel, requester
 from runner.api import documents, prefer, shapes
 from runner.api.idempotency import Answered, once
 from runner.models import Build, Run
-from runner.run_form import MAX_TRIALS, may_cancel, requester
+from runner.run_form import MAX_TRIALS
 from runner.runs import ledger, live_log, submission, waiting
 from runner.runs.refusals import RunRefused
 
