@@ -6,7 +6,7 @@ from django.urls import include, path, re_path
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from runner import views as runner
+from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
 
@@ -21,7 +21,7 @@ urlpatterns = [
     *i18n_patterns(
         path("login/", LoginView.as_view(template_name="login.html"), name="login"),
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
-        path("", include("runner.urls")),
+        path("", include("runner.pages.urls")),
         path("", include("kb.pages.urls")),
     ),
 ]

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from kb.models import Record
 from runner.evidence import store
-from runner.matrix import PER_PAGE, build_matrix
+from runner.pages.matrix import PER_PAGE, build_matrix
 from tests import runs
 from tests.records import save_all
 from tests.test_pages import Page, PageTest

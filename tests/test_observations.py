@@ -8,7 +8,7 @@ from django.template.loader import render_to_string
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
-from runner.observations import observations_of
+from runner.pages.observations import observations_of
 
 RAISED: dict[str, Any] = {
     "name": "trigger",

@@ -8,9 +8,9 @@ from typing import Any
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
-from runner import telemetry_page
 from runner.gpus.series import LIMIT, Series
-from runner.plot import BOTTOM, MAX_PLOTS, NONFINITE_Y, Plot, plots_of
+from runner.pages import telemetry as telemetry_page
+from runner.pages.plot import BOTTOM, MAX_PLOTS, NONFINITE_Y, Plot, plots_of
 
 NAN, INF = {"$float": "nan"}, {"$float": "-inf"}
 

@@ -32,7 +32,7 @@ from runner.access import may_cancel, requester
 from runner.api import documents, prefer, shapes
 from runner.api.idempotency import Answered, once
 from runner.models import Build, Run
-from runner.run_form import MAX_TRIALS
+from runner.pages.run_form import MAX_TRIALS
 from runner.runs import ledger, live_log, submission, waiting
 from runner.runs.refusals import RunRefused
 

@@ -16,7 +16,8 @@ from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.pages import reader_choice
 from kb.pages.record import OnOff
-from runner import (
+from runner.models import Build
+from runner.pages import (
     known_builds,
     local_commands,
     matrix,
@@ -25,8 +26,7 @@ from runner import (
     run_panel,
     run_text,
 )
-from runner.models import Build
-from runner.run_page import RunPage
+from runner.pages.run_page import RunPage
 from runner.templatetags.runs import badge_html
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge

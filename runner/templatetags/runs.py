@@ -12,9 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from kb.choices import Outcome
 from kb.languages import current_lang
 from kb.pages.record import ClaimRow
-from runner import sandbox, telemetry_page
+from runner import sandbox
 from runner.models import Run, Worker
-from runner.plot import Plot
+from runner.pages import telemetry as telemetry_page
+from runner.pages.plot import Plot
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 

@@ -11,9 +11,9 @@ from kb.models import Finding, Record, Repro
 from kb.pages import reader_choice
 from runner import access
 from runner.access import requester
-from runner.known_builds import KnownBuilds
 from runner.models import Build
-from runner.run_form import MAX_TRIALS
+from runner.pages.known_builds import KnownBuilds
+from runner.pages.run_form import MAX_TRIALS
 from runner.runs import throttle, waiting
 from runner.runs.serving import Fleet
 

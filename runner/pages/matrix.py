@@ -17,9 +17,9 @@ from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.ranking.filters import stored_values
 from kb.versions.order import build_order, column_labels
-from runner.grid import Span, Square, fold, from_badge
 from runner.models import Build
-from runner.observations import group_of
+from runner.pages.grid import Span, Square, fold, from_badge
+from runner.pages.observations import group_of
 from runner.wording import verdicts
 
 PER_PAGE = 50

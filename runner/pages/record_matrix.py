@@ -11,8 +11,8 @@ from django.db.models import Prefetch
 from kb.choices import Verdict
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from runner.grid import Square, flip_of, from_badge
-from runner.matrix import (
+from runner.pages.grid import Square, flip_of, from_badge
+from runner.pages.matrix import (
     JUDGED,
     RECORD_FIELDS,
     Column,
@@ -20,7 +20,7 @@ from runner.matrix import (
     check_square,
     columns_of,
 )
-from runner.observations import group_of, marks
+from runner.pages.observations import group_of, marks
 from runner.wording import verdicts
 
 

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from runner.gpus.devices import is_error
 from runner.gpus.series import LIMIT
-from runner.plot import Plot, draw
+from runner.pages.plot import Plot, draw
 
 MIN_SAMPLES = 3
 # Far above any reading, and far below what a float cannot hold.

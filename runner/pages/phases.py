@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from kb.choices import Outcome
 from kb.languages import current_lang
 from runner.models import Run
-from runner.observations import group_of, marks
+from runner.pages.observations import group_of, marks
 from runner.wording import verdicts
 
 GATES = ("requirements", "reference", "control", "detector", "trigger")

@@ -13,7 +13,7 @@ from kb.pages.reader_choice import ReaderChoice
 from kb.pages.record import OnOff, on_off
 from kb.versions import affected
 from kb.versions.order import build_order
-from runner.known_builds import KnownBuilds
+from runner.pages.known_builds import KnownBuilds
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 

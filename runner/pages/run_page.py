@@ -18,9 +18,9 @@ from runner import harness
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
-from runner.observations import Observations, bug_of, group_of, observations_of
-from runner.phases import Phase, detail_of, label_of, run_phases
-from runner.plot import Plot, plots_of
+from runner.pages.observations import Observations, bug_of, group_of, observations_of
+from runner.pages.phases import Phase, detail_of, label_of, run_phases
+from runner.pages.plot import Plot, plots_of
 from runner.runs import live_log, waiting
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge

@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from kb.records.facts import BUILD_SLUG
-from runner import views
+from runner.pages import views
 
 urlpatterns = [
     path("matrix/", views.matrix, name="matrix"),

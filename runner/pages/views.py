@@ -19,17 +19,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from kb.models import Record
-from runner import (
-    access,
-    build_pages,
-    evidence_page,
+from runner import access
+from runner.models import Run
+from runner.pages import (
+    builds,
+    evidence as evidence_page,
     matrix_data,
     record_matrix,
     run_form,
     run_page,
 )
-from runner.matrix import build_matrix
-from runner.models import Run
+from runner.pages.matrix import build_matrix
 from runner.runs import health, ledger
 
 
@@ -57,21 +57,21 @@ def wanted_matrix(record_id: str) -> record_matrix.RecordMatrix | None:
 
 @require_safe
 def build_list(request: HttpRequest) -> HttpResponse:
-    return render(request, "runner/builds.html", {"page": build_pages.build_list()})
+    return render(request, "runner/builds.html", {"page": builds.build_list()})
 
 
 @require_safe
 def build_detail(request: HttpRequest, slug: str) -> HttpResponse:
-    build = build_pages.find_build(slug)
+    build = builds.find_build(slug)
     if build is None:
         raise Http404(_("There is no build %s.") % slug)
-    page = build_pages.build_page(build, request.GET.get("page", ""))
+    page = builds.build_page(build, request.GET.get("page", ""))
     return render(request, "runner/build.html", {"page": page})
 
 
 @require_safe
 def worker_list(request: HttpRequest) -> HttpResponse:
-    return render(request, "runner/workers.html", {"page": build_pages.worker_list()})
+    return render(request, "runner/workers.html", {"page": builds.worker_list()})
 
 
 @never_cache

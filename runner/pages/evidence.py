@@ -14,9 +14,9 @@ from kb.languages import current_lang
 from kb.models import Repro
 from runner import harness
 from runner.models import Evidence, Run
-from runner.observations import group_of, marks
-from runner.phases import Phase, finished_phases, planned
-from runner.run_page import LOG_LINES, LogLine, Verdicted, verdicted
+from runner.pages.observations import group_of, marks
+from runner.pages.phases import Phase, finished_phases, planned
+from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, verdicted
 from runner.wording import verdicts
 
 # Of the object as text; the address of the JSON has all of it.

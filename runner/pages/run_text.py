@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.translation import override
 
 from kb.languages import DJANGO_LANG
-from runner.run_page import RunPage, Verdicted, run_badge
+from runner.pages.run_page import RunPage, Verdicted, run_badge
 from runner.wording import verdicts
 
 LABELS = {

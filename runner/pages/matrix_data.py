@@ -11,8 +11,8 @@ from django.http.response import HttpResponseBase
 
 from kb.findings.results import timestamp
 from kb.models import Finding
-from runner.matrix import Matrix, MatrixRow, build_matrix, row_squares
-from runner.record_matrix import RecordMatrix
+from runner.pages.matrix import Matrix, MatrixRow, build_matrix, row_squares
+from runner.pages.record_matrix import RecordMatrix
 
 FORMATS = ("csv", "json")
 CELL_KEYS = (
