@@ -1,4 +1,10 @@
-"""Imports point one way: config → runner → kb; the harness needs nothing at all."""
+"""Imports point one way: floors of packages, and none of them imports one above it.
+
+A floor may import itself and what stands below. Every module stands on a floor: a new
+package has to be given its place here.
+"""
+
+from __future__ import annotations
 
 import ast
 import subprocess
@@ -10,71 +16,148 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 ROOT = Path(settings.BASE_DIR)
-STDLIB_ONLY = (
-    *("harness", "sandbox", "jail", "pool", "build_probe", "build_features"),
-    *("devices", "nvml", "gpu_lock", "telemetry", "measured"),
+APPS = ("config", "kb", "runner")
+# From the ground up. Rooms of one floor do not know each other.
+FLOORS: tuple[str, ...] = (
+    "kb.choices kb.apps runner.exits runner.harness",
+    "kb.languages kb.problems",
+    "kb.models kb.environments kb.records kb.search.reading kb.terminal",
+    "kb.versions kb.search.index",
+    "kb.findings kb.search.ranking",
+    "kb.publishing",
+    "kb.lookup",
+    "kb.api kb.pages kb.admin",
+    "kb.templatetags kb.management.commands",
+    # --- of a checkout without Django ---
+    "runner.sandbox.jail",
+    "runner.sandbox runner.gpus",
+    "runner.pool",
+    "runner.pool.__main__ runner.sandbox.__main__",
+    # --- of the site ---
+    "runner.models runner.transport",
+    "runner.builds runner.wording",
+    "runner.evidence runner.takeaway",
+    "runner.runs",
+    "runner.access runner.worker",
+    "runner.apps runner.pages",
+    "runner.api runner.admin runner.templatetags runner.management.commands",
+    "config.datadir",
+    "config.settings config.i18n config.middleware config.api_schema",
+    "config.access config.api_urls config.celery config.bootstrap",
+    "config config.urls config.wsgi config.asgi",
 )
-CELERY_ALLOWED = {"config/celery.py", "runner/worker/tasks.py", "runner/transport.py"}
+FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split()}
+# Runs where there is no Django: beside torch, or from a checkout alone.
+WITHOUT_DJANGO = (
+    *("runner.harness", "runner.exits", "runner.sandbox", "runner.pool"),
+    *("runner.gpus", "runner.builds.probe", "runner.builds.features"),
+)
+CELERY_ALLOWED = {
+    *("config/__init__.py", "config/celery.py"),
+    *("runner/worker/tasks.py", "runner/transport.py"),
+}
+# They run by path, as neighbours, under the Python of a build or of a user.
+BY_PATH = ("runner/sandbox/jail", "runner/takeaway/programs")
 
 
 def sources(*folders: str) -> Iterator[Path]:
     for folder in folders:
-        yield from sorted((ROOT / folder).rglob("*.py"))
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield path
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
+
+
+def room_of(module: str) -> str:
+    """The longest name in FLOORS that the module is or stands in; "" for none."""
+    while module and module not in FLOOR_OF:
+        module = module.rpartition(".")[0]
+    return module
 
 
 def imported(path: Path) -> set[str]:
-    """Top-level names of every import in a file, also those inside functions."""
+    """Full names of all that a file imports, also inside functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").split(".")[0])
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
+def top_levels(path: Path) -> set[str]:
+    return {name.partition(".")[0] for name in imported(path)}
+
+
 class LayersTest(SimpleTestCase):
-    def assert_no_import(self, paths: Iterator[Path], *names: str) -> None:
-        wrong = [
-            f"{path.relative_to(ROOT)} imports {name}"
-            for path in paths
-            for name in imported(path) & set(names)
+    def test_every_module_stands_on_a_floor(self) -> None:
+        homeless = [
+            name_of(path)
+            for path in sources(*APPS)
+            # What only says what a package is for stands nowhere.
+            if imported(path) and room_of(name_of(path)) in ("", *APPS)
+            if name_of(path) not in FLOOR_OF
         ]
+        self.assertEqual(homeless, [])
+        for room in FLOOR_OF:
+            path = ROOT.joinpath(*room.split("."))
+            self.assertTrue(path.is_dir() or path.with_suffix(".py").exists(), room)
+
+    def test_no_import_points_upwards(self) -> None:
+        wrong = []
+        for path in sources(*APPS):
+            own = room_of(name_of(path))
+            for name in imported(path):
+                room = room_of(name)
+                same_floor = FLOOR_OF.get(room) == FLOOR_OF.get(own)
+                if not room or room == own:
+                    continue
+                if same_floor or FLOOR_OF[room] > FLOOR_OF[own]:
+                    wrong.append(f"{name_of(path)} imports {name}")
         self.assertEqual(wrong, [])
 
     def test_the_knowledge_base_knows_nothing_of_runs(self) -> None:
-        self.assert_no_import(sources("kb"), "runner", "config", "celery", "kombu")
+        for path in sources("kb"):
+            self.assertLessEqual({"runner", "config"} & top_levels(path), set(), path)
 
-    def test_the_runner_knows_nothing_of_the_deployment(self) -> None:
-        self.assert_no_import(sources("runner"), "config")
+    def test_no_package_is_a_corridor(self) -> None:
+        for folder in {path.parent for path in sources(*APPS)}:
+            modules = [path for path in folder.glob("*.py") if path.stem != "__init__"]
+            self.assertLessEqual(len(modules), 20, folder)
 
     def test_torch_is_imported_by_nobody(self) -> None:
-        site = (path for path in sources("config", "kb", "runner"))
-        outside = (path for path in site if path.name != "harness.py")
-        self.assert_no_import(outside, "torch", "numpy", "triton")
+        for path in sources(*APPS):
+            if path != ROOT / "runner" / "harness.py":
+                found = {"torch", "numpy", "triton"} & top_levels(path)
+                self.assertEqual(found, set(), path)
 
     def test_celery_has_three_doors(self) -> None:
-        site = sources("config", "kb", "runner")
-        inside = (
-            path for path in site if str(path.relative_to(ROOT)) not in CELERY_ALLOWED
-        )
-        self.assert_no_import(
-            (path for path in inside if path != ROOT / "config" / "__init__.py"),
-            "celery",
-            "kombu",
-        )
+        for path in sources(*APPS):
+            if str(path.relative_to(ROOT)) not in CELERY_ALLOWED:
+                found = {"celery", "kombu"} & top_levels(path)
+                self.assertEqual(found, set(), path)
 
-    def test_what_runs_beside_torch_needs_the_standard_library_only(self) -> None:
-        allowed = set(sys.stdlib_module_names) | {"pynvml", "runner"}
-        jail = {path.stem for path in sources("runner/sandbox/jail")}
-        for name in STDLIB_ONLY:
-            file = ROOT / "runner" / f"{name}.py"
-            for path in [file] if file.exists() else sources(f"runner/{name}"):
-                # The harness reaches for torch only in the child process.
-                extra = {"torch", "numpy", "triton"} if name == "harness" else set()
-                if name == "jail":
-                    extra = jail  # They run by path, as neighbours.
-                self.assertEqual(imported(path) - allowed - extra, set(), path)
+    def test_what_runs_without_django_needs_the_standard_library(self) -> None:
+        for path in sources("runner"):
+            name = f"{name_of(path)}."
+            if not any(name.startswith(f"{room}.") for room in WITHOUT_DJANGO):
+                continue
+            allowed = set(sys.stdlib_module_names) | {"pynvml", "runner"}
+            if name == "runner.harness.":
+                # It reaches for torch only in the child process.
+                allowed |= {"torch", "numpy", "triton"}
+            if str(path.parent.relative_to(ROOT)) in BY_PATH:
+                allowed |= {neighbour.stem for neighbour in path.parent.glob("*.py")}
+            self.assertEqual(top_levels(path) - allowed, set(), path)
+            for module in imported(path):
+                if module.startswith("runner."):
+                    self.assertTrue(module.startswith(WITHOUT_DJANGO), (path, module))
 
     def test_the_harness_starts_without_site_packages(self) -> None:
         harness = ROOT / "runner" / "harness.py"

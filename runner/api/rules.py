@@ -11,7 +11,7 @@
 
 ¹ not where READ_LOGIN is set. ² where RUNS_ANONYMOUS is set. ³ else with the
 permission runner.add_run. Cancelling somebody else's run takes
-runner.change_worker (runner.pages.run_form.may_cancel).
+runner.change_worker (runner.access.may_cancel).
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ from runner.access import may_cancel, requester
 from runner.api import documents, prefer, shapes
 from runner.api.idempotency import Answered, once
 from runner.models import Build, Run
-from runner.pages.run_form import MAX_TRIALS
 from runner.runs import ledger, live_log, submission, waiting
 from runner.runs.refusals import RunRefused
+from runner.runs.submission import MAX_TRIALS
 
 LOG_PAGE = 1000
 # What a client had better leave between two looks at a run.

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from kb.models import Record, Repro
 from runner import harness
+from runner.evidence import telemetry
 from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
@@ -30,7 +31,6 @@ from runner.evidence.store import (
     check_form,
 )
 from runner.models import Build, Evidence
-from runner.pages import telemetry
 
 ORIGIN = re.compile(r"[a-z0-9._-]{1,40}")
 DOCTOR = "doesitnan.doctor/1"
@@ -207,9 +207,8 @@ def check_shape(body: Json) -> None:
 
 
 def check_telemetry(found: Json) -> None:
-    """What NVML told has no fixed form; it must be one that the pages can show."""
     try:
-        list(telemetry.lines(found))
+        telemetry.summary(found)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise EvidenceRefused(f"telemetry: it cannot be read: {error!r}.") from error
 

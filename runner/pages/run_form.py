@@ -16,7 +16,6 @@ from runner.models import Build
 from runner.runs import submission
 from runner.runs.refusals import RunRefused
 
-MAX_TRIALS = 20
 STATUS = {"busy": 503, "throttled": 429}
 
 
@@ -25,7 +24,9 @@ class RunForm(forms.Form):
 
     repro = forms.ModelChoiceField(Repro.objects.none(), to_field_name="name")
     build = forms.ModelChoiceField(Build.objects.all())
-    trials = forms.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
+    trials = forms.IntegerField(
+        min_value=1, max_value=submission.MAX_TRIALS, required=False
+    )
     again = forms.BooleanField(required=False)
 
     def __init__(self, record: Record, data: Any) -> None:

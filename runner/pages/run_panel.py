@@ -13,9 +13,9 @@ from runner import access
 from runner.access import requester
 from runner.models import Build
 from runner.pages.known_builds import KnownBuilds
-from runner.pages.run_form import MAX_TRIALS
 from runner.runs import throttle, waiting
 from runner.runs.serving import Fleet
+from runner.runs.submission import MAX_TRIALS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from runner.gpus.devices import is_error
+from runner.evidence.telemetry import GpuSummary, reading, summary
 from runner.gpus.series import LIMIT
 from runner.pages.plot import Plot, draw
 
@@ -18,19 +18,19 @@ LARGEST = 1e12
 
 def lines(telemetry: dict[str, Any]) -> Iterator[str]:
     """`telemetry` of an evidence body; fields that nothing told are left out."""
-    for gpu in telemetry.get("devices") or []:
+    found = summary(telemetry)
+    for gpu in found.gpus:
         yield " · ".join(gpu_facts(gpu))
-    driver: Any = telemetry.get("driver")
-    if is_error(driver):
-        yield _("No NVIDIA driver answered (%(error)s).") % {"error": driver["error"]}
-    elif driver:
-        yield _("NVIDIA driver %(version)s") % {"version": driver}
-    cpu = telemetry.get("cpu") or {}
-    # A run that ended before its first check used nothing that was counted.
-    if cpu.get("cpu_s"):
+    if found.driver_error:
+        yield _("No NVIDIA driver answered (%(error)s).") % {
+            "error": found.driver_error
+        }
+    elif found.driver:
+        yield _("NVIDIA driver %(version)s") % {"version": found.driver}
+    if found.cpu_s:
         yield _("Processor %(seconds).1f s, memory at most %(peak)d MiB") % {
-            "seconds": cpu["cpu_s"],
-            "peak": cpu["peak_mib"],
+            "seconds": found.cpu_s,
+            "peak": found.peak_mib,
         }
 
 
@@ -41,7 +41,7 @@ def plots(telemetry: dict[str, Any]) -> Iterator[tuple[str, Plot]]:
         series = gpu.get("series")
         if not isinstance(series, dict):
             continue
-        name = str(told(gpu.get("name")) or gpu["uuid"]) if len(gpus) > 1 else ""
+        name = str(reading(gpu.get("name")) or gpu["uuid"]) if len(gpus) > 1 else ""
         for key, words in sampled().items():
             values = samples(series.get("at"), series.get(key))
             if len(values) >= MIN_SAMPLES:
@@ -73,43 +73,29 @@ def sampled() -> dict[str, str]:
     }
 
 
-def gpu_facts(gpu: dict[str, Any]) -> Iterator[str]:
+def gpu_facts(gpu: GpuSummary) -> Iterator[str]:
     """Name, highest values, clocks and ECC errors of one GPU during the run."""
-    yield str(told(gpu.get("name")) or gpu["uuid"])
-    during = gpu.get("during") or {}
-    used, total = told(during.get("memory_used")), told(gpu.get("memory_total"))
-    if used is not None:
+    yield gpu.name
+    if gpu.memory_used is not None:
         yield _("memory at most %(used)s of %(total)s MiB") % {
-            "used": used,
-            "total": "?" if total is None else total,
+            "used": gpu.memory_used,
+            "total": "?" if gpu.memory_total is None else gpu.memory_total,
         }
-    if (power := told(during.get("power"))) is not None:
-        yield _("power at most %(watts).0f W") % {"watts": power}
-    if (degrees := told(during.get("temperature"))) is not None:
-        yield _("temperature at most %(degrees)s °C") % {"degrees": degrees}
-    clocks = told((during.get("clocks") or {}).get("sm"))
-    if clocks:
-        yield _("SM clock %(low)s to %(high)s MHz") % {
-            "low": clocks[0],
-            "high": clocks[1],
+    if gpu.power is not None:
+        yield _("power at most %(watts).0f W") % {"watts": gpu.power}
+    if gpu.temperature is not None:
+        yield _("temperature at most %(degrees)s °C") % {"degrees": gpu.temperature}
+    if gpu.clocks:
+        low, high = gpu.clocks
+        yield _("SM clock %(low)s to %(high)s MHz") % {"low": low, "high": high}
+    if gpu.energy is not None:
+        yield _("energy %(joules).0f J") % {"joules": gpu.energy}
+    if gpu.throttle:
+        yield _("clocks held back by %(reasons)s") % {
+            "reasons": ", ".join(gpu.throttle)
         }
-    if (joules := told(gpu.get("energy_used"))) is not None:
-        yield _("energy %(joules).0f J") % {"joules": joules}
-    if slowed := told(during.get("throttle")):
-        yield _("clocks held back by %(reasons)s") % {"reasons": ", ".join(slowed)}
-    before, after = (uncorrected(gpu.get(when)) for when in ("before", "after"))
-    if before is not None and after is not None:
+    if gpu.ecc_before is not None and gpu.ecc_after is not None:
         yield _("uncorrected ECC errors %(before)s before, %(after)s after") % {
-            "before": before,
-            "after": after,
+            "before": gpu.ecc_before,
+            "after": gpu.ecc_after,
         }
-
-
-def uncorrected(reading: Any) -> Any:
-    counts = told((told(reading) or {}).get("ecc")) or {}
-    return told(counts.get("uncorrected_volatile"))
-
-
-def told(value: Any) -> Any:
-    """The value, or None where NVML gave an error instead."""
-    return None if is_error(value) else value

@@ -22,6 +22,8 @@ from runner.runs import fleet, throttle
 from runner.runs.serving import Fleet
 from runner.transport import publish
 
+# Of the trigger, in one run that a person or a program asks for.
+MAX_TRIALS = 20
 NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)
 # What only a person at the button does not wait for.
 MAY_WAIT = {"paused", "offline"}
