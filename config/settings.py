@@ -1,6 +1,6 @@
 """Every setting of a deployment; the environment is read here and nowhere else.
 
-The README's table lists the variables; each has a default that suits one machine.
+The table in docs/operate.md lists the variables; each default suits one machine.
 """
 
 import os

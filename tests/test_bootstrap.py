@@ -145,15 +145,7 @@ class BootstrapTest(SimpleTestCase):
         self.assertEqual(bootstrap.builds_dir(), settings.BUILDS_DIR)
 
 
-class DocumentsTest(SimpleTestCase):
-    def test_each_setting_is_in_the_tables_of_both_readmes(self) -> None:
-        source = (ROOT / "config" / "settings.py").read_text()
-        names = set(re.findall(r'env_[a-z]+\(\s*"([A-Z_]+)"', source)) | {"DATA_DIR"}
-        self.assertIn("PORT", names)
-        for readme in ("README.md", "README.zh.md"):
-            named = set(re.findall(r"`([A-Z_]+)`", (ROOT / readme).read_text()))
-            self.assertEqual(names - named, set(), readme)
-
+class LocksTest(SimpleTestCase):
     def test_locks_pin_every_package_by_hash_and_name_no_index(self) -> None:
         for path in (ROOT / name for name in set(bootstrap.LOCKS.values())):
             text = path.read_text()

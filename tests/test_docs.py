@@ -1,0 +1,155 @@
+"""The pages about the project: their links, paths, commands and settings are real."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.core.management import get_commands
+from django.test import SimpleTestCase
+
+ROOT = Path(settings.BASE_DIR)
+READMES = ("README.md", "README.zh.md")
+MOST_LINES = 120
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+CODE = re.compile(r"`([^`\n]+)`")
+# What names a file or, with a slash at its end, a folder of this project.
+PATH = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+/?|[A-Za-z0-9_-]+/")
+FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
+COMMAND = re.compile(r"manage\.py ([a-z_]+)")
+GOAL = re.compile(r"\bmake ([a-z][a-z-]*)")
+
+
+def pages() -> list[Path]:
+    named = [*READMES, "CONTRIBUTING.md", "CHANGELOG.md"]
+    return [ROOT / name for name in named] + sorted((ROOT / "docs").glob("*.md"))
+
+
+def without_code(text: str) -> str:
+    return FENCE.sub("", text)
+
+
+def headings(text: str) -> list[str]:
+    """The level of each heading, in order."""
+    return [marks for marks, _title in HEADING.findall(without_code(text))]
+
+
+def anchor(title: str) -> str:
+    """As code hosts make it of a heading."""
+    kept = re.sub(r"[^\w\- ]", "", title.lower())
+    return kept.replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    found = HEADING.findall(without_code(path.read_text()))
+    return {anchor(title) for _marks, title in found}
+
+
+def named_paths(text: str) -> Iterator[str]:
+    """What stands in backticks outside fences and is a path below a folder of ours."""
+    for code in CODE.findall(without_code(text)):
+        if PATH.fullmatch(code) and code.split("/")[0] in FOLDERS:
+            yield code
+
+
+class ReadmeTest(SimpleTestCase):
+    def setUp(self) -> None:
+        self.texts = [(ROOT / name).read_text() for name in READMES]
+
+    def test_each_is_read_in_minutes(self) -> None:
+        for name, text in zip(READMES, self.texts, strict=True):
+            self.assertLessEqual(len(text.splitlines()), MOST_LINES, name)
+
+    def test_both_have_the_same_sections(self) -> None:
+        english, chinese = map(headings, self.texts)
+        self.assertGreater(len(english), 3)
+        self.assertEqual(english, chinese)
+
+    def test_both_have_the_same_commands(self) -> None:
+        english, chinese = map(FENCE.findall, self.texts)
+        self.assertGreater(len(english), 3)
+        self.assertEqual(english, chinese)
+
+    def test_both_lead_to_the_same_places(self) -> None:
+        english, chinese = (
+            [link for link in LINK.findall(text) if link not in READMES]
+            for text in self.texts
+        )
+        self.assertEqual(
+            [link.replace("record-en.png", "record-zh.png") for link in english],
+            chinese,
+        )
+
+
+class PagesTest(SimpleTestCase):
+    def test_every_link_within_the_project_leads_somewhere(self) -> None:
+        count = 0
+        for path in pages():
+            for link in LINK.findall(without_code(path.read_text())):
+                if "://" in link:
+                    continue
+                count += 1
+                with self.subTest(f"{path.name}: {link}"):
+                    name, _, place = link.partition("#")
+                    target = (path.parent / name) if name else path
+                    self.assertTrue(target.exists())
+                    if place:
+                        self.assertIn(place, anchors(target))
+        self.assertGreater(count, 20)
+
+    def test_every_path_that_is_named_exists(self) -> None:
+        for path in pages():
+            if path.name == "CHANGELOG.md":
+                continue  # It tells of what was.
+            for name in named_paths(path.read_text()):
+                if name.split("/")[0] == "var":
+                    continue  # made by running
+                with self.subTest(f"{path.name}: {name}"):
+                    self.assertTrue((ROOT / name).exists())
+
+    def test_the_map_names_every_package(self) -> None:
+        named = set(named_paths((ROOT / "docs" / "architecture.md").read_text()))
+        packages = {
+            init.parent.relative_to(ROOT)
+            for top in ("kb", "runner")
+            for init in (ROOT / top).rglob("*/__init__.py")
+        }
+        # Named by what they hold, or with what is above them.
+        inner = {"migrations", "commands", "templatetags", "search"}
+        wanted = {f"{path}/" for path in packages if path.name not in inner}
+        self.assertGreater(len(wanted), 10)
+        self.assertEqual(wanted - named, set())
+
+    def test_every_command_that_is_named_exists(self) -> None:
+        known = set(get_commands())
+        goals = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+        for path in pages():
+            text = path.read_text()
+            for name in COMMAND.findall(text):
+                with self.subTest(f"{path.name}: manage.py {name}"):
+                    self.assertIn(name, known)
+            for code in (*CODE.findall(text), *FENCE.findall(text)):
+                for name in GOAL.findall(code):
+                    with self.subTest(f"{path.name}: make {name}"):
+                        self.assertIn(name, goals)
+
+    def test_every_page_says_first_what_it_is_for(self) -> None:
+        for path in sorted((ROOT / "docs").glob("*.md")):
+            with self.subTest(path.name):
+                _title, gap, first = path.read_text().split("\n")[:3]
+                self.assertEqual(gap, "")
+                self.assertRegex(first, r"^For \w")
+
+
+class SettingsTest(SimpleTestCase):
+    def test_each_has_a_row_in_the_table(self) -> None:
+        source = (ROOT / "config" / "settings.py").read_text()
+        read = set(re.findall(r'env_[a-z]+\(\s*"([A-Z_]+)"', source)) | {"DATA_DIR"}
+        self.assertIn("PORT", read)
+        page = (ROOT / "docs" / "operate.md").read_text()
+        rows = [line for line in page.splitlines() if line.startswith("| `")]
+        cells = [line.split("|")[1] for line in rows]
+        named = {name for cell in cells for name in re.findall(r"`([A-Z_]+)`", cell)}
+        self.assertEqual(named, read)
