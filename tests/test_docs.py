@@ -18,6 +18,8 @@ CODE = re.compile(r"`([^`\n]+)`")
 # What names a file or, with a slash at its end, a folder of this project.
 PATH = re.compile(r"[A-Za-z0-9_.-]+(?:/[A-Za-z0-9_.-]+)+/?|[A-Za-z0-9_-]+/")
 FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
+# "`finish` in `runner/…/ledger.py`": a name, and the module that defines it.
+DEFINED = re.compile(r"`(\w+)`\s(?:in|of)\s`([\w/.]+\.py)`")
 COMMAND = re.compile(r"manage\.py ([a-z_]+)")
 GOAL = re.compile(r"\bmake ([a-z][a-z-]*)")
 
@@ -108,6 +110,16 @@ class PagesTest(SimpleTestCase):
                     continue  # made by running
                 with self.subTest(f"{path.name}: {name}"):
                     self.assertTrue((ROOT / name).exists())
+
+    def test_every_name_is_defined_where_a_page_says(self) -> None:
+        count = 0
+        for path in pages():
+            for name, module in DEFINED.findall(path.read_text()):
+                count += 1
+                with self.subTest(f"{path.name}: {name} in {module}"):
+                    source = (ROOT / module).read_text()
+                    self.assertRegex(source, rf"(?m)(?:def|class) {name}\b|^{name}\b")
+        self.assertGreater(count, 30)
 
     def test_the_map_names_every_package(self) -> None:
         named = set(named_paths((ROOT / "docs" / "architecture.md").read_text()))
