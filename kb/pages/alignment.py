@@ -22,6 +22,10 @@ class Alignment:
     pasted: list[Piece]
     signature: list[Piece]
 
+    @property
+    def signature_text(self) -> str:
+        return "".join(piece.text for piece in self.signature)
+
 
 def align(line: int, pasted: str, signature: str) -> Alignment:
     """Word by word, case aside; long lines are cut, as the page cannot show them."""

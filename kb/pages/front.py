@@ -16,6 +16,12 @@ SHOWN = 6
 AXIS = 15
 # Runs come in bursts of one record: so many verdicts are looked at, to show SHOWN.
 LOOKED_AT = 400
+# Stands in the empty box; as printed, so in no language of the site.
+EXAMPLE = """\
+UserWarning: cuDNN SDPA backward got grad_output.strides() != output.strides(), \
+attempting to materialize a grad_output with matching strides...
+{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05, 'epoch': 0.36}\
+"""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class FrontPage:
     verdicts: list[Finding]
     flips: list[Flip]
     axis: list[Tick]
+    example: str = EXAMPLE
 
 
 def build() -> FrontPage:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
@@ -60,6 +61,13 @@ class Match:
                     return dict(entry)
         return None
 
+    @property
+    def reasons(self) -> list[tuple[int, str]]:
+        """Lines of the paste, each with what was found in it: one of each kind."""
+        facets = [(found.line, found.name) for found in self.facets[:1]]
+        texts = [(found.line, found.signature_text) for found in self.alignments[:1]]
+        return facets + texts
+
 
 @dataclass(frozen=True)
 class PastedLine:
@@ -94,6 +102,24 @@ class LookupPage:
     def has_kinds(self) -> bool:
         """Whether any line shown is of a kind worth naming."""
         return any(line.kind for line in self.pasted)
+
+    @property
+    def found_anything(self) -> bool:
+        return bool(self.best or self.others or self.also or self.worded)
+
+    @property
+    def also_shown(self) -> list[Record]:
+        return self.also[:OTHERS_SHOWN]
+
+    @property
+    def also_folded(self) -> list[Record]:
+        return self.also[OTHERS_SHOWN:]
+
+    @property
+    def torch_query(self) -> str:
+        """The end of a link to a record that asks about the reader's build, or ""."""
+        torch = self.query["env"]["torch"]
+        return f"?torch={quote(torch['raw'], safe='')}" if torch else ""
 
 
 def answer(request: HttpRequest) -> LookupPage:

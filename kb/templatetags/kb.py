@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from django import template
-from django.utils.html import conditional_escape, escape
+from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _, ngettext
 
@@ -111,6 +112,75 @@ def verdict_label(verdict: str) -> str:
 @register.filter
 def plural_builds(count: int) -> str:
     return ngettext("%(count)d build", "%(count)d builds", count) % {"count": count}
+
+
+COMMA = {"en": ", ", "zh": "，"}
+SEMICOLON = {"en": "; ", "zh": "；"}
+
+
+def commas(parts: Iterable[Any]) -> SafeString:
+    """ "a, b", in Chinese "a，b"; what is not marked as safe is escaped."""
+    return format_html_join(COMMA[current_lang()], "{}", ((part,) for part in parts))
+
+
+def semicolons(parts: Iterable[Any]) -> SafeString:
+    """ "a; b", in Chinese "a；b"; what is not marked as safe is escaped."""
+    sign = SEMICOLON[current_lang()]
+    return format_html_join(sign, "{}", ((part,) for part in parts))
+
+
+@register.filter
+def fix_kinds(kinds: Iterable[str]) -> SafeString:
+    return commas(fix_kind(kind) for kind in kinds)
+
+
+@register.filter
+def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
+    """Each fix by its kind, which leads to its section, and with its version."""
+    words = _(
+        '<a href="#fix">%(kind)s</a>: <span class="mono nowrap">%(version)s</span>'
+    )
+    return semicolons(
+        mark_safe(  # noqa: S308
+            words
+            % {
+                "kind": escape(fix_kind(fix["kind"])),
+                "version": escape(f"{fix['package']} {fix['version']}"),
+            }
+        )
+        for fix in fixes
+    )
+
+
+@register.filter
+def cited(source: dict[str, Any]) -> SafeString:
+    """What kind of source, linked where it has an address, and its date."""
+    if not source:
+        return SafeString()
+    kind = source_kind(source["kind"])
+    if source.get("url"):
+        link = '<a href="{}" rel="nofollow noopener">{}</a>'
+        kind = format_html(link, source["url"], kind)
+    return commas([kind, source["date"]] if source.get("date") else [kind])
+
+
+@register.simple_block_tag
+def labelled(content: str, label: str) -> SafeString:
+    """What the tag holds behind a label: "label: …", in Chinese "label：…"."""
+    words = {"label": conditional_escape(label), "text": content.strip()}
+    return mark_safe(_("%(label)s: %(text)s") % words)  # noqa: S308
+
+
+@register.inclusion_tag("kb/_digest_link.html")
+def digest_link(digest: str) -> dict[str, str]:
+    return {"digest": digest}
+
+
+@register.filter
+def answer_class(answer: str) -> str:
+    """The colour of an answer strip; none where nothing is known."""
+    known = {"affected": "answer-fail", "not_affected": "answer-pass"}
+    return known.get(answer, "")
 
 
 @register.simple_tag

@@ -7,11 +7,12 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext, gettext_lazy as _
 
 from kb.choices import Outcome
 from kb.languages import current_lang
 from kb.pages.record import ClaimRow
+from kb.templatetags.kb import plural_builds, semicolons
 from runner import sandbox
 from runner.models import Run, Worker
 from runner.pages import telemetry as telemetry_page
@@ -95,13 +96,25 @@ def outcome_word(outcome: str, check: str = "") -> str:
     return verdicts.outcome(check, outcome, current_lang()) if outcome else ""
 
 
-@register.simple_tag
 def claim_outcome(outcome: str, row: ClaimRow) -> str:
     """What a check shows of a claim; of a model, in the words of a model."""
     known = MODELLED if row.is_modelled else SHOWN
     if outcome in known:
         return str(known[Outcome(outcome)])
     return outcome_word(outcome, row.check)
+
+
+@register.simple_tag
+def claim_outcomes(row: ClaimRow) -> str:
+    """What its check shows; where that differs, on how many builds each."""
+    shown = [(claim_outcome(outcome, row), builds) for outcome, builds in row.tally]
+    if len(shown) == 1:
+        return shown[0][0]
+    return semicolons(
+        gettext("%(words)s on %(builds)s")
+        % {"words": words, "builds": plural_builds(builds)}
+        for words, builds in shown
+    )
 
 
 @register.filter
