@@ -1,0 +1,48 @@
+"""How templates are laid out: lines that fit and differ where something changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.test import SimpleTestCase
+
+TEMPLATES = Path(settings.BASE_DIR / "templates")
+# Each folder with what lies below it, and the files that lie in none.
+FOLDERS = ("admin", "kb")
+LONGEST = 120
+# Elements that begin a line of their own in what a browser shows.
+BLOCKS = (
+    "html|head|body|header|main|footer|nav|section|div|p|h1|h2|h3|ul|ol|li|dl|dt|dd|"
+    "table|caption|colgroup|thead|tbody|tr|th|td|form|fieldset|figure|figcaption|"
+    "details|summary|pre|dialog"
+)
+OPENING = re.compile(rf"<({BLOCKS})(?=[\s>]|$)")
+# Text is free: what stands in a <pre> keeps its own indentation.
+ODD_STEP = re.compile(r"(?:  )* [<{]|\s*\t")
+
+
+def lines() -> Iterator[tuple[str, str]]:
+    """("kb/record.html:12", its text) of every line of these templates."""
+    paths = [*TEMPLATES.glob("*.html")]
+    for folder in FOLDERS:
+        paths += (TEMPLATES / folder).rglob("*.html")
+    for path in sorted(paths):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            yield f"{path.relative_to(TEMPLATES)}:{number}", line
+
+
+class LayoutTest(SimpleTestCase):
+    def test_lines_fit(self) -> None:
+        too_long = [place for place, line in lines() if len(line) > LONGEST]
+        self.assertEqual(too_long, [])
+
+    def test_a_line_opens_one_block(self) -> None:
+        crowded = [place for place, line in lines() if len(OPENING.findall(line)) > 1]
+        self.assertEqual(crowded, [])
+
+    def test_tags_are_indented_by_steps_of_two(self) -> None:
+        odd = [place for place, line in lines() if ODD_STEP.match(line)]
+        self.assertEqual(odd, [])
