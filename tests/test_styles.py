@@ -1,0 +1,157 @@
+"""The style sheets stay readable: one declaration a line, layers, no dead class."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib import admin
+from django.test import SimpleTestCase
+
+ROOT = Path(settings.BASE_DIR)
+STATIC = ROOT / "static"
+SITE = sorted((STATIC / "css").glob("*.css"))
+# Django's own sheets have no layer and would win over any that has: so has this none.
+ADMIN = STATIC / "admin.css"
+LAYERS = ["tokens", "base", "components", "pages"]
+MAX_COLUMNS = 100
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+QUOTED = re.compile(r'"[^"\n]*"')
+CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
+WORD = re.compile(r"-?[A-Za-z_][\w-]*")
+TEMPLATE_TAG = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
+ATTRIBUTE = re.compile(r'\bclass=\\?"([^"]*)"')
+LINK = re.compile(r'<link rel="stylesheet" href="\{% static "([^"]+)" %\}">')
+
+
+def without_comments(css: str) -> str:
+    """The same lines, without what no browser reads."""
+    return COMMENT.sub(lambda found: "\n" * found[0].count("\n"), css)
+
+
+def crowded(css: str) -> Iterator[int]:
+    """Numbers of lines with more than one declaration, or a whole rule."""
+    for number, line in enumerate(
+        QUOTED.sub('""', without_comments(css)).split("\n"), 1
+    ):
+        text = line.strip()
+        marks = len(re.findall(r"[{};]", text))
+        if marks > 1 or (marks == 1 and text[-1] not in "{};"):
+            yield number
+
+
+def rules(css: str) -> Iterator[tuple[str, str]]:
+    """What stands before each `{`, with the outermost such text it is inside of."""
+    outer: list[str] = []
+    for before, brace in re.findall(
+        r"([^{};]*)([{};])", QUOTED.sub('""', without_comments(css))
+    ):
+        if brace == "{":
+            outer.append(" ".join(before.split()))
+            yield outer[-1], outer[0]
+        elif brace == "}":
+            outer.pop()
+
+
+def classes(css: str) -> set[str]:
+    heads = (head for head, _outer in rules(css) if not head.startswith("@"))
+    return {name for head in heads for name in CLASS.findall(head)}
+
+
+def words_of_template(text: str) -> Iterator[str]:
+    """Words of its class attributes; `cell-{{ css }}` gives `cell-`."""
+    for value in ATTRIBUTE.findall(TEMPLATE_TAG.sub(" ", text)):
+        yield from WORD.findall(value)
+
+
+def words_of_python(text: str) -> Iterator[str]:
+    """Words of class attributes in its strings, and strings that are one word."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for value in ATTRIBUTE.findall(node.value):
+                yield from WORD.findall(value)
+            if WORD.fullmatch(node.value.strip()):
+                yield node.value.strip()
+
+
+def words_of_script(text: str) -> Iterator[str]:
+    for value in re.findall(r"""["'`]([^"'`\n]*)["'`]""", text):
+        yield from WORD.findall(value)
+
+
+READERS = {
+    ".html": words_of_template,
+    ".py": words_of_python,
+    ".js": words_of_script,
+}
+
+
+def produced(*places: Path) -> set[str]:
+    """Words that can become a class, of every template, module and script."""
+    found: set[str] = set()
+    for place in places:
+        for path in place.rglob("*"):
+            if path.suffix in READERS and not path.name.startswith("htmx"):
+                found |= set(READERS[path.suffix](path.read_text()))
+    return found
+
+
+def is_produced(name: str, words: set[str]) -> bool:
+    """Also where it is put together: `cell-` in one place, `fail` in another."""
+    start, _dash, end = name.partition("-")
+    return name in words or (f"{start}-" in words and end in words)
+
+
+class StylesTest(SimpleTestCase):
+    def each(self, wrong: Iterable[str]) -> None:
+        self.assertEqual(list(wrong), [])
+
+    def test_lines_are_short(self) -> None:
+        self.each(
+            f"{path.name}:{number} has {len(line)} columns"
+            for path in (*SITE, ADMIN)
+            for number, line in enumerate(path.read_text().split("\n"), 1)
+            if len(line) > MAX_COLUMNS
+        )
+
+    def test_a_line_has_one_declaration(self) -> None:
+        self.each(
+            f"{path.name}:{number}"
+            for path in (*SITE, ADMIN)
+            for number in crowded(path.read_text())
+        )
+
+    def test_every_rule_is_in_a_layer(self) -> None:
+        known = {f"@layer {name}" for name in LAYERS}
+        self.each(
+            f"{path.name}: {head}"
+            for path in SITE
+            for head, outer in rules(path.read_text())
+            if outer not in known
+        )
+
+    def test_every_class_is_produced(self) -> None:
+        here = produced(ROOT / "templates", ROOT / "kb", ROOT / "runner", STATIC)
+        # Whatever Django's admin says may be a class: it is not ours to keep tidy.
+        theirs = Path(admin.__file__).parent.rglob("*.html")
+        django = {word for path in theirs for word in WORD.findall(path.read_text())}
+        self.each(
+            f"{path.name}: .{name}"
+            for path in (*SITE, ADMIN)
+            for name in sorted(classes(path.read_text()))
+            if not is_produced(name, here | django if path == ADMIN else here)
+        )
+
+    def test_the_sheets_are_linked_in_the_order_of_their_layers(self) -> None:
+        for name in ("base.html", "500.html"):
+            linked = LINK.findall((ROOT / "templates" / name).read_text())
+            with self.subTest(name):
+                self.assertCountEqual(linked, [f"css/{path.name}" for path in SITE])
+                heads = [rules((STATIC / sheet).read_text()) for sheet in linked]
+                order = [next(found)[1].split()[1] for found in heads]
+                self.assertEqual(order, sorted(order, key=LAYERS.index))
+        first = without_comments((STATIC / "css/base.css").read_text()).split(";")[0]
+        self.assertEqual(first.strip(), f"@layer {', '.join(LAYERS)}")
