@@ -189,6 +189,20 @@ def gap() -> str:
     return "" if current_lang() == "zh" else " "
 
 
+@register.filter
+def join_words(words: Iterable[Any], css: str = "") -> SafeString:
+    """ "a, b"; in Chinese "a、b". With `css` each is in a span of that class."""
+    comma = "、" if current_lang() == "zh" else ", "
+    span = f'<span class="{escape(css)}">{{}}</span>' if css else "{}"
+    return format_html_join(comma, span, ((word,) for word in words))
+
+
+@register.filter
+def join_sentences(sentences: Iterable[str]) -> SafeString:
+    """One after the other, without those that are empty; Chinese has no gap."""
+    return format_html_join(gap(), "{}", ((text,) for text in sentences if text))
+
+
 CLAIM_MARKS = {
     ClaimState.VERIFIED: ("cl-v", "="),
     ClaimState.REFUTED: ("cl-r", "≠"),
