@@ -15,7 +15,7 @@ from django.utils.translation import override
 from runner import harness
 from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
-from runner.templatetags.run_panels import wait_words
+from runner.wording.queue import wait_words
 from tests import runs
 from tests.test_pages import Page, PageTest
 
@@ -114,7 +114,7 @@ class LiveTest(PageTest):
         run = runs.make_run(self.repro, state="running", phase="trigger 1/1", attempt=1)
         self.log(run, "first", "loss nan <b>")
         html = self.page(f"/en/runs/{run.id}/")
-        self.assertIn('<li id="L2"><a href="#L2">2</a>', html)
+        self.assertRegex(html, r'<li id="L2">\s*<a href="#L2">2</a>')
         self.assertIn('loss <i class="nan">nan</i> &lt;b&gt;', html)
         log = html.partition('id="log-lines"')[2]
         self.assertTrue(log.startswith(' role="log" aria-live="off" tabindex="0"'))

@@ -9,7 +9,7 @@ from django.test import SimpleTestCase
 from django.utils.translation import override
 
 from kb.choices import LANGS, Outcome, Verdict
-from runner import harness
+from runner import harness, sandbox
 from runner.models import Run
 from runner.wording import verdicts
 
@@ -164,5 +164,7 @@ class TagTest(SimpleTestCase):
         )
         page = "{% load kb %}{% claim_state 'refuted' %}"
         self.assertIn("已被实测否定", self.render(page, "zh-hans"))
-        self.assertTrue(self.render("{{ 'D'|tier_of|tier_remedy }}", "zh-hans"))
+        tier = self.render("{% tier_line 'D' %}", "zh-hans")
+        self.assertIn(f"<b>D 级</b>：{sandbox.TIERS['D'].reason_zh}", tier)
+        self.assertIn(sandbox.TIERS["D"].remedy_zh, tier)
         self.assertIn("Not tested", self.render("{% finding_badge f %}", f=None))

@@ -27,6 +27,11 @@ class BuildRow:
     workers: list[Worker]
     evidence: int
 
+    @property
+    def git(self) -> str:
+        """The first digits of its commit; "" where torch does not tell."""
+        return "" if self.build.git == "Unknown" else self.build.git[:12]
+
 
 @dataclass(frozen=True)
 class InstallationRow:
@@ -60,6 +65,10 @@ class WorkerRow:
     @property
     def builds(self) -> list[str]:
         return sorted({queue.rpartition(".")[0] for queue in self.worker.queues})
+
+    @property
+    def devices(self) -> list[Any]:
+        return ["cpu", *(gpu.get("name") or gpu for gpu in self.worker.devices)]
 
 
 @dataclass(frozen=True)

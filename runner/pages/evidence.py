@@ -16,7 +16,7 @@ from runner import harness
 from runner.models import Evidence, Run
 from runner.pages.observations import group_of, marks
 from runner.pages.phases import Phase, finished_phases, planned
-from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, verdicted
+from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
 from runner.wording import verdicts
 
 # Of the object as text; the address of the JSON has all of it.
@@ -60,6 +60,19 @@ class EvidencePage:
     digest_holds: bool
     text: str
     is_cut: bool
+
+    @property
+    def name(self) -> str:
+        """Of the browser's tab."""
+        found = self.shown.evidence
+        return tab_name(str(self.shown.badge), found.record_id, found.build_id)
+
+    @property
+    def file_name(self) -> str:
+        """Of a download."""
+        found = self.shown.evidence
+        about = found.record_id or "evidence"
+        return f"{about}-{found.build_id}-{found.short}.json"
 
 
 def find(short: str) -> Evidence | None:

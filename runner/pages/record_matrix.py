@@ -42,6 +42,11 @@ class BuildsRow:
     flip: str
 
     @property
+    def build(self) -> Column | None:
+        """The only one, or None of several."""
+        return self.columns[0] if len(self.columns) == 1 else None
+
+    @property
     def label(self) -> str:
         """ "2.13.0", or the oldest and the newest of several."""
         newest, oldest = self.columns[0].label, self.columns[-1].label

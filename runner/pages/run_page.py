@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -22,7 +23,7 @@ from runner.pages.observations import Observations, bug_of, group_of, observatio
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.plot import Plot, plots_of
 from runner.runs import live_log, waiting
-from runner.wording import verdicts
+from runner.wording import queue, verdicts
 from runner.wording.verdicts import Badge
 
 LOG_LINES = 2000
@@ -88,6 +89,31 @@ class RunPage:
     log_more: bool
 
     @property
+    def name(self) -> str:
+        """Of the browser's tab: how it stands, then which record on which build."""
+        verdict = str(self.badge) if self.badge else self.title
+        return tab_name(verdict, self.run.repro.record_id, self.run.build_id)
+
+    @property
+    def answer_css(self) -> str:
+        return self.shown.css if self.shown else self.css
+
+    @property
+    def now(self) -> Iterator[str]:
+        """What a run that is not over does, in sentences."""
+        yield self.sentence
+        if self.run.cancel_requested:
+            yield _("Cancelling.")
+
+    @property
+    def then(self) -> Iterator[str]:
+        """What comes next for it."""
+        if self.place.position is None:
+            yield _("The verdict is written once, when every check has reported.")
+        yield from queue.of_queued(self.place.position, self.place.eta_s)
+        yield _("This page refreshes by itself; you may close it.")
+
+    @property
     def reached(self) -> str:
         """The last phase that was begun, in words; "" for none."""
         return phase_words(self.run.phase) if self.run.phase else ""
@@ -102,6 +128,11 @@ class RunPage:
         phase = self.run.phase and phase_words(self.run.phase)
         phase = phase or _("starting")
         return _("Running: %(phase)s") % {"phase": phase}
+
+
+def tab_name(verdict: str, record_id: str | None, build_id: str) -> str:
+    about = " · ".join(filter(None, [record_id, build_id]))
+    return _("%(verdict)s: %(about)s") % {"verdict": verdict, "about": about}
 
 
 def phase_words(phase: str) -> str:

@@ -16,6 +16,7 @@ from runner.pages.known_builds import KnownBuilds
 from runner.runs import throttle, waiting
 from runner.runs.serving import Fleet
 from runner.runs.submission import MAX_TRIALS
+from runner.wording import queue
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,15 @@ class RunPanel:
     @property
     def needs_gpu(self) -> bool:
         return self.device == "cuda"
+
+    @property
+    def lacks_gpu(self) -> bool:
+        """It could be started, and nobody would take it."""
+        return self.needs_gpu and not self.has_gpu and not self.refusal
+
+    @property
+    def wait(self) -> list[str]:
+        return list(queue.of_wish(self.place.position, self.place.eta_s))
 
 
 def build(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from math import ceil
 from typing import Any
 
 from django import template
+from django.template.defaultfilters import floatformat
+from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
-from django.utils.translation import gettext as _, ngettext
+from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
@@ -18,6 +19,7 @@ from kb.pages import reader_choice
 from kb.pages.record import OnOff
 from runner.models import Build
 from runner.pages import (
+    environment_facts,
     known_builds,
     local_commands,
     matrix,
@@ -27,7 +29,7 @@ from runner.pages import (
     run_text,
 )
 from runner.pages.run_page import RunPage
-from runner.templatetags.runs import badge_html
+from runner.templatetags.runs import badge_html, badge_inner
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 
@@ -102,10 +104,10 @@ def answer_badge(affected: dict[str, Any]) -> SafeString:
     return badge_html(answer_of(affected))
 
 
-@register.inclusion_tag("runner/_big_badge.html")
-def answer_big(affected: dict[str, Any]) -> Context:
+@register.simple_tag
+def answer_big(affected: dict[str, Any]) -> SafeString:
     """The same in the answer strip, in the strip's own colour."""
-    return {"badge": answer_of(affected)}
+    return badge_inner(answer_of(affected))
 
 
 @register.inclusion_tag("runner/_mark.html")
@@ -116,10 +118,22 @@ def verdict_mark(verdict: str) -> Context:
     return {"badge": found.badge(current_lang())}
 
 
-@register.inclusion_tag("runner/_onoff.html")
-def on_off(pair: OnOff) -> Context:
+@register.simple_tag
+def on_off(pair: OnOff) -> SafeString:
     """without ✖ k/n → with ✔ 0/n, from one evidence object."""
-    return {"pair": pair, "helps": pair.applied.outcome == "clean"}
+    context = {"pair": pair, "helps": pair.applied.outcome == "clean"}
+    # Stripped: in a sentence it follows a colon, in Chinese without a gap.
+    return mark_safe(render_to_string("runner/_onoff.html", context).strip())  # noqa: S308
+
+
+@register.inclusion_tag("runner/_environment.html")
+def environment(body: dict[str, Any], worker: str = "") -> Context:
+    """What a verdict is about: build and machine, how they were held, telemetry."""
+    return {
+        "facts": environment_facts.short(body, worker),
+        "limits": environment_facts.limits(body),
+        "body": body,
+    }
 
 
 @register.filter
@@ -134,28 +148,25 @@ def age(moment: datetime | None) -> str:
 
 
 @register.filter
-def wait_words(seconds: int) -> str:
-    """About how long, as one would say it: an estimate has no seconds to spare."""
-    if seconds < 10:
-        return _("a few seconds")
-    if seconds < 90:
-        return _("about %(count)d seconds") % {"count": ceil(seconds / 10) * 10}
-    if seconds < 90 * 60:
-        minutes = round(seconds / 60)
-        return ngettext(
-            "about %(count)d minute", "about %(count)d minutes", minutes
-        ) % {"count": minutes}
-    hours = round(seconds / 3600)
-    return ngettext("about %(count)d hour", "about %(count)d hours", hours) % {
-        "count": hours
-    }
+def ago(moment: datetime | None) -> str:
+    """ "12 minutes ago"; "" where it never was."""
+    return _("%(age)s ago") % {"age": age(moment)} if moment else ""
 
 
 @register.filter
-def packages(versions: dict[str, str | None]) -> str:
-    """ "numpy 2.4.6, triton 3.2.0", without those that are not installed."""
-    found = [f"{name} {version}" for name, version in versions.items() if version]
-    return ", ".join(found) or "–"
+def packages(versions: dict[str, str | None]) -> list[str]:
+    """ "numpy 2.4.6", …, without those that are not installed."""
+    return environment_facts.installed(versions)
+
+
+@register.filter
+def seconds(number: float | None, places: int = 2) -> str:
+    return "–" if number is None else f"{floatformat(number, f'{places}u')} s"
+
+
+@register.filter
+def mib(number: int | None) -> str:
+    return "–" if number is None else f"{number} MiB"
 
 
 @register.filter

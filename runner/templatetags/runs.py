@@ -5,42 +5,61 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext, gettext_lazy as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from kb.choices import Outcome
 from kb.languages import current_lang
 from kb.pages.record import ClaimRow
-from kb.templatetags.kb import plural_builds, semicolons
+from kb.templatetags.kb import (
+    join_sentences,
+    plural_builds,
+    semicolons,
+    short_digest,
+)
 from runner import sandbox
 from runner.models import Run, Worker
 from runner.pages import telemetry as telemetry_page
+from runner.pages.grid import Square
+from runner.pages.matrix import Column
 from runner.pages.plot import Plot
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 
 register = template.Library()
-SHOWN = {Outcome.BUG: _("shows the bug"), Outcome.CLEAN: _("shows no bug")}
+SHOWN = {
+    Outcome.BUG: gettext_lazy("shows the bug"),
+    Outcome.CLEAN: gettext_lazy("shows no bug"),
+}
 MODELLED = {
-    Outcome.BUG: _("a model shows the mechanism"),
-    Outcome.CLEAN: _("a model shows no symptom"),
+    Outcome.BUG: gettext_lazy("a model shows the mechanism"),
+    Outcome.CLEAN: gettext_lazy("a model shows no symptom"),
 }
 
 
 @register.filter
 def badge_html(badge: Badge, chip: str = "") -> SafeString:
     """A badge as a span: shape, bold word, the rest, counts. `chip`: "chip" or ""."""
+    return format_html(
+        '<span class="{}v {}">{}</span>',
+        "chip " if chip else "",
+        badge.css,
+        badge_inner(badge),
+    )
+
+
+@register.filter
+def badge_inner(badge: Badge) -> SafeString:
+    """The same without the span, where what is around it has the colour."""
     word = format_html("<b>{}</b>", badge.word) if badge.word else ""
     rest = f" · {badge.rest}" if badge.word and badge.rest else badge.rest
     gap = " " if badge.counts.startswith("(") else ""
     k = format_html('{}<span class="k">{}</span>', gap, badge.counts)
     return format_html(
-        '<span class="{}v {}"><span class="sh {}">{}</span>{}{}{}</span>',
-        "chip " if chip else "",
-        badge.css,
-        badge.shape_css,
-        badge.shape,
+        "{}{}{}{}",
+        shape_of(badge),
         word,
         rest,
         k if badge.counts else "",
@@ -79,6 +98,38 @@ def finding_badge(finding: Any, chip: str = "") -> SafeString:
 
 
 @register.simple_tag
+def evidence_link(digest: str, text: str = "") -> SafeString:
+    """To the page of that evidence, by its short digest where no `text` is given."""
+    short = short_digest(digest)
+    url = reverse("evidence-detail", args=[short])
+    return format_html('<a href="{}">{}</a>', url, text or short)
+
+
+@register.simple_tag
+def check_mark(square: Square, build: Column | None) -> SafeString:
+    """What a check shows on one `build`, or alike on several; links to its evidence."""
+    if square.judged:
+        words = format_html(
+            '<span class="k">{}</span><span class="vh"> {}</span>',
+            square.text,
+            square.words,
+        )
+    else:
+        words = format_html('<span class="w">{}</span>', square.words)
+    if square.evidence and build:
+        words = evidence_link(square.evidence, words)
+    return format_html(
+        '<span class="v v-{}">{}{}</span>', square.css, shape_of(square), words
+    )
+
+
+def shape_of(shown: Square | Badge) -> SafeString | str:
+    if not shown.shape:
+        return ""
+    return format_html('<span class="sh {}">{}</span>', shown.shape_css, shown.shape)
+
+
+@register.simple_tag
 def run_badge(run: Run, chip: str = "") -> SafeString:
     """The verdict of a finished run, the state of any other."""
     if not run.verdict:
@@ -111,8 +162,7 @@ def claim_outcomes(row: ClaimRow) -> str:
     if len(shown) == 1:
         return shown[0][0]
     return semicolons(
-        gettext("%(words)s on %(builds)s")
-        % {"words": words, "builds": plural_builds(builds)}
+        _("%(words)s on %(builds)s") % {"words": words, "builds": plural_builds(builds)}
         for words, builds in shown
     )
 
@@ -144,16 +194,34 @@ def telemetry_plots(telemetry: dict[str, Any]) -> list[tuple[str, Plot]]:
 
 
 @register.filter
-def tier_reason(tier: sandbox.Tier) -> str:
-    """Why it is no better."""
-    return str(getattr(tier, f"reason_{current_lang()}"))
-
-
-@register.filter
-def tier_remedy(tier: sandbox.Tier) -> str:
-    return str(getattr(tier, f"remedy_{current_lang()}"))
-
-
-@register.filter
 def tier_layers(tier: sandbox.Tier) -> str:
     return sandbox.layer_words(tier.layers)[current_lang() == "zh"]
+
+
+@register.inclusion_tag("runner/_tier.html")
+def tier_line(found: Any, *, layers: bool = True) -> dict[str, Any]:
+    """Why the tier is no better, what would help and, unless told not to, its layers.
+
+    `found`: a worker, the body of evidence, or a letter.
+    """
+    held = tier_of(found)
+    return {"held": held, "words": tier_words(held, layers=layers) if held else ""}
+
+
+def tier_words(tier: sandbox.Tier, *, layers: bool) -> SafeString:
+    lang = current_lang()
+    words = [getattr(tier, f"reason_{lang}"), getattr(tier, f"remedy_{lang}")]
+    if layers and tier.layers:
+        held = format_html('<span class="mono">{}</span>', tier_layers(tier))
+        words.append(held)
+    return join_sentences(words)
+
+
+@register.filter
+def origin_words(origin: str) -> str:
+    """Who executed what an evidence object tells."""
+    if origin == "site":
+        return _("this site")
+    if origin in ("shipped", "repository"):
+        return _("shipped with the record")
+    return f"{origin} · " + _("uploaded by a user, not re-run by us")

@@ -1,0 +1,51 @@
+"""A place in the queue in words: how many runs are ahead, about how many seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from django.utils.translation import gettext as _, ngettext
+
+
+def wait_words(seconds: int) -> str:
+    """About how long: an estimate has no seconds to spare."""
+    if seconds < 10:
+        return _("a few seconds")
+    if seconds < 90:
+        return _("about %(count)d seconds") % {"count": ceil(seconds / 10) * 10}
+    if seconds < 90 * 60:
+        minutes = round(seconds / 60)
+        return ngettext(
+            "about %(count)d minute", "about %(count)d minutes", minutes
+        ) % {"count": minutes}
+    hours = round(seconds / 3600)
+    return ngettext("about %(count)d hour", "about %(count)d hours", hours) % {
+        "count": hours
+    }
+
+
+def ahead(position: int) -> str:
+    return ngettext(
+        "%(ahead)s run is ahead in the queue.",
+        "%(ahead)s runs are ahead in the queue.",
+        position,
+    ) % {"ahead": position}
+
+
+def of_queued(position: int | None, eta_s: int | None) -> Iterator[str]:
+    """Sentences about a run that waits; none for one that does not."""
+    if position is None:
+        return
+    yield ahead(position) if position else _("Next in the queue.")
+    if eta_s:
+        yield _("It starts in %(wait)s.") % {"wait": wait_words(eta_s)}
+
+
+def of_wish(position: int | None, eta_s: int | None) -> Iterator[str]:
+    """Sentences about a run that one could start now; none where it would be next."""
+    if not position:
+        return
+    yield ahead(position)
+    if eta_s:
+        yield _("It would start in %(wait)s.") % {"wait": wait_words(eta_s)}
