@@ -8,8 +8,10 @@ from pathlib import Path
 
 import polib
 from django.conf import settings
+from django.template.loader import get_template
+from django.templatetags.i18n import BlockTranslateNode
 from django.test import SimpleTestCase, TestCase
-from django.utils.translation import override
+from django.utils.translation import override, trim_whitespace
 
 from kb.choices import Outcome
 from kb.models import Record
@@ -147,6 +149,16 @@ class TranslationTest(SimpleTestCase):
         for path in Path(settings.BASE_DIR / "templates").rglob("*.html"):
             for text, context in tag.findall(path.read_text()):
                 self.assertIn((context or None, text), known, path.name)
+
+    def test_every_sentence_of_the_templates_is_in_the_catalogue(self) -> None:
+        known = {entry.msgid for entry in self.entries}
+        folder = Path(settings.BASE_DIR / "templates")
+        for path in folder.rglob("*.html"):
+            nodes = get_template(str(path.relative_to(folder))).template.nodelist
+            for node in nodes.get_nodes_by_type(BlockTranslateNode):
+                text = node.render_token_list(node.singular)[0]
+                text = trim_whitespace(text) if node.trimmed else text
+                self.assertIn(text, known, path.name)
 
     def test_pass_and_fail_never_stand_alone(self) -> None:
         for path in Path(settings.BASE_DIR / "templates").rglob("*.html"):
