@@ -16,7 +16,7 @@ DOORS = {
     ),
     r"\bfinding\.save\(|\bFinding\.objects\.(?:bulk_)?create\(|\.findings\.\w+\(\)"
     r"\.delete\(": "kb/findings/writing.py",
-    r"\bindex\.(?:write|add)\(": "kb/publishing/saving.py",
+    r"\bwriter\.(?:write|add)\(": "kb/publishing/saving.py",
     r"\bstandings\.(?:lock|refresh|write)\(": (
         "kb/publishing/saving.py kb/findings/writing.py"
     ),

@@ -11,7 +11,7 @@ from django.test import SimpleTestCase
 
 TEMPLATES = Path(settings.BASE_DIR / "templates")
 # Each folder with what lies below it, and the files that lie in none.
-FOLDERS = ("admin", "kb")
+FOLDERS = ("admin", "kb", "runner")
 LONGEST = 120
 # Elements that begin a line of their own in what a browser shows.
 BLOCKS = (
