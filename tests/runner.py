@@ -6,8 +6,10 @@ import argparse
 import logging
 import tempfile
 import unittest
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.util import strclass
 
 from django.conf import settings
 from django.core.management import call_command
@@ -16,50 +18,43 @@ from django.test import SimpleTestCase, TransactionTestCase
 from django.test.runner import (
     DiscoverRunner,
     ParallelTestSuite,
-    RemoteTestResult,
     RemoteTestRunner,
+    _init_worker,  # type: ignore[attr-defined]  # stubs
 )
 from django.test.utils import iter_test_cases  # type: ignore[attr-defined]  # stubs
-from django.utils import translation
 
-
-class OwnLanguage(unittest.TestResult):
-    """Every test starts in the default language, whatever a page before it spoke."""
-
-    def startTest(self, test: unittest.TestCase) -> None:
-        # LocaleMiddleware activates a language for the thread and leaves it so.
-        translation.deactivate()
-        super().startTest(test)
-
-
-class RemoteResult(OwnLanguage, RemoteTestResult):
-    pass
+from tests.results import RemoteResult, Result, SerialResult, capture_anew, captured
 
 
 class RemoteRunner(RemoteTestRunner):
     resultclass = RemoteResult
 
+    def run(self, test: Any) -> Any:
+        *_, last = iter_test_cases(test)
+        result = super().run(test)
+        result.lap(last, strclass(type(last)))
+        return result
+
+
+def start_worker(*args: Any, **kwargs: Any) -> None:
+    _init_worker(*args, **kwargs)
+    capture_anew()
+
 
 class ParallelSuite(ParallelTestSuite):
     runner_class = RemoteRunner
-
-
-class CountingResult(OwnLanguage, unittest.TextTestResult):
-    """Also counts the tests that passed, which testsRun does not tell apart."""
-
-    passed = 0
-
-    def addSuccess(self, test: unittest.TestCase) -> None:
-        super().addSuccess(test)
-        self.passed += 1
+    init_worker = start_worker
 
 
 class Runner(DiscoverRunner):
     parallel_test_suite = ParallelSuite
 
-    def __init__(self, *, database_only: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, *, database_only: bool = False, slowest: int = 0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.database_only = database_only
+        self.slowest = slowest
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
@@ -68,6 +63,13 @@ class Runner(DiscoverRunner):
             "--database-only",
             action="store_true",
             help="Leave out what would be the same on any database: SimpleTestCase.",
+        )
+        parser.add_argument(
+            "--slowest",
+            type=int,
+            default=0,
+            metavar="N",
+            help="List what took longest: wall time, processor time, test or class.",
         )
 
     def setup_databases(self, **kwargs: Any) -> Any:
@@ -103,10 +105,23 @@ class Runner(DiscoverRunner):
         super().teardown_test_environment(**kwargs)
 
     def get_resultclass(self) -> Any:
-        return super().get_resultclass() or CountingResult
+        usual = SerialResult if self.parallel <= 1 else Result
+        return super().get_resultclass() or usual
+
+    def run_suite(self, suite: Any, **kwargs: Any) -> Any:
+        """Keep what tests write until one fails, unless somebody wants to watch."""
+        watched = self.pdb or self.debug_sql or self.verbosity > 1
+        with nullcontext() if watched else captured() as stream:
+            self.stream = stream
+            return super().run_suite(suite, **kwargs)
+
+    def get_test_runner_kwargs(self) -> Any:
+        return {**super().get_test_runner_kwargs(), "stream": self.stream}
 
     def suite_result(self, suite: Any, result: Any, **kwargs: Any) -> int:
         status: int = super().suite_result(suite, result, **kwargs)
+        if self.slowest and isinstance(result, Result):
+            print(*result.slowest(self.slowest), sep="\n")
         for test, reason in result.skipped:
             print(f"skipped {test.id()}: {reason}")
         failed = {owner(test) for test, _ in result.failures + result.errors}
