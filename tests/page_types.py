@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
 from kb.models import Record, Repro
-from kb.publishing import loading, saving
-from runner.evidence import repros, store
+from kb.publishing import saving
+from runner.evidence import store
 from runner.models import Device, LogChunk, Run, Worker
-from tests import runs
+from tests import loaded, runs
 
 PASTE = """\
 step 12 loss 2.31 grad_norm nan
@@ -37,8 +36,8 @@ class PageType:
 
 def make() -> list[PageType]:
     """Rows for each type of page, and where each is. The last one asks for a login."""
+    loaded.shipped()
     record = runs.load_sample()
-    loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
     repro = record.repros.get()
     runs.install("/nowhere/python")
     runs.make_build("2.0.0-cpu", "2.0.0+cpu")

@@ -23,6 +23,7 @@ from django.test.runner import (
 )
 from django.test.utils import iter_test_cases  # type: ignore[attr-defined]  # stubs
 
+from tests import loaded
 from tests.results import RemoteResult, Result, SerialResult, capture_anew, captured
 
 
@@ -79,7 +80,7 @@ class Runner(DiscoverRunner):
         ("database table is locked"), which no site that uses a file ever sees.
         """
         if connection.vendor == "sqlite" and self.parallel <= 1:
-            name = str(Path(self.static_root.name).with_suffix(".sqlite3"))
+            name = str(Path(self.folder.name, "db.sqlite3"))
             connection.settings_dict["TEST"]["NAME"] = name
         return super().setup_databases(**kwargs)
 
@@ -96,12 +97,13 @@ class Runner(DiscoverRunner):
         super().setup_test_environment(**kwargs)
         # Refusals are what many tests are about.
         logging.getLogger("django.request").setLevel(logging.ERROR)
-        self.static_root = tempfile.TemporaryDirectory()
-        settings.STATIC_ROOT = self.static_root.name
+        self.folder = tempfile.TemporaryDirectory()
+        loaded.folder = Path(self.folder.name)
+        settings.STATIC_ROOT = str(loaded.folder / "static")
         call_command("collectstatic", interactive=False, verbosity=0)
 
     def teardown_test_environment(self, **kwargs: Any) -> None:
-        self.static_root.cleanup()
+        self.folder.cleanup()
         super().teardown_test_environment(**kwargs)
 
     def get_resultclass(self) -> Any:

@@ -22,6 +22,7 @@ from runner import harness
 from runner.builds import registry
 from runner.evidence import repros
 from runner.models import Build, Installation, Run
+from tests import loaded
 from tests.sample_record import write_sample
 
 STAND_IN = "9.9.0+cpu"
@@ -104,10 +105,15 @@ def make_record(pk: str = "NAN-9001") -> Record:
 
 def load_sample() -> Record:
     """The sample of `tests.sample_record`, loaded as files are."""
+    loaded.copied("sample", read_sample)
+    return Record.objects.get(id="NAN-9001")
+
+
+def read_sample() -> None:
+    """The same from its files, whatever has been loaded before."""
     with tempfile.TemporaryDirectory() as folder:
         write_sample(Path(folder))
         loading.load_records(Path(folder), inspect=repros.inspect)
-    return Record.objects.get(id="NAN-9001")
 
 
 def make_repro(text: str = "", name: str = "repro", record: str = "NAN-9001") -> Repro:

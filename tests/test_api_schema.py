@@ -16,14 +16,13 @@ from django.utils import timezone
 from jsonschema import Draft202012Validator
 
 from config import api_schema
+from kb.models import Record, Repro
 from kb.problems import KINDS, Kind
-from kb.publishing import loading
 from runner.api import rules
 from runner.api.runs import RUN_ID
-from runner.evidence import repros, store
 from runner.models import Build, LogChunk, Worker
 from runner.models.token import Token
-from tests import runs
+from tests import loaded, runs
 
 COMMITTED = settings.BASE_DIR / "docs" / "openapi.json"
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -93,11 +92,7 @@ class ExampleTest(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            for path in settings.ISSUES_DIR.glob("*/article.zh.md"):
-                (Path(folder) / path.parent.name).symlink_to(path.parent)
-            loading.load_records(Path(folder), inspect=repros.inspect)
-        store.load_evidence(settings.ISSUES_DIR)
+        loaded.shipped_with_evidence()
         user = User.objects.create_user("ann")
         later = timezone.now() + timezone.timedelta(days=1)
         _token, cls.secret = Token.issue("ci", user, ["run", "evidence"], later)
@@ -111,7 +106,7 @@ class ExampleTest(TestCase):
         runs.install(runs.stand_in_torch(folder), slug=BUILD)
         assert RUN_ID.examples
         self.run_id = RUN_ID.examples[0].value
-        repro = loading.Repro.objects.get(record=RECORD, name="repro")
+        repro = Repro.objects.get(record=RECORD, name="repro")
         run = runs.make_run(
             repro,
             id=self.run_id,
@@ -194,7 +189,7 @@ class ExampleTest(TestCase):
 
     def test_each_shipped_record_has_the_shape(self) -> None:
         _path, _method, operation = operations()["get_record"]
-        for record in loading.Record.objects.visible():
+        for record in Record.objects.visible():
             with self.subTest(record.id):
                 response = self.client.get(f"/api/v1/records/{record.id}")
                 self.assert_answered(operation, response)

@@ -27,7 +27,7 @@ from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
 from runner.takeaway.doctor import doctor
 from runner.takeaway.single_file import single_file
-from tests import runs
+from tests import loaded, runs
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -218,7 +218,7 @@ class ShippedTest(TestCase):
     """What our own harness and sandbox wrote is evidence to the strict reader, too."""
 
     def test_every_shipped_file_is_received(self) -> None:
-        call_command("load_records", verbosity=0, stdout=StringIO())
+        loaded.shipped()
         paths = sorted(Path(settings.ISSUES_DIR).glob("*/evidence/*.json"))
         self.assertGreaterEqual(len(paths), 20)
         for path in paths:

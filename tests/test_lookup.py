@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 from typing import Any, ClassVar
 
-from django.conf import settings
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
@@ -14,9 +13,7 @@ from kb.lookup.answer import look_up
 from kb.lookup.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
 from kb.models import Finding, Record
 from kb.publishing import saving
-from kb.publishing.loading import load_records
-from runner.evidence.repros import inspect
-from tests import log_corpus
+from tests import loaded, log_corpus
 from tests.records import save_all
 
 LOGS = Path(__file__).parent / "logs"
@@ -44,7 +41,7 @@ class ShippedCase(TestCase):
         if cls.rows:
             save_all(cls.rows)
         else:
-            load_records(settings.ISSUES_DIR, inspect=inspect)
+            loaded.shipped()
             Record.objects.filter(id__gt="NAN-0007").delete()
             cls.rows.extend(Record.objects.all())
 
@@ -105,7 +102,7 @@ class CorpusTests(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        load_records(settings.ISSUES_DIR, inspect=inspect)
+        loaded.shipped()
 
     def test_every_log_is_listed(self) -> None:
         present = {path.stem for path in (LOGS / "known").iterdir()}

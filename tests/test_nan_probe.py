@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ast
-import io
 import json
 import subprocess
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase
 
 from kb.environments.environment import find_environment
 from kb.lookup.answer import look_up
 from kb.lookup.paste import classify_paste
 from kb.search.reading.log import read_log
+from tests import loaded
 from tests.builds import torch_python
 
 PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"
@@ -203,7 +202,7 @@ class PasteTests(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        call_command("load_records", verbosity=0, stdout=io.StringIO())
+        loaded.shipped()
 
     def test_what_it_is_taken_for(self) -> None:
         for name in ("backward", "forward", "overflow", "flaky", "parameter"):

@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from django.conf import settings
 from django.db import connection
 from django.test import Client, RequestFactory, TestCase
 from django.test.utils import CaptureQueriesContext
@@ -16,12 +15,12 @@ from django.utils import timezone
 from django.views.defaults import server_error
 
 from kb.models import Record
-from kb.publishing import loading, saving
+from kb.publishing import saving
 from kb.versions import order
-from runner.evidence import repros, store
+from runner.evidence import store
 from runner.models import LogChunk, Run, Worker
 from runner.runs import ledger
-from tests import runs
+from tests import loaded, runs
 
 ATTRIBUTES_THAT_RUN = re.compile(r"^(style|on[a-z]+)$")
 # PASS and FAIL, in either language, mean nothing without what follows the dot.
@@ -99,7 +98,16 @@ class PageTest(TestCase):
         )
 
 
-class EveryPageTest(PageTest):
+class CrawlTest(PageTest):
+    """A class for each language, so that a parallel run spreads them."""
+
+    start = "/en/"
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        loaded.shipped()
+        super().setUpTestData()
+
     def crawl(self, start: str) -> dict[str, Page]:
         """Every page that `start` leads to, in its language."""
         found: dict[str, Page] = {}
@@ -122,18 +130,22 @@ class EveryPageTest(PageTest):
 
     def test_every_link_leads_to_a_page_fit_for_the_policy(self) -> None:
         run = self.finished_run()
-        loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
-        for start in ("/en/", "/zh/"):
-            pages = self.crawl(start)
-            self.assertIn(run.get_absolute_url().replace("/en/", start), pages)
-            self.assertGreater(len(pages), 20)
-            for path, page in pages.items():
-                with self.subTest(path):
-                    self.assertEqual(page.inline, [])
-                    self.assertEqual(page.headings, 1)
-                    self.assertEqual(len(page.ids), len(set(page.ids)))
-                    self.assertEqual(page.bare, [])
+        pages = self.crawl(self.start)
+        self.assertIn(run.get_absolute_url().replace("/en/", self.start), pages)
+        self.assertGreater(len(pages), 20)
+        for path, page in pages.items():
+            with self.subTest(path):
+                self.assertEqual(page.inline, [])
+                self.assertEqual(page.headings, 1)
+                self.assertEqual(len(page.ids), len(set(page.ids)))
+                self.assertEqual(page.bare, [])
 
+
+class ChineseCrawlTest(CrawlTest):
+    start = "/zh/"
+
+
+class EveryPageTest(PageTest):
     def test_a_site_without_records_says_what_to_do(self) -> None:
         Record.objects.all().delete()
         for path, advice in [
@@ -305,14 +317,20 @@ class RecordPageTest(PageTest):
         )
 
 
-class LookUpPageTest(PageTest):
+class LookUpCase(PageTest):
     def paste(self, log: Any, status: int = 200, **fields: Any) -> str:
         response = self.client.post("/en/lookup/", {"log": log, **fields})
         self.assertEqual(response.status_code, status, response.content[:500])
         return response.content.decode()
 
+
+class ShippedLookUpTest(LookUpCase):
+    @classmethod
+    def setUpTestData(cls) -> None:
+        loaded.shipped()
+        super().setUpTestData()
+
     def test_a_known_warning_names_its_record_and_says_why(self) -> None:
-        loading.load_records(settings.ISSUES_DIR, inspect=repros.inspect)
         log = f"step 3\n/usr/lib/torch/graph.py:825: {CAUGHT}, attempting to\n"
         html = self.paste(log, env="2.6.0a0+df5bbc09d1.nv24.12")
         page = Page(html).text
@@ -321,6 +339,8 @@ class LookUpPageTest(PageTest):
         self.assertIn("you, line 2", page)
         self.assertIn('class="same"', html)
 
+
+class LookUpPageTest(LookUpCase):
     def test_an_unknown_text_matches_nothing_and_says_so(self) -> None:
         page = Page(self.paste("KeyError: 'colour'")).text
         self.assertIn("No known issue matches.", page)

@@ -2,14 +2,9 @@
 
 import json
 import re
-import shutil
-import tempfile
-import tomllib
-from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
 
-from django.conf import settings
 from django.db import connection
 from django.test import SimpleTestCase, TestCase
 from django.test.utils import CaptureQueriesContext
@@ -19,7 +14,6 @@ from kb.choices import LANGS, SECTIONS
 from kb.findings import standings
 from kb.models import Finding, Record, Repro
 from kb.publishing import saving
-from kb.publishing.loading import load_records
 from kb.search.ranking import filters
 from kb.search.ranking.filters import Facts, read_facts
 from kb.search.ranking.find import find
@@ -28,7 +22,7 @@ from kb.search.ranking.snippets import snippet
 from kb.search.reading.glossary import SAME, phrase_of, same_as
 from kb.search.reading.query import MAX_TERMS, read_query
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
-from runner.evidence.repros import inspect
+from tests import loaded
 from tests.records import save_all
 
 LAST = "NAN-0007"
@@ -47,11 +41,8 @@ class ShippedCase(TestCase):
         if cls.rows:
             save_all(cls.rows)
         else:
-            with tempfile.TemporaryDirectory() as folder:
-                for path in settings.ISSUES_DIR.glob("*/issue.toml"):
-                    if tomllib.loads(path.read_text())["id"] <= LAST:
-                        shutil.copytree(path.parent, Path(folder, path.parent.name))
-                load_records(Path(folder), inspect=inspect)
+            loaded.shipped()
+            Record.objects.filter(id__gt=LAST).delete()
             cls.rows.extend(Record.objects.all())
 
 

@@ -24,7 +24,7 @@ from runner.evidence.exchange import receive_evidence
 from runner.takeaway import bundle
 from runner.takeaway.single_file import single_file
 from runner.wording import verdicts
-from tests import runs
+from tests import loaded, runs
 from tests.builds import torch_python
 
 # As PEP 723 has it: what uv, pipx and others look for.
@@ -349,7 +349,7 @@ class SameVerdictTest(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        call_command("load_records", verbosity=0, stdout=StringIO())
+        loaded.shipped()
 
     def test_every_shipped_repro_travels_unchanged(self) -> None:
         rows = list(Repro.objects.select_related("record"))

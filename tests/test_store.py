@@ -39,8 +39,9 @@ from kb.search.index.store import NEAREST, current_engine, current_store
 from kb.search.ranking.find import find
 from kb.search.reading.tokens import analyse
 from runner.evidence.repros import inspect
+from tests import loaded
 from tests.records import save_all
-from tests.runs import load_sample
+from tests.runs import read_sample
 from tests.search_answers import make_records
 
 ROOT = Path(settings.BASE_DIR)
@@ -56,7 +57,7 @@ class IndexCase(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        load_sample()
+        read_sample()
         save_all(make_records(20))
 
     def assert_right(self) -> None:
@@ -373,7 +374,7 @@ class StoreTests(IndexCase):
         self.zebra_again()
 
     def zebra_again(self) -> None:
-        load_sample()
+        read_sample()
         self.assertEqual(ids("sample"), ["NAN-9001"])
         self.assert_right()
 
@@ -391,7 +392,7 @@ class StoreTests(IndexCase):
 
 class LoadTests(TestCase):
     def test_a_load_fills_an_index_that_is_empty(self) -> None:
-        load_records(settings.ISSUES_DIR, inspect=inspect)
+        loaded.shipped()
         with connection.cursor() as cursor:
             cursor.execute("DELETE FROM kb_searchkey")
             cursor.execute("DELETE FROM kb_searchdocument")
@@ -404,12 +405,12 @@ class FlushTests(TransactionTestCase):
     """The flush after other tests of this kind leaves nothing of the index behind."""
 
     def test_once(self) -> None:
-        load_sample()
+        read_sample()
         self.assertEqual(ids("sample"), ["NAN-9001"])
 
     def test_twice(self) -> None:
         self.assertEqual(ids("sample"), [])
-        load_sample()
+        read_sample()
         self.assertEqual(ids("sample"), ["NAN-9001"])
         self.assertEqual(list(writer.problems()), [])
 

@@ -16,11 +16,10 @@ from types import ModuleType
 from typing import Any
 
 from django.conf import settings
-from django.core.management import call_command
 from django.test import LiveServerTestCase, SimpleTestCase, TestCase
 
 from kb.lookup.answer import look_up
-from tests import log_corpus
+from tests import loaded, log_corpus
 
 SCRIPT = Path(settings.BASE_DIR, "static", "doesitnan.py")
 LOGS = log_corpus.LOGS
@@ -61,7 +60,7 @@ class SameAnswerTest(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        call_command("load_records", verbosity=0, stdout=io.StringIO())
+        loaded.shipped()
 
     def assert_same(self, name: str, data: bytes) -> None:
         # A long training run around it, as a pipe brings it.
@@ -139,7 +138,7 @@ class MaskTest(SimpleTestCase):
 
 class CommandTest(LiveServerTestCase):
     def setUp(self) -> None:
-        call_command("load_records", verbosity=0, stdout=io.StringIO())
+        loaded.shipped()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
