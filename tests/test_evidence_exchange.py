@@ -221,9 +221,10 @@ class ShippedTest(TestCase):
         loaded.shipped()
         paths = sorted(Path(settings.ISSUES_DIR).glob("*/evidence/*.json"))
         self.assertGreaterEqual(len(paths), 20)
-        for path in paths:
-            with self.subTest(path.name):
-                self.assertTrue(receive_evidence(path.read_bytes(), "sent").created)
+        with loaded.standings_once():
+            for path in paths:
+                with self.subTest(path.name):
+                    self.assertTrue(receive_evidence(path.read_bytes(), "sent").created)
 
 
 class StandingTest(TestCase):

@@ -111,7 +111,7 @@ class CrawlTest(PageTest):
     def crawl(self, start: str) -> dict[str, Page]:
         """Every page that `start` leads to, in its language."""
         found: dict[str, Page] = {}
-        waiting = [start]
+        waiting, seen = [start], {start}
         while waiting:
             path = waiting.pop()
             response = self.client.get(path)
@@ -124,8 +124,9 @@ class CrawlTest(PageTest):
                 address = target._replace(scheme="", netloc="", fragment="").geturl()
                 same_language = address.startswith((start, "/api/"))
                 ours = target.netloc == "testserver" and same_language
-                if ours and address not in found and address not in waiting:
+                if ours and address not in seen:
                     waiting.append(address)
+                    seen.add(address)
         return found
 
     def test_every_link_leads_to_a_page_fit_for_the_policy(self) -> None:
