@@ -264,8 +264,8 @@ class FindTests(ShippedCase):
         apart, together = Record.objects.filter(pk__in=["NAN-0004", "NAN-0005"])
         apart.fix_en = "quokka alpha beta wombat wombat quokka"
         together.fix_en = "quokka wombat"
-        apart.save()
-        together.save()
+        saving.save(apart)
+        saving.save(together)
         self.assertEqual(ids("quokka wombat"), [together.pk, apart.pk])
 
 
