@@ -6,7 +6,8 @@ import argparse
 import logging
 import tempfile
 import unittest
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.util import strclass
@@ -46,6 +47,16 @@ class ParallelSuite(ParallelTestSuite):
     runner_class = RemoteRunner
     init_worker = start_worker
 
+    def __init__(self, subsuites: list[Any], *args: Any, **kwargs: Any) -> None:
+        # Long classes first: for one that comes last the other processes wait.
+        super().__init__(sorted(subsuites, key=is_short), *args, **kwargs)
+
+
+def is_short(suite: Any) -> bool:
+    """Of the tests of one class; half a minute and more has the tag "long"."""
+    test = next(iter_test_cases(suite))
+    return "long" not in getattr(test, "tags", ())
+
 
 class Runner(DiscoverRunner):
     parallel_test_suite = ParallelSuite
@@ -82,7 +93,19 @@ class Runner(DiscoverRunner):
         if connection.vendor == "sqlite" and self.parallel <= 1:
             name = str(Path(self.folder.name, "db.sqlite3"))
             connection.settings_dict["TEST"]["NAME"] = name
-        return super().setup_databases(**kwargs)
+        with self.less_verbose():
+            return super().setup_databases(**kwargs)
+
+    def teardown_databases(self, old_config: Any, **kwargs: Any) -> None:
+        with self.less_verbose():
+            super().teardown_databases(old_config, **kwargs)
+
+    @contextmanager
+    def less_verbose(self) -> Iterator[None]:
+        """Which database is made for which process is for those who ask."""
+        self.verbosity -= 1
+        yield
+        self.verbosity += 1
 
     def load_tests_for_label(self, label: str, discover_kwargs: Any) -> Any:
         tests = super().load_tests_for_label(label, discover_kwargs)
