@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.test import Client, SimpleTestCase, TestCase
+from django.test import Client, SimpleTestCase, TestCase, tag
 from django.utils import timezone
 from jsonschema import Draft202012Validator
 
@@ -87,6 +87,7 @@ class DocumentTest(SimpleTestCase):
                 self.assertTrue(shape.get("properties") or name in ("Text", "NoBody"))
 
 
+@tag("long")
 class ExampleTest(TestCase):
     """Each operation is called as its examples say, on the shipped records."""
 

@@ -14,7 +14,7 @@ from unittest import mock
 
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.test import SimpleTestCase, TestCase, override_settings
+from django.test import SimpleTestCase, TestCase, override_settings, tag
 
 from runner.builds import install, registry, uv, venvs
 from runner.builds.probe import BuildError
@@ -151,6 +151,7 @@ class UvTest(SimpleTestCase):
             self.assertGreaterEqual(alone, uv.MIB)
 
 
+@tag("long")
 class InstallTest(Folder):
     def attempts(self, cuda: bool) -> list[tuple[str, str]]:
         attempts = install.attempts_for_default(cuda)

@@ -237,7 +237,7 @@ class LogTest(TestCase):
 SPECS = {
     "refuted_eats_memory": CheckSpec("refuted_eats_memory", memory_mib=300),
     "refuted_hangs_with_grandchild": CheckSpec(
-        "refuted_hangs_with_grandchild", timeout_s=20
+        "refuted_hangs_with_grandchild", timeout_s=8
     ),
     "refuted_environment": CheckSpec("refuted_environment", env={"GIVEN": "1"}),
 }

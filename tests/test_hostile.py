@@ -137,6 +137,7 @@ def best() -> str:
     return next(gauntlet.cases()).tier
 
 
+@tag("long")
 class ColdTest(Gauntlet):
     def test_some_of_every_kind(self) -> None:
         some = [program for program in PROGRAMS if program.name in COLD]
@@ -144,6 +145,7 @@ class ColdTest(Gauntlet):
             self.go_through(Case(best()), some, python)
 
 
+@tag("long")
 class WarmTest(Gauntlet):
     def test_all(self) -> None:
         programs = [p for p in PROGRAMS if p.name not in DEAR]

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from django.db import connection
-from django.test import Client, RequestFactory, TestCase
+from django.test import Client, RequestFactory, TestCase, tag
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.views.defaults import server_error
@@ -98,6 +98,7 @@ class PageTest(TestCase):
         )
 
 
+@tag("long")
 class CrawlTest(PageTest):
     """A class for each language, so that a parallel run spreads them."""
 

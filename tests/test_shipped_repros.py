@@ -1,8 +1,7 @@
 """Every repro of every record, executed on real torch, against what was recorded.
 
-A few of each kind here, one class for each so that a parallel run spreads them over
-the cores; the rest, warm, in `EveryOtherTest` by `make test-all`, and all of them warm
-and cold by `make gauntlet`.
+Here one of each kind; the rest, warm, in `EveryOtherTest` by `make test-all`, and all
+of them warm and cold by `make gauntlet`. In a parallel run each class has a pool.
 """
 
 from __future__ import annotations
@@ -125,15 +124,12 @@ def outcomes(evidence: Any) -> list[Any]:
     return [[check[key] for key in keys] for check in evidence["checks"]]
 
 
-class ShippedRepro:
-    """A class below names the record."""
+class ShippedRepro(Comparing):
+    """Each repro named here is executed cold and warm."""
 
-    record: str
-    name = "repro"
-
-    def test_it_shows_what_was_recorded(self) -> None:
-        assert isinstance(self, Comparing)
-        which = self.record, self.name
+    def shows(self, record: str, name: str = "repro") -> None:
+        which = record, name
+        self.assertIn(which, ALONE)
         with serving(warm=False):
             cold = run_shipped(which)
         with serving(warm=True):
@@ -141,40 +137,48 @@ class ShippedRepro:
         self.compare(which, cold, warm)
 
 
-class Nan0001Test(ShippedRepro, Comparing):  # device
-    record = "NAN-0001"
+# Those that have a test of their own.
+ALONE = {
+    ("NAN-0001", "repro"),
+    ("NAN-0002", "repro"),
+    ("NAN-0004", "repro"),
+    ("NAN-0005", "repro_model"),
+    ("NAN-0007", "repro"),
+    ("NAN-0008", "repro"),
+    ("NAN-0030", "repro"),
+}
 
 
-class Nan0002Test(ShippedRepro, Comparing):
-    record = "NAN-0002"
+@tag("long")
+class KindsTest(ShippedRepro):
+    """One of each kind."""
+
+    def test_for_a_device_that_is_not_here(self) -> None:
+        self.shows("NAN-0001")
+
+    def test_for_packages_that_are_not_here(self) -> None:
+        self.shows("NAN-0004")
+
+    def test_a_model_of_the_mechanism(self) -> None:
+        self.shows("NAN-0005", "repro_model")
+
+    def test_a_bug_that_this_build_has_not(self) -> None:
+        self.shows("NAN-0008")
 
 
-class Nan0004Test(ShippedRepro, Comparing):  # stack
-    record = "NAN-0004"
+@tag("servers")  # For their length, two minutes of processor time and one.
+class LongKindsTest(ShippedRepro):
+    def test_with_a_compiler(self) -> None:
+        self.shows("NAN-0007")
 
-
-class Nan0005ModelTest(ShippedRepro, Comparing):
-    record = "NAN-0005"
-    name = "repro_model"
-
-
-class Nan0007Test(ShippedRepro, Comparing):  # compiler
-    record = "NAN-0007"
-
-
-class Nan0008Test(ShippedRepro, Comparing):  # absent
-    record = "NAN-0008"
-
-
-class Nan0030Test(ShippedRepro, Comparing):
-    record = "NAN-0030"
+    def test_with_many_checks(self) -> None:
+        self.shows("NAN-0030")
 
 
 class EveryOtherTest(Comparing):
     @tag("servers")  # Minutes on every core: with the long ones, not before a commit.
     def test_they_show_what_was_recorded(self) -> None:
-        quick = {(one.record, one.name) for one in ShippedRepro.__subclasses__()}
-        rest = [which for which in SHIPPED if which not in quick]
+        rest = [which for which in SHIPPED if which not in ALONE]
         self.assertGreater(len(rest), 50)
         with serving(warm=True):
             found = run_all(rest)
@@ -213,10 +217,14 @@ def mutated(which: tuple[str, str], check: str, body: str) -> dict[str, Any]:
         return run(source, *which)
 
 
-class MutationTest(SimpleTestCase):
+@tag("long")
+class MutationTest(ShippedRepro):
     """A repro that no longer shows anything must not look as if it did."""
 
     which = "NAN-0002", "repro"
+
+    def test_as_it_is_it_shows_what_was_recorded(self) -> None:
+        self.shows(*self.which)
 
     def test_an_emptied_workaround_is_not_verified(self) -> None:
         name = "disable_checkpointing"

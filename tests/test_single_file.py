@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from kb.choices import LANGS, Fidelity
 from kb.models import Record, Repro
@@ -96,6 +96,7 @@ class FileTest(SimpleTestCase):
         return self.run_file(self.write(single_file(unsaved(text))), *arguments)
 
 
+@tag("long")
 class ExitTest(FileTest):
     def test_the_exit_status_is_the_verdict(self) -> None:
         for text, status in (

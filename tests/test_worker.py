@@ -56,7 +56,7 @@ class QueuesTest(TestCase):
         self.assertEqual(devices_of(rows), [{**gpu, "uuid": "cuda-0"}])
 
 
-@tag("own_site")
+@tag("own_site", "long")
 class WorkerTest(SimpleTestCase):
     database: Path
 
