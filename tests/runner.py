@@ -15,7 +15,7 @@ from unittest.util import strclass
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
-from django.test import SimpleTestCase, TransactionTestCase
+from django.test import TransactionTestCase
 from django.test.runner import (
     DiscoverRunner,
     ParallelTestSuite,
@@ -74,7 +74,7 @@ class Runner(DiscoverRunner):
         parser.add_argument(
             "--database-only",
             action="store_true",
-            help="Leave out what would be the same on any database: SimpleTestCase.",
+            help="Leave out what would be the same on any database: tests without one.",
         )
         parser.add_argument(
             "--slowest",
@@ -160,8 +160,8 @@ class Runner(DiscoverRunner):
 
 
 def has_database(test: Any) -> bool:
-    """True also for what is no test of Django's: modules that cannot be imported."""
-    return isinstance(test, TransactionTestCase) or not isinstance(test, SimpleTestCase)
+    """True also for a module that cannot be imported: nobody knows what is in it."""
+    return isinstance(test, (TransactionTestCase, unittest.loader._FailedTest))
 
 
 def owner(test: Any) -> str:
