@@ -15,11 +15,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kb.models import Record
+from kb.search.reading.lines import select_lines
+from kb.search.reading.log import Reading, read_lines
 from kb.search.reading.masks import letters
 from kb.search.reading.signatures import MIN_LETTERS, read_signatures
 from tests.builds import torch_python
 
 LOGS = Path(__file__).parent / "logs"
+
+
+def read_log(text: str) -> Reading:
+    return read_lines(select_lines(text))
+
+
 # Runs under a build's own Python: prints the message templates of torch's sources,
 # as lists of literal pieces between the holes.
 TEMPLATES = """

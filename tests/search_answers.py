@@ -103,7 +103,6 @@ def answers(count: int) -> dict[str, Any]:
     from kb.lookup.answer import look_up
     from kb.models import Record
     from kb.publishing.loading import load_records
-    from kb.search.ranking.filters import Facts
     from kb.search.ranking.listing import listing
     from runner.evidence.repros import inspect
     from tests.records import save_all
@@ -113,7 +112,7 @@ def answers(count: int) -> dict[str, Any]:
     titles = [row.title_en for row in Record.objects.order_by("id")[:100:5]]
     found: dict[str, Any] = {}
     for query in [*QUERIES, *titles]:
-        listed = listing(query, {}, Facts(), "relevance")
+        listed = listing(query, {}, {}, "relevance")
         found[query] = [(pk, round(score, 6)) for pk, score in listed.found]
     for log in LOGS:
         matches = look_up(log)["matches"]

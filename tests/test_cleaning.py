@@ -15,7 +15,8 @@ from kb.search.reading import (
     metrics,
     probe,
 )
-from kb.search.reading.log import key_line, read_log
+from kb.search.reading.log import key_line
+from tests.log_corpus import read_log
 from tests.test_lognorm import only_key
 
 MESSAGE = "RuntimeError: the zebra crossed the giraffe"
@@ -108,7 +109,7 @@ class SurroundingsTests(SimpleTestCase):
             whole = f"{text} a grad_fn and no more words than these for the width"
             lines = [whole[at : at + width] for at in range(0, len(whole), width)]
             with self.subTest(width):
-                joined = read_log("\n".join(lines)).joined
+                joined = read_log("\n".join(lines)).unwrapped
                 self.assertIn(key_line(1, "RuntimeError", whole[14:]).letters, [
                     line.letters for line in joined
                 ])  # fmt: skip
@@ -123,7 +124,7 @@ class SurroundingsTests(SimpleTestCase):
             "",
         ):
             with self.subTest(after):
-                self.assertEqual(read_log(f"{message}\n{after}").joined, [])
+                self.assertEqual(read_log(f"{message}\n{after}").unwrapped, [])
 
     def test_a_traceback_inside_json(self) -> None:
         entry = json.dumps({"exc_info": f'Traceback\n  File "a.py"\n{MESSAGE}'})

@@ -10,7 +10,14 @@ from django.test import TestCase, override_settings
 from django.utils import timezone
 
 from kb.lookup.answer import look_up
-from kb.lookup.paste import MAX_BYTES, EmptyPaste, PasteTooLarge, classify_paste
+from kb.lookup.paste import (
+    MAX_BYTES,
+    EmptyPaste,
+    PasteTooLarge,
+    kinds_of,
+    read_paste,
+    readable,
+)
 from kb.models import Finding, Record
 from kb.publishing import saving
 from tests import loaded, log_corpus
@@ -417,4 +424,4 @@ class PasteTests(ShippedCase):
         }
         for text, expected in rows.items():
             with self.subTest(text):
-                self.assertEqual(classify_paste(text), expected)
+                self.assertEqual(kinds_of(read_paste(readable(text))), expected)

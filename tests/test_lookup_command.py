@@ -16,7 +16,7 @@ from django.test import SimpleTestCase
 
 from kb.lookup.answer import look_up
 from kb.lookup.paste import MAX_BYTES
-from kb.search.reading.lines import HEAD_LINES, TAIL_LINES, kept_of_stream
+from kb.search.reading.lines import HEAD_LINES, TAIL_LINES, select_stream_lines
 from tests.test_lookup import LOGS, SEED, WARNING, ShippedCase
 
 
@@ -81,10 +81,10 @@ class CommandTests(ShippedCase):
 
     def test_memory_is_bounded(self) -> None:
         repeated = itertools.repeat(b"x" * 1023 + b"\n", 9_000)
-        kept = kept_of_stream(Chunks(repeated))
+        kept = select_stream_lines(Chunks(repeated))
         self.assertLessEqual(len(kept.lines), HEAD_LINES + TAIL_LINES)
         self.assertEqual(kept.cut_lines, 9_000 - HEAD_LINES - TAIL_LINES)
-        endless = kept_of_stream(Chunks(itertools.repeat(b"y" * 4096, 2_000)))
+        endless = select_stream_lines(Chunks(itertools.repeat(b"y" * 4096, 2_000)))
         self.assertLess(sum(len(text) for _, text in endless.lines), 20_000)
 
     def test_a_file_may_be_named(self) -> None:

@@ -13,10 +13,10 @@ from django.test import SimpleTestCase, TestCase
 
 from kb.environments.environment import find_environment
 from kb.lookup.answer import look_up
-from kb.lookup.paste import classify_paste
-from kb.search.reading.log import read_log
+from kb.lookup.paste import kinds_of, read_paste, readable
 from tests import loaded
 from tests.builds import torch_python
+from tests.log_corpus import read_log
 
 PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"
 # Prints {name of a toy: the probe's report} as JSON.
@@ -207,7 +207,9 @@ class PasteTests(TestCase):
     def test_what_it_is_taken_for(self) -> None:
         for name in ("backward", "forward", "overflow", "flaky", "parameter"):
             with self.subTest(name):
-                self.assertEqual(classify_paste(reports()[name]), ["nan_probe"])
+                self.assertEqual(
+                    kinds_of(read_paste(readable(reports()[name]))), ["nan_probe"]
+                )
 
     def test_facets(self) -> None:
         for name, expected in {

@@ -15,11 +15,11 @@ from kb.findings import standings
 from kb.models import Finding, Record, Repro
 from kb.publishing import saving
 from kb.search.ranking import filters
-from kb.search.ranking.filters import Facts, read_facts
+from kb.search.ranking.filters import verdicts_on
 from kb.search.ranking.find import find
 from kb.search.ranking.listing import listing
 from kb.search.ranking.snippets import snippet
-from kb.search.reading.glossary import SAME, phrase_of, same_as
+from kb.search.reading.glossary import SYNONYMS, phrase_of, synonyms_of
 from kb.search.reading.query import MAX_TERMS, read_query
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
 from tests import loaded
@@ -136,20 +136,20 @@ class QueryTests(SimpleTestCase):
     def test_other_words_of_a_phrase(self) -> None:
         (term,) = read_query("gradients").terms
         self.assertEqual(term.tokens, ("gradients", "gradient"))
-        self.assertIn(("梯度",), term.others)
+        self.assertIn(("梯度",), term.synonyms)
         clipped = read_query("gradient clipping").terms
         for term in clipped:
-            self.assertIn(("梯度", "度裁", "裁剪"), term.others)
+            self.assertIn(("梯度", "度裁", "裁剪"), term.synonyms)
         (zh, *_rest) = read_query("显存").terms
-        self.assertIn(("gpu", "memory"), zh.others)
+        self.assertIn(("gpu", "memory"), zh.synonyms)
 
     def test_the_glossary_goes_both_ways(self) -> None:
-        languages = [bool(re.search("[\u4e00-\u9fff]", phrase[0])) for phrase in SAME]
+        languages = [bool(re.search("[\u4e00-\u9fff]", words[0])) for words in SYNONYMS]
         self.assertGreaterEqual(sum(languages), 60)
-        for phrase, others in SAME.items():
+        for phrase, others in SYNONYMS.items():
             for other in others:
-                self.assertIn(phrase, SAME[other])
-        self.assertEqual(same_as(phrase_of("unheard of")), ())
+                self.assertIn(phrase, SYNONYMS[other])
+        self.assertEqual(synonyms_of(phrase_of("unheard of")), ())
 
     def test_no_more_terms_than_can_be_asked(self) -> None:
         text = " ".join(f"w{i}" for i in range(300))
@@ -204,7 +204,7 @@ class FindTests(ShippedCase):
         self.assertGreater(len(words), 300)
         for word in [*sorted(words), *sorted(characters)]:
             scanned = {pk for pk, text in texts.items() if word in text}
-            found = [pk for pk, _score in listing(word, {}, Facts(), "id").found]
+            found = [pk for pk, _score in listing(word, {}, {}, "id").found]
             self.assertLessEqual(scanned, set(found), word)
 
     def test_a_pair_is_found_only_where_it_stands(self) -> None:
@@ -346,8 +346,8 @@ def finding(record: str, **values: Any) -> Finding:
 
 class FilterTests(ShippedCase):
     def found(self, query: str = "", **chosen: list[str]) -> list[str]:
-        facts = read_facts("2.13.0-cpu")
-        return [pk for pk, _score in listing(query, chosen, facts, "id").found]
+        verdicts = verdicts_on("2.13.0-cpu")
+        return [pk for pk, _score in listing(query, chosen, verdicts, "id").found]
 
     def test_within_a_facet_any_across_facets_all(self) -> None:
         every = Record.objects.all()
@@ -364,9 +364,9 @@ class FilterTests(ShippedCase):
         finding("NAN-0003", fidelity="mechanism_model")
         finding("NAN-0004", stale=True)
         finding("NAN-0005", build="2.6.0-cpu")
-        facts = filters.verdicts_on("2.13.0-cpu")
+        verdicts = verdicts_on("2.13.0-cpu")
         self.assertEqual(
-            facts,
+            verdicts,
             {
                 "NAN-0001": "not_applicable",
                 "NAN-0002": "bug_present",
@@ -376,13 +376,13 @@ class FilterTests(ShippedCase):
         self.assertEqual(self.found(verdict=["bug_present"]), ["NAN-0002"])
         every = Record.objects.order_by("id").values_list("id", flat=True)
         self.assertEqual(
-            self.found(verdict=["untested"]), [pk for pk in every if pk not in facts]
+            self.found(verdict=["untested"]), [pk for pk in every if pk not in verdicts]
         )
 
     def test_the_bug_itself_outweighs_a_newer_model(self) -> None:
         finding("NAN-0002", verdict="bug_absent")
         finding("NAN-0002", repro="repro_model", fidelity="mechanism_model")
-        self.assertEqual(filters.verdicts_on("2.13.0-cpu"), {"NAN-0002": "bug_absent"})
+        self.assertEqual(verdicts_on("2.13.0-cpu"), {"NAN-0002": "bug_absent"})
 
     def test_a_workaround_that_failed_anywhere_is_not_verified(self) -> None:
         name = {"check_name": "workaround_use_reentrant_false"}
@@ -407,10 +407,10 @@ class FilterTests(ShippedCase):
     def test_counts_are_what_a_choice_would_give(self) -> None:
         finding("NAN-0002")
         chosen = {"symptom": ["nan_grad"], "component": ["sdpa"]}
-        facts = read_facts("2.13.0-cpu")
-        found = listing("", chosen, facts, "id")
+        verdicts = verdicts_on("2.13.0-cpu")
+        found = listing("", chosen, verdicts, "id")
         checked = 0
-        for name, every in listing("", {}, facts, "id").counts.items():
+        for name, every in listing("", {}, verdicts, "id").counts.items():
             for value in every:
                 one = self.found(**(chosen | {name: [value]}))
                 self.assertEqual(len(one), found.counts[name][value], (name, value))
@@ -419,10 +419,10 @@ class FilterTests(ShippedCase):
 
     def test_orders(self) -> None:
         saving.save(Record.objects.get(pk="NAN-0003"))
-        by_id = [pk for pk, _ in listing("nan", {}, Facts(), "id").found]
+        by_id = [pk for pk, _ in listing("nan", {}, {}, "id").found]
         self.assertEqual(by_id, sorted(by_id))
-        self.assertEqual(listing("nan", {}, Facts(), "newest").found[0][0], "NAN-0003")
-        scores = [score for _, score in listing("nan", {}, Facts(), "relevance").found]
+        self.assertEqual(listing("nan", {}, {}, "newest").found[0][0], "NAN-0003")
+        scores = [score for _, score in listing("nan", {}, {}, "relevance").found]
         self.assertEqual(scores, sorted(scores, reverse=True))
 
     def test_builds_newest_first_and_the_one_with_most_records(self) -> None:

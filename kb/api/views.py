@@ -30,8 +30,8 @@ from kb.search.ranking.filters import (
     UNTESTED,
     VERIFIED,
     most_tested,
-    read_facts,
     tested_builds,
+    verdicts_on,
 )
 from kb.search.ranking.listing import SORTS, listing as search_listing
 from kb.search.reading.query import MAX_QUERY
@@ -132,9 +132,9 @@ def find_records(query: dict[str, Any]) -> list[str]:
         errors = [{"pointer": "/build", "code": "invalid_choice", "detail": said}]
         raise Problem("invalid", said, errors=errors)
     chosen = {facet: query[name] for name, facet in FACETS.items() if name in query}
-    facts = read_facts(query.get("build") or most_tested(builds))
+    verdicts = verdicts_on(query.get("build") or most_tested(builds))
     sort = query.get("sort", SORTS[0])
-    found = search_listing(query.get("q", ""), chosen, facts, sort).found
+    found = search_listing(query.get("q", ""), chosen, verdicts, sort).found
     return [record for record, _score in found]
 
 

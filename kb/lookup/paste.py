@@ -9,8 +9,8 @@ from typing import BinaryIO
 from django.utils.translation import gettext as _
 
 from kb.environments.environment import Environment, find_environment, only_environment
-from kb.search.reading.lines import Kept, kept_lines, kept_of_stream
-from kb.search.reading.log import Reading, read_kept
+from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
+from kb.search.reading.log import Reading, read_lines
 from kb.search.reading.tokens import words_of
 
 MAX_BYTES = 1024 * 1024
@@ -62,24 +62,26 @@ def readable(text: str) -> str:
 
 def read_paste(text: str) -> Paste:
     """`text` as `readable` gives it."""
-    return paste_of(kept_lines(text))
+    return paste_of(select_lines(text))
 
 
 def read_stream(stream: BinaryIO) -> Paste:
     """A log of any size; of a long one its ends and the lines that complain."""
-    kept = kept_of_stream(stream)
-    if not kept.lines:
-        return paste_of(kept)
-    marked = readable("\n".join(line for _number, line in kept.lines)).split("\n")
-    numbers = [number for number, _line in kept.lines]
-    return paste_of(replace(kept, lines=list(zip(numbers, marked, strict=True))))
+    selected = select_stream_lines(stream)
+    if not selected.lines:
+        return paste_of(selected)
+    marked = readable("\n".join(line for _number, line in selected.lines)).split("\n")
+    numbers = [number for number, _line in selected.lines]
+    return paste_of(replace(selected, lines=list(zip(numbers, marked, strict=True))))
 
 
-def paste_of(kept: Kept) -> Paste:
-    text = "\n".join(line for _number, line in kept.lines)
-    reading = read_kept(kept)
-    only = None if is_log(reading) else only_environment(text)
-    return Paste(text, reading, only or find_environment(text), only is not None)
+def paste_of(selected: SelectedLines) -> Paste:
+    text = "\n".join(line for _number, line in selected.lines)
+    reading = read_lines(selected)
+    environment = None if is_log(reading) else only_environment(text)
+    return Paste(
+        text, reading, environment or find_environment(text), environment is not None
+    )
 
 
 def is_log(reading: Reading) -> bool:
@@ -92,12 +94,8 @@ def is_log(reading: Reading) -> bool:
     )
 
 
-def classify_paste(text: str) -> list[str]:
-    """What it is taken for: log, traceback, nan_probe, collect_env, freeze, words."""
-    return kinds_of(read_paste(readable(text)))
-
-
 def kinds_of(paste: Paste) -> list[str]:
+    """What it is taken for: log, traceback, nan_probe, collect_env, freeze, words."""
     environment = [paste.environment.kind] if paste.environment.kind else []
     if paste.is_only_environment or not paste.text.strip():
         return environment

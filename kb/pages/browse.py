@@ -20,9 +20,9 @@ from kb.search.ranking.filters import (
     Narrowed,
     most_tested,
     narrow,
-    read_facts,
     stored_values,
     tested_builds,
+    verdicts_on,
 )
 
 PER_PAGE = 50
@@ -108,7 +108,7 @@ def arranged(
     """
     every = every_record()
     wanted = {name: list(values) for name, values in chosen}
-    narrowed = narrow(every.items(), read_facts(on), wanted)
+    narrowed = narrow(every.items(), verdicts_on(on), wanted)
     return in_groups(narrowed, every, group_by), narrowed.counts
 
 

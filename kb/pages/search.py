@@ -14,10 +14,10 @@ from kb.pages.facets import Facet, Option, chosen_facets, facets
 from kb.pages.paging import Window, window
 from kb.search.ranking.filters import (
     UNTESTED,
-    Facts,
+    Verdicts,
     most_tested,
-    read_facts,
     tested_builds,
+    verdicts_on,
 )
 from kb.search.ranking.find import Hit, hits
 from kb.search.ranking.listing import SORTS, Listing, listing
@@ -81,12 +81,12 @@ def answer(
     on = asked if asked in slugs else most_tested(tested)
     sort = parameters.get("sort", "")
     sort = sort if sort in SORTS else SORTS[0]
-    facts = read_facts(on)
-    found = listing(page.query, chosen, facts, sort)
+    verdicts = verdicts_on(on)
+    found = listing(page.query, chosen, verdicts, sort)
     here = window(parameters.get("page", ""), len(found.found), PER_PAGE)
     return replace(
         page,
-        hits=shown(found, here, facts),
+        hits=shown(found, here, verdicts),
         window=here,
         total=found.total,
         unknown=found.unknown,
@@ -98,13 +98,10 @@ def answer(
     )
 
 
-def shown(found: Listing, here: Window, facts: Facts) -> list[Hit]:
+def shown(found: Listing, here: Window, verdicts: Verdicts) -> list[Hit]:
     """One page of hits, each with its verdict on the build."""
     rows = hits(found.found[here.rows], found.query, current_lang())
-    return [
-        replace(hit, verdict=facts.verdicts.get(hit.record.pk, UNTESTED))
-        for hit in rows
-    ]
+    return [replace(hit, verdict=verdicts.get(hit.record.pk, UNTESTED)) for hit in rows]
 
 
 def sort_options(sort: str) -> list[Option]:

@@ -140,7 +140,7 @@ def unknown_pastes() -> list[str]:
 def match(log: str) -> list[Any]:
     from kb.search.index.store import current_store
     from kb.search.ranking.logs import match_log
-    from kb.search.reading.log import read_log
+    from tests.log_corpus import read_log
 
     return match_log(read_log(log), current_store())
 

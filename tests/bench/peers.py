@@ -112,7 +112,7 @@ class Tantivy:
 
     def search(self, log: str) -> list[str]:
         from kb.search.ranking.logs import log_weights
-        from kb.search.reading.log import read_log
+        from tests.log_corpus import read_log
 
         kinds, query = self.tantivy.Occur, self.tantivy.Query
         terms = [

@@ -1,4 +1,4 @@
-"""A record as a document to be found: its tokens, its signatures, its facets."""
+"""A record as a document of the index: its tokens, signatures and facets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kb.search.reading import masks, tokens
 from kb.search.reading.signatures import Signature, read_signatures
 from kb.search.reading.tokens import analyse
 
-# Of an indexed document: another number means that it must be read again.
+# Stored with each document; a document with another number is indexed again.
 ALGORITHM = 1000 * masks.ALGORITHM + tokens.ALGORITHM
 
 TITLE, SIGNATURE = 3, 2
@@ -29,10 +29,10 @@ HEAD = struct.Struct("<II")
 STEP = 4
 
 
-# Of a SearchDocument, in this order.
+# Columns of a SearchDocument, in this order.
 Row = tuple[int, str, int, str, bytes]
 COLUMNS = "id, record_id, length, signatures, terms"
-# What its record can be narrowed by is in the record's standing (kb.models.standing).
+# The facets stand in the record's standing (kb.models.standing).
 FACETS = (
     "SELECT d.id, d.record_id, s.facets FROM kb_searchdocument d "
     "JOIN kb_standing s ON s.record_id = d.record_id"
@@ -40,7 +40,7 @@ FACETS = (
 
 
 class State(NamedTuple):
-    """Of the SearchState, in this order; of a new database nothing."""
+    """The columns of SearchState; all 0 in a new database."""
 
     documents: int = 0
     length: int = 0
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Contents:
-    """What a record is found by. `length`: in tokens, repeats counted.
+    """The contents of an indexed record. `length`: in tokens, repeats counted.
 
     `weights`: how often each token stands there, counted three times in the title
     and twice in a signature. `sign`: the tokens of signatures that are messages.
@@ -72,7 +72,7 @@ class Contents:
 
     @property
     def keys(self) -> list[str]:
-        """What finds the signatures besides their tokens, each once."""
+        """The keys of the signatures, each once."""
         return list(dict.fromkeys(key for sign in self.signatures for key in sign.keys))
 
 
@@ -117,22 +117,11 @@ class Terms:
         return cls(dict(zip(order, weights, strict=True)), frozenset(order[:in_title]))
 
 
-class Weights:
-    """How much each token weighs in a document; `number`: a token's number or 0."""
-
-    def __init__(self, terms: Mapping[int, int], number: Callable[[str], int]) -> None:
-        self._terms = terms
-        self._number = number
-
-    def get(self, token: str, default: int = 0) -> int:
-        return self._terms.get(self._number(token), default)
-
-    def __contains__(self, token: str) -> bool:
-        return self._number(token) in self._terms
-
-
 class Document:
-    """An indexed record. What is stored packed is unpacked when it is asked for."""
+    """An indexed record; its packed columns are unpacked on first use.
+
+    `number` gives a token's number in the index, 0 for an unknown token.
+    """
 
     def __init__(self, row: Row, number: Callable[[str], int]) -> None:
         self.id, self.record, self.length, self._signatures, self._terms = row
@@ -143,9 +132,9 @@ class Document:
         """The weights by the numbers of their tokens."""
         return Terms.unpack(bytes(self._terms)).weights
 
-    @property
-    def weights(self) -> Weights:
-        return Weights(self.terms, self._number)
+    def weight(self, token: str) -> int:
+        """How much the token weighs in this document; 0 where it does not stand."""
+        return self.terms.get(self._number(token), 0)
 
     @cached_property
     def signatures(self) -> tuple[Signature, ...]:
@@ -165,8 +154,8 @@ def contents_of(record: Record) -> Contents:
     title = analyse(" ".join(record.both("title").values()))
     literal = analyse("\n".join(entry["text"] for entry in record.signatures))
     weights: Counter[str] = Counter()
-    for found, weight in ((title, TITLE), (literal, SIGNATURE)):
-        for token in found:
+    for field_tokens, weight in ((title, TITLE), (literal, SIGNATURE)):
+        for token in field_tokens:
             weights[token] += weight
     body = analyse(body_of(record))
     weights.update(body)

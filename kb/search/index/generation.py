@@ -1,16 +1,16 @@
-"""Until when what was read of all records may be kept in memory."""
+"""The cache key of everything that is computed from all records."""
 
 from __future__ import annotations
 
 from kb.models import SearchState, TallyState
 
-# Another one after every change of records (also after one was deleted), of standings
-# and of findings.
+# Two version counters: one changes with records (deletions too), the other with
+# standings and findings.
 Generation = tuple[int, int]
 
 
 def current_generation() -> Generation:
-    """To be read before what is kept under it, which then is never older."""
+    """Read it before the data it is the key of: cached data is then never stale."""
     records = SearchState.objects.values_list("generation", flat=True).first()
     tallies = TallyState.objects.values_list("generation", flat=True).first()
     return records or 0, tallies or 0

@@ -36,16 +36,16 @@ class PostgresEngine:
     def postings(
         self, tokens: Collection[str], column: str, among: Collection[str] = ()
     ) -> dict[str, list[int]]:
-        asked = list(tokens)
+        requested = list(tokens)
         within = f" & ({' | '.join(map(quoted, among))})" if among else ""
         rows = fetch(
             "SELECT ARRAY(SELECT id FROM kb_searchdocument "  # noqa: S608
             f"WHERE {VECTORS[column]} @@ asked.query::tsquery ORDER BY id) "
             "FROM unnest(%s::text[]) WITH ORDINALITY AS asked (query, at) "
             "ORDER BY asked.at",
-            [[quoted(token) + within for token in asked]],
+            [[quoted(token) + within for token in requested]],
         )
-        return {token: row[0] for token, row in zip(asked, rows, strict=True)}
+        return {token: row[0] for token, row in zip(requested, rows, strict=True)}
 
     def terms(self, tokens: list[str]) -> list[tuple[str, int, int, int]]:
         return fetch(
@@ -64,8 +64,8 @@ class PostgresEngine:
         return State(*rows[0]) if rows else State()
 
     def documents(self, ids: list[int]) -> list[Row]:
-        every = f"SELECT {COLUMNS} FROM kb_searchdocument"  # noqa: S608
-        return fetch(every + " WHERE id = ANY(%s)", [ids])
+        select = f"SELECT {COLUMNS} FROM kb_searchdocument"  # noqa: S608
+        return fetch(select + " WHERE id = ANY(%s)", [ids])
 
     def facets(self, documents: list[int] | None) -> list[tuple[int, str, str]]:
         if documents is None:
@@ -74,8 +74,13 @@ class PostgresEngine:
 
     def add(self, contents: Mapping[int, Contents]) -> None:
         rows = [
-            (sorted(held.title), sorted(held.sign), sorted(held.weights), pk)
-            for pk, held in contents.items()
+            (
+                sorted(document.title),
+                sorted(document.sign),
+                sorted(document.weights),
+                pk,
+            )
+            for pk, document in contents.items()
         ]
         with connection.cursor() as cursor:
             cursor.executemany(

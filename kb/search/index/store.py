@@ -1,4 +1,4 @@
-"""What ranking asks of the index: which documents have a token, and what they hold.
+"""The index as ranking reads it: which documents have a token, and their contents.
 
 The full-text index of the database (FTS5 of SQLite, tsvector of PostgreSQL) only
 tells which documents have a token; all counting and ranking is done here, so that
@@ -34,7 +34,7 @@ POSTINGS_MIN, POSTINGS_SHARE = 2000, 5
 HAVING = 100
 # What finds a record for certain comes before what many share.
 SURE_KEYS = ("fp:", "id:", "word:")
-# Keys are as long as what they stand for; an index takes no more of one.
+# Characters of a key; a database index refuses longer values.
 MAX_KEY = 200
 CACHED_TOKENS = 50_000
 CACHED_DOCUMENTS = 200
@@ -51,47 +51,36 @@ class Engine(Protocol):
         A token that ends in * stands for every token that begins so. With `among`,
         only documents that also have one of those tokens in this column.
         """
-        ...
 
     def terms(self, tokens: list[str]) -> list[tuple[str, int, int, int]]:
         """(token, number, documents, signs) of those tokens that stand anywhere."""
-        ...
 
     def having(self, keys: list[str]) -> list[tuple[str, int]]:
         """(key, document) of every document with one of these keys."""
-        ...
 
     def state(self) -> State:
         """The totals as they are now."""
-        ...
 
     def documents(self, ids: list[int]) -> list[Row]:
         """What is stored of these documents, in any order."""
-        ...
 
     def facets(self, documents: list[int] | None) -> list[tuple[int, str, str]]:
         """(id, record, facets of its standing) of these documents; None for all."""
-        ...
 
     def add(self, contents: Mapping[int, Contents]) -> None:
         """Put the tokens of saved documents into the full-text index."""
-        ...
 
     def remove(self, contents: Mapping[int, Contents]) -> None:
         """Take documents that are gone out of the full-text index."""
-        ...
 
     def clear(self) -> None:
         """Take everything out of the full-text index, whatever the rows say."""
-        ...
 
     def count(self, counts: Mapping[str, tuple[int, int]]) -> dict[str, int]:
         """Raise the counts of terms by (documents, signs); the number of each."""
-        ...
 
     def contents(self) -> dict[str, dict[int, set[str]]]:
         """Column -> document -> its tokens, as the full-text index has them."""
-        ...
 
 
 def current_engine() -> Engine:
@@ -112,7 +101,7 @@ NO_TERM = Term()
 
 @dataclass
 class Cache:
-    """What was read of one generation of the index; another one starts anew."""
+    """What was read from one snapshot of the index; `generation` is its cache key."""
 
     generation: int
     terms: dict[str, Term] = field(default_factory=dict)
@@ -130,115 +119,115 @@ class Store:
         self.engine = engine
         self._cache = cache
 
-    # --- how telling a token is ---------------------------------------------------
+    # --- tokens -------------------------------------------------------------------
     def prefetch(self, tokens: Collection[str]) -> None:
-        """Read what `term` and `idf` will be asked for, in one query."""
-        known = self._cache.terms
-        missing = [token for token in tokens if token not in known]
+        """Read the terms of these tokens into the cache, in one query."""
+        cached = self._cache.terms
+        missing = [token for token in tokens if token not in cached]
         if not missing:
             return
-        if len(known) > CACHED_TOKENS:
-            known.clear()
+        if len(cached) > CACHED_TOKENS:
+            cached.clear()
             self._cache.idf.clear()
-        found = dict.fromkeys(missing, NO_TERM)
+        terms = dict.fromkeys(missing, NO_TERM)
         for token, *numbers in self.engine.terms(missing):
-            found[token] = Term(*numbers)
-        known |= found
+            terms[token] = Term(*numbers)
+        cached |= terms
 
     def term(self, token: str) -> Term:
-        found = self._cache.terms.get(token)
-        if found is None:
+        term = self._cache.terms.get(token)
+        if term is None:
             self.prefetch([token])
-            found = self._cache.terms.get(token, NO_TERM)
-        return found
+            term = self._cache.terms.get(token, NO_TERM)
+        return term
 
     def number(self, token: str) -> int:
-        """What a document's weights know the token by; 0 for one of no record."""
+        """The token's number in the index; 0 for a token that no document has."""
         return self.term(token).number
 
     def idf(self, token: str) -> float:
-        """How telling a token is; words common to all error texts count less."""
-        found = self._cache.idf.get(token)
-        if found is None:
+        """The inverse document frequency; less for words that all error texts share."""
+        idf = self._cache.idf.get(token)
+        if idf is None:
             weight = COMMON_WEIGHT if is_common(token) else 1.0
-            found = weight * self.rarity(self.term(token).documents)
-            self._cache.idf[token] = found
-        return found
+            idf = weight * self.rarity(self.term(token).documents)
+            self._cache.idf[token] = idf
+        return idf
 
     def idf_of(self, tokens: Collection[str]) -> dict[str, float]:
-        """`idf` of each: a dict is quicker to ask, for those who ask thousands."""
+        """`idf` of each as a dict, which is faster for thousands of tokens."""
         self.prefetch(tokens)
-        known = self._cache.idf
-        # Asked for once: another thread may be emptying the cache.
-        found = {token: known.get(token) for token in tokens}
+        cached = self._cache.idf
+        # Read once each: another thread may be emptying the cache.
+        values = {token: cached.get(token) for token in tokens}
         return {
             token: self.idf(token) if idf is None else idf
-            for token, idf in found.items()
+            for token, idf in values.items()
         }
 
     def rarity(self, documents: int) -> float:
-        """Of what stands in so many documents, as BM25 has it."""
+        """The inverse document frequency of BM25, for this document frequency."""
         return math.log(1 + (self.count - documents + 0.5) / (documents + 0.5))
 
     # --- documents ----------------------------------------------------------------
     def documents(self, ids: Collection[int]) -> list[Document]:
-        """These documents, in this order; ids of none are left out."""
-        known = self._cache.documents
-        # Asked for once: another thread may be emptying the cache.
-        found = {pk: document for pk in ids if (document := known.get(pk))}
-        missing = [pk for pk in ids if pk not in found]
+        """These documents, in this order; unknown ids are left out."""
+        cache = self._cache.documents
+        # Read once each: another thread may be emptying the cache.
+        documents = {pk: document for pk in ids if (document := cache.get(pk))}
+        missing = [pk for pk in ids if pk not in documents]
         if missing:
             rows = self.engine.documents(missing)
-            fresh = {row[0]: Document(row, self.number) for row in rows}
-            if len(known) + len(fresh) > CACHED_DOCUMENTS:
-                known.clear()
-            known |= fresh
-            found |= fresh
-        return [found[pk] for pk in ids if pk in found]
+            loaded = {row[0]: Document(row, self.number) for row in rows}
+            if len(cache) + len(loaded) > CACHED_DOCUMENTS:
+                cache.clear()
+            cache |= loaded
+            documents |= loaded
+        return [documents[pk] for pk in ids if pk in documents]
 
     def having(self, keys: Collection[str]) -> list[Document]:
         """Up to about 100 documents with any of these keys of signatures.
 
         Those with a key that names one bug come first, then those with most keys.
         """
-        wanted = sorted({key[:MAX_KEY] for key in keys})
+        prefixes = sorted({key[:MAX_KEY] for key in keys})
         sure: dict[int, int] = defaultdict(int)
         shared: dict[int, int] = defaultdict(int)
-        for key, document in self.engine.having(wanted):
+        for key, document in self.engine.having(prefixes):
             (sure if key.startswith(SURE_KEYS) else shared)[document] += 1
-        found = heapq.nsmallest(HAVING, sure, key=lambda pk: (-sure[pk], pk))
+        ids = heapq.nsmallest(HAVING, sure, key=lambda pk: (-sure[pk], pk))
         rest = shared.keys() - sure.keys()
-        found += heapq.nsmallest(
-            HAVING - len(found), rest, key=lambda pk: (-shared[pk], pk)
+        ids += heapq.nsmallest(
+            HAVING - len(ids), rest, key=lambda pk: (-shared[pk], pk)
         )
-        return self.documents(found)
+        return self.documents(ids)
 
     def nearest(self, weights: Mapping[str, float]) -> list[Document]:
         """The documents whose signatures share most with these weighted tokens."""
         idf = self.idf_of(weights)
-        worth = {
+        values = {
             token: weight * idf[token]
             for token, weight in weights.items()
             if self.term(token).signs
         }
         scores: dict[int, float] = defaultdict(float)
-        chosen = self.most_telling(worth)
+        chosen = self.most_telling(values)
         for token, ids in self.engine.postings(chosen, "sign").items():
-            value = worth[token]
+            value = values[token]
             for pk in ids:
                 scores[pk] += value
         # Without a key the heap is four times faster; few have the last score.
         least = min(heapq.nlargest(NEAREST, scores.values()), default=0.0)
-        best = [pk for pk, score in scores.items() if score >= least]
-        best.sort(key=lambda pk: (-scores[pk], pk))
-        return self.documents(best[:NEAREST])
+        nearest = [pk for pk, score in scores.items() if score >= least]
+        nearest.sort(key=lambda pk: (-scores[pk], pk))
+        return self.documents(nearest[:NEAREST])
 
-    def most_telling(self, worth: Mapping[str, float]) -> list[str]:
-        """As many tokens as can be looked for without visiting too many documents."""
+    def most_telling(self, values: Mapping[str, float]) -> list[str]:
+        """The tokens worth most, as many as the budget of postings allows."""
         budget = max(POSTINGS_MIN, self.count // POSTINGS_SHARE)
         chosen: list[str] = []
         for token in heapq.nsmallest(
-            TOKENS_MAX, worth, key=lambda token: (-worth[token], token)
+            TOKENS_MAX, values, key=lambda token: (-values[token], token)
         ):
             budget -= self.term(token).signs
             if budget < 0 and len(chosen) >= TOKENS_MIN:
@@ -264,10 +253,10 @@ def current_store() -> Store:
 
 def records_of(store: Store, ids: Iterable[int]) -> dict[int, tuple[str, str]]:
     """The record and the facets of each document."""
-    wanted = list(ids)
-    # Many are read faster with all the others than one by one.
-    few = len(wanted) < store.count // 4
-    rows = store.engine.facets(wanted if few else None)
+    requested = list(ids)
+    # A full read is faster than a lookup of many ids.
+    few = len(requested) < store.count // 4
+    rows = store.engine.facets(requested if few else None)
     return {pk: (record, facets) for pk, record, facets in rows}
 
 

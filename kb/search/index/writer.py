@@ -34,6 +34,7 @@ from kb.search.index.store import MAX_KEY, current_engine
 T = TypeVar("T")
 # Documents written at once.
 CHUNK = 200
+# Of one statement; databases limit them.
 MOST_PARAMETERS = 10_000
 
 
@@ -46,8 +47,7 @@ def write(records: Iterable[Record]) -> None:
     if not rows:
         return
     lock()
-    for at in range(0, len(rows), CHUNK):
-        chunk = rows[at : at + CHUNK]
+    for chunk in chunks(rows, CHUNK):
         SearchDocument.objects.filter(record__in=[row.pk for row in chunk]).delete()
         published = [row for row in chunk if row.publication == Publication.PUBLISHED]
         add(published)
@@ -85,50 +85,54 @@ def add(records: list[Record]) -> None:
             record=record,
             algorithm=ALGORITHM,
             facets="\n".join(record.facets()),
-            length=held.length,
-            signatures=packed(held.signatures),
-            terms=terms_of(held, numbers).pack(),
+            length=document.length,
+            signatures=packed(document.signatures),
+            terms=terms_of(document, numbers).pack(),
         )
-        for record, held in zip(records, contents, strict=True)
+        for record, document in zip(records, contents, strict=True)
     )
     pairs = list(zip(rows, contents, strict=True))
-    engine.add({row.pk: held for row, held in pairs})
+    engine.add({row.pk: document for row, document in pairs})
     SearchKey.objects.bulk_create(
-        SearchKey(key=key, document=row) for row, held in pairs for key in keys_of(held)
+        SearchKey(key=key, document=row)
+        for row, document in pairs
+        for key in keys_of(document)
     )
     change_totals(len(rows), sum(row.length for row in rows))
 
 
-def terms_of(held: Contents, numbers: Mapping[str, int]) -> Terms:
-    weights = {numbers[token]: weight for token, weight in held.weights.items()}
-    return Terms(weights, frozenset(numbers[token] for token in held.title))
+def terms_of(document: Contents, numbers: Mapping[str, int]) -> Terms:
+    weights = {numbers[token]: weight for token, weight in document.weights.items()}
+    return Terms(weights, frozenset(numbers[token] for token in document.title))
 
 
-def keys_of(held: Contents) -> list[str]:
-    return list(dict.fromkeys(key[:MAX_KEY] for key in held.keys))
+def keys_of(document: Contents) -> list[str]:
+    return list(dict.fromkeys(key[:MAX_KEY] for key in document.keys))
 
 
 def remove_deleted() -> None:
     """Take what rows deleted by anyone held out of the full-text index and counts."""
     engine = current_engine()
-    while gone := list(SearchRemoved.objects.all()[:CHUNK]):
-        contents = stored_contents(gone)
+    while removed := list(SearchRemoved.objects.all()[:CHUNK]):
+        contents = stored_contents(removed)
         engine.remove(contents)
         engine.count(counted(contents.values(), -1))
-        change_totals(-len(gone), -sum(row.length for row in gone))
+        change_totals(-len(removed), -sum(row.length for row in removed))
         SearchRemoved.objects.filter(pk__in=contents).delete()
 
 
 def stored_contents(
     rows: Iterable[SearchDocument | SearchRemoved],
 ) -> dict[int, Contents]:
-    """What the rows hold, by the number of the document."""
+    """The contents of the rows, by primary key."""
     terms = {row.pk: Terms.unpack(bytes(row.terms)) for row in rows}
-    wanted = {number for held in terms.values() for number in held.weights}
+    numbers = {
+        number for document_terms in terms.values() for number in document_terms.weights
+    }
     tokens: dict[int, str] = {}
-    for some in chunks(sorted(wanted)):
-        known = SearchTerm.objects.filter(pk__in=some)
-        tokens |= dict(known.values_list("pk", "token"))
+    for batch in chunks(sorted(numbers), MOST_PARAMETERS):
+        batch_terms = SearchTerm.objects.filter(pk__in=batch)
+        tokens |= dict(batch_terms.values_list("pk", "token"))
     return {
         row.pk: Contents(
             {tokens[number]: n for number, n in terms[row.pk].weights.items()},
@@ -140,10 +144,9 @@ def stored_contents(
     }
 
 
-def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Pieces short enough for the parameters of one statement."""
-    for at in range(0, len(values), MOST_PARAMETERS):
-        yield values[at : at + MOST_PARAMETERS]
+def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for at in range(0, len(values), size):
+        yield values[at : at + size]
 
 
 def change_totals(documents: int, length: int) -> None:
@@ -154,34 +157,36 @@ def change_totals(documents: int, length: int) -> None:
     )
 
 
-def counted(contents: Iterable[Contents], each: int = 1) -> dict[str, tuple[int, int]]:
-    """Token -> how many of these documents have it, and how many in a signature."""
+def counted(contents: Iterable[Contents], sign: int = 1) -> dict[str, tuple[int, int]]:
+    """Token -> how many of these documents have it, and how many in a signature.
+
+    `sign`: -1 gives negative counts, to subtract.
+    """
     documents: Counter[str] = Counter()
     signs: Counter[str] = Counter()
-    for held in contents:
-        documents.update(held.weights.keys())
-        signs.update(held.sign)
+    for document in contents:
+        documents.update(document.weights.keys())
+        signs.update(document.sign)
     # Sorted, so that the rows of a table lie in the order of its index.
     return {
-        token: (each * documents[token], each * signs[token])
+        token: (sign * documents[token], sign * signs[token])
         for token in sorted(documents)
     }
 
 
 def new_generation() -> int:
-    """Not one more: a transaction rolled back must not give its number to another."""
+    """Random, not one more: a rolled-back transaction must not share its number."""
     return secrets.randbits(62) + 1
 
 
 def rebuild() -> int:
-    """Everything from the records again; the number of documents."""
+    """Index all published records anew; returns how many there are."""
     with transaction.atomic():
         lock()
         clear()
         ids = list(Record.objects.visible().values_list("pk", flat=True))
-        for at in range(0, len(ids), CHUNK):
-            rows = Record.objects.filter(pk__in=ids[at : at + CHUNK]).defer("html")
-            add(list(rows))
+        for chunk in chunks(ids, CHUNK):
+            add(list(Record.objects.filter(pk__in=chunk).defer("html")))
         return len(ids)
 
 
@@ -202,7 +207,7 @@ def bring_up_to_date() -> int:
 
 # --- checking -----------------------------------------------------------------------
 def problems() -> Iterator[str]:
-    """What in the index is not as the records have it."""
+    """Every difference between the index and the records, as a sentence."""
     rows = {row.record_id: row for row in SearchDocument.objects.all()}
     published = {row.pk: row for row in Record.objects.visible().defer("html")}
     for record in sorted(published.keys() - rows.keys()):
@@ -220,13 +225,13 @@ def problems() -> Iterator[str]:
 
 
 def same(row: SearchDocument, stored: Contents, record: Record) -> bool:
-    wanted = contents_of(record)
-    capped = {token: min(n, MAX_WEIGHT) for token, n in wanted.weights.items()}
+    expected = contents_of(record)
+    capped = {token: min(n, MAX_WEIGHT) for token, n in expected.weights.items()}
     return (
         row.algorithm == ALGORITHM
         and row.facets == "\n".join(record.facets())
-        and stored == replace(wanted, weights=capped)
-        and set(row.keys.values_list("key", flat=True)) == set(keys_of(wanted))
+        and stored == replace(expected, weights=capped)
+        and set(row.keys.values_list("key", flat=True)) == set(keys_of(expected))
     )
 
 
@@ -237,24 +242,24 @@ def content_problems(
 
     A database may have forgotten those `removed` already.
     """
-    for column, found in current_engine().contents().items():
-        for document, held in contents.items():
-            wanted = held.column(column)
-            indexed = found.pop(document, set())
-            if indexed != wanted and not (document in removed and not indexed):
+    for column, indexed_tokens in current_engine().contents().items():
+        for document, document_contents in contents.items():
+            expected = document_contents.column(column)
+            indexed = indexed_tokens.pop(document, set())
+            if indexed != expected and not (document in removed and not indexed):
                 yield f"document {document}: other words in the index ({column})"
-        for document in sorted(found):
+        for document in sorted(indexed_tokens):
             yield f"document {document} is gone, its words are not ({column})"
 
 
 def count_problems(contents: Mapping[int, Contents]) -> Iterator[str]:
-    wanted = counted(contents.values())
+    expected = counted(contents.values())
     rows = SearchTerm.objects.exclude(documents=0, signs=0)
-    found = {row.token: (row.documents, row.signs) for row in rows}
-    for token in sorted(wanted.keys() | found.keys()):
-        if wanted.get(token) != found.get(token):
+    stored = {row.token: (row.documents, row.signs) for row in rows}
+    for token in sorted(expected.keys() | stored.keys()):
+        if expected.get(token) != stored.get(token):
             yield f"the count of {token!r} is wrong"
     state = SearchState.objects.first() or SearchState()
-    length = sum(held.length for held in contents.values())
+    length = sum(document.length for document in contents.values())
     if (state.documents, state.length) != (len(contents), length):
         yield "the totals are wrong"

@@ -1,4 +1,4 @@
-"""Narrowing what was found: facets with counts, and the ones chosen.
+"""Filtering by facets, with counts of each value.
 
 Verdicts on a build come from findings; all else a record's standing has
 (kb.models.standing), which changes with records, claims and findings.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from kb.choices import Fidelity
@@ -30,7 +30,7 @@ NAMES = (
     "workaround",
 )
 Values = Mapping[str, tuple[str, ...]]
-Found = tuple[str, str]  # a record and its facets as its standing has them
+RecordFacets = tuple[str, str]  # id of a record and `Standing.facets`
 
 
 def tested_builds() -> list[TestedBuild]:
@@ -47,53 +47,45 @@ def most_tested(builds: Iterable[TestedBuild]) -> str:
     return best.slug if best else ""
 
 
-@dataclass
-class Facts:
-    """What findings say of every record: the verdicts on one build."""
-
-    verdicts: dict[str, str] = field(default_factory=dict)
+Verdicts = Mapping[str, str]
 
 
-def read_facts(build: str) -> Facts:
-    return Facts(verdicts_on(build))
+def verdicts_on(build: str) -> Verdicts:
+    """Each record's newest verdict on a build; one of the bug itself before a model's.
 
-
-def verdicts_on(build: str) -> dict[str, str]:
-    """The newest verdict on a build; of the bug itself before one of a model.
-
-    Not to be changed: it is kept until a finding changes.
+    Cached until a finding changes: the caller must not modify it.
     """
     return verdicts_in(current_generation(), build)
 
 
 @lru_cache(maxsize=8)
-def verdicts_in(generation: Generation, build: str) -> dict[str, str]:
+def verdicts_in(generation: Generation, build: str) -> Verdicts:
     rows = Finding.objects.fresh().triggers().filter(build=build)
     newest = rows.order_by("observed_at").values_list(
         "record_id", "fidelity", "verdict"
     )
-    found: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for record, fidelity, verdict in newest:
         if fidelity != Fidelity.MECHANISM_MODEL:
-            found[record] = verdict
-        elif found.get(record, MODEL) == MODEL:
-            found[record] = MODEL
-    return found
+            verdicts[record] = verdict
+        elif verdicts.get(record, MODEL) == MODEL:
+            verdicts[record] = MODEL
+    return verdicts
 
 
 @lru_cache(maxsize=20_000)
 def stored_values(facets: str) -> Values:
-    """What a record can be narrowed by, by name. Not to be changed."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Values by name from `Standing.facets`. Cached: the caller must not modify it."""
+    values: dict[str, list[str]] = defaultdict(list)
     for line in facets.strip("\n").split("\n"):
         name, _colon, value = line.partition(":")
-        found[name].append(value)
-    return {name: tuple(values) for name, values in found.items()}
+        values[name].append(value)
+    return {name: tuple(several) for name, several in values.items()}
 
 
 @dataclass(frozen=True)
 class Narrowed:
-    """The records kept, in the order they came, and how many each value would keep.
+    """The records that pass, in their order, and how many would pass with each value.
 
     A facet's own choice does not lower its counts: within a facet any value will do.
     """
@@ -103,31 +95,30 @@ class Narrowed:
 
 
 def narrow(
-    found: Iterable[Found], facts: Facts, chosen: Mapping[str, list[str]]
+    records: Iterable[RecordFacets], verdicts: Verdicts, chosen: Mapping[str, list[str]]
 ) -> Narrowed:
     """Within a facet any chosen value, across facets all."""
-    wanted = {name: set(values) for name, values in chosen.items() if values}
+    required = {name: set(values) for name, values in chosen.items() if values}
     # Thousands of records have a few dozen different sets of values.
-    verdicts = facts.verdicts
     sets = [
-        (record, (facets, verdicts.get(record, UNTESTED))) for record, facets in found
+        (record, (facets, verdicts.get(record, UNTESTED))) for record, facets in records
     ]
     counts: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
-    kept = set()
+    passing = set()
     for key, count in Counter(key for _record, key in sets).items():
         values = values_of(key)
         missed = [
             name
-            for name, any_of in wanted.items()
+            for name, any_of in required.items()
             if any_of.isdisjoint(values.get(name, ()))
         ]
         if not missed:
-            kept.add(key)
+            passing.add(key)
         # A choice within a facet does not count against its other values.
         for name in missed if len(missed) == 1 else () if missed else NAMES:
             for value in values.get(name, ()):
                 counts[name][value] += count
-    return Narrowed([record for record, key in sets if key in kept], counts)
+    return Narrowed([record for record, key in sets if key in passing], counts)
 
 
 @lru_cache(maxsize=20_000)

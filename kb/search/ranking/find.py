@@ -34,24 +34,24 @@ class Hit:
 
 def find(query: str, lang: str) -> list[Hit]:
     """The published records that best answer words in either language, best first."""
-    read = read_query(query)
+    terms = read_query(query)
     store = current_store()
-    matches = match_words(read, store)[:MAX_HITS]
-    known = records_of(store, [match.document for match in matches])
-    found = [
-        (known[match.document][0], match.score)
+    matches = match_words(terms, store)[:MAX_HITS]
+    rows = records_of(store, [match.document for match in matches])
+    scores = [
+        (rows[match.document][0], match.score)
         for match in matches
-        if match.document in known
+        if match.document in rows
     ]
-    return hits(found, read, lang)
+    return hits(scores, terms, lang)
 
 
-def hits(found: list[tuple[str, float]], query: Query, lang: str) -> list[Hit]:
-    """The records to show, each with its score and a snippet; hidden ones left out."""
-    ids = [record for record, _score in found]
+def hits(scores: list[tuple[str, float]], query: Query, lang: str) -> list[Hit]:
+    """Hits for (record, score) pairs; records that are not published are left out."""
+    ids = [record for record, _score in scores]
     rows = Record.objects.visible().defer("html").in_bulk(ids)
     return [
         Hit(rows[record], round(score, 2), query, lang)
-        for record, score in found
+        for record, score in scores
         if record in rows
     ]

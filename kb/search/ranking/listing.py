@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kb.models import Record
 from kb.search.index.store import Store, current_store, every_record, records_of
-from kb.search.ranking.filters import Facts, Found, narrow
+from kb.search.ranking.filters import RecordFacets, Verdicts, narrow
 from kb.search.ranking.words import match_words
 from kb.search.reading.query import Query, read_query
 
@@ -30,43 +30,40 @@ class Listing:
 
 
 def listing(
-    text: str, chosen: Mapping[str, list[str]], facts: Facts, sort: str
+    text: str, chosen: Mapping[str, list[str]], verdicts: Verdicts, sort: str
 ) -> Listing:
     """Every published record that has the words; all of them for no words."""
     query = read_query(text)
     store = current_store()
     if text.strip():
-        found, scores = by_words(query, store)
+        matching, scores = by_words(query, store)
     else:
-        found, scores = list(every_record().items()), {}
-    narrowed = narrow(found, facts, chosen)
+        matching, scores = list(every_record().items()), {}
+    narrowed = narrow(matching, verdicts, chosen)
     ordered = in_order(narrowed.records, sort, bool(scores))
     return Listing(
         query,
         [(record, scores.get(record, 0.0)) for record in ordered],
-        len(found),
+        len(matching),
         narrowed.counts,
         unknown_words(query, store),
     )
 
 
-def by_words(query: Query, store: Store) -> tuple[list[Found], dict[str, float]]:
+def by_words(query: Query, store: Store) -> tuple[list[RecordFacets], dict[str, float]]:
+    """Records with their facets, best first; and the score of each."""
     matches = match_words(query, store)
-    known = records_of(store, [match.document for match in matches])
-    found = [known[match.document] for match in matches if match.document in known]
-    scores = {
-        known[match.document][0]: match.score
-        for match in matches
-        if match.document in known
-    }
-    return found, scores
+    rows = records_of(store, [match.document for match in matches])
+    matches = [match for match in matches if match.document in rows]
+    scores = {rows[match.document][0]: match.score for match in matches}
+    return [rows[match.document] for match in matches], scores
 
 
 def in_order(records: list[str], sort: str, ranked: bool) -> list[str]:
     if sort == "newest":
-        kept = set(records)
+        requested = set(records)
         newest = Record.objects.visible().order_by("-modified", "id")
-        return [pk for pk in newest.values_list("pk", flat=True) if pk in kept]
+        return [pk for pk in newest.values_list("pk", flat=True) if pk in requested]
     return records if ranked and sort == "relevance" else sorted(records)
 
 

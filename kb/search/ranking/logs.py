@@ -1,4 +1,4 @@
-"""How well a document answers a pasted log. Pure; no database.
+"""Ranking of documents for a pasted log. Pure; no database.
 
 A log is judged line against line: `coverage` says how much of a signature a pasted
 line holds, BM25F over the whole log only orders what passed. Official names of errors
@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 
 from kb.search.index.documents import Document
 from kb.search.index.store import Store
-from kb.search.ranking.joined import Joined
-from kb.search.ranking.words import Wanted, context, relevance, wanted
+from kb.search.ranking.line_search import LineSearch
+from kb.search.ranking.words import LogQuery, context, log_query, relevance
 from kb.search.reading.error_ids import contradict
 from kb.search.reading.log import KeyLine, Reading, key_line
 from kb.search.reading.masks import family
@@ -47,7 +48,7 @@ CUT_LETTERS = 30
 
 
 class Confidence(StrEnum):
-    """How sure a match is, best first."""
+    """Confidence of a match, best first."""
 
     EXACT = "exact"
     MATCH = "match"
@@ -90,14 +91,14 @@ def match_log(reading: Reading, store: Store) -> list[LogMatch]:
     """Every record the log may show, best first."""
     weights = log_weights(reading)
     store.prefetch([*weights, *reading.words[:CONTEXT_WORDS]])
-    found = (*store.having(index_keys(reading)), *store.nearest(weights))
-    documents = {document.record: document for document in found}
+    candidates = (*store.having(index_keys(reading)), *store.nearest(weights))
+    documents = {document.record: document for document in candidates}
     lines = Lines(reading, store, list(documents.values()))
-    whole = wanted(weights, reading.words[:CONTEXT_WORDS], store)
+    query = log_query(weights, reading.words[:CONTEXT_WORDS], store)
     matches = [
         match
         for document in documents.values()
-        if (match := match_document(lines, whole, document, store))
+        if (match := match_document(lines, query, document, store))
     ]
     return sorted(
         matches,
@@ -106,13 +107,13 @@ def match_log(reading: Reading, store: Store) -> list[LogMatch]:
 
 
 def shared_names(documents: Iterable[Document]) -> set[str]:
-    """Official names that more than one record claims: no record's own."""
-    seen: set[str] = set()
+    """Official names in the signatures of more than one record."""
+    names_seen: set[str] = set()
     shared: set[str] = set()
     for document in documents:
         names = {name for sign in document.signatures for name in sign.ids}
-        shared |= names & seen
-        seen |= names
+        shared |= names & names_seen
+        names_seen |= names
     return shared
 
 
@@ -123,7 +124,7 @@ def log_weights(reading: Reading) -> dict[str, float]:
         for token in line.tokens:
             weight = IN_ERROR if line.class_name else IN_KEY_LINE
             weights[token] = max(weight, weights.get(token, 0))
-    for line in reading.joined:
+    for line in reading.unwrapped:
         for token in line.tokens:
             weights.setdefault(token, IN_KEY_LINE)
     for frame in reading.frames:
@@ -144,28 +145,28 @@ def index_keys(reading: Reading) -> list[str]:
 
 def all_lines(reading: Reading) -> Iterator[KeyLine]:
     yield from reading.key_lines
-    yield from reading.joined
+    yield from reading.unwrapped
 
 
 def match_document(
-    lines: Lines, whole: Wanted, document: Document, store: Store
+    lines: Lines, query: LogQuery, document: Document, store: Store
 ) -> LogMatch | None:
-    shown = [shown_by(lines, sign) for sign in document.signatures]
+    evidence = [best_evidence(lines, sign) for sign in document.signatures]
     by_line: dict[int, Why] = {}
-    for item in sorted((item for item in shown if item), key=Why.order):
+    for item in sorted((item for item in evidence if item), key=Why.order):
         by_line.setdefault(item.line, item)
     why = list(by_line.values())
     if not why:
         return None
-    score = relevance(whole, document, store)
+    score = relevance(query, document, store)
     score += COVERAGE_BONUS * why[0].coverage
     score += EXACT_BONUS * (why[0].confidence == Confidence.EXACT)
     score += ID_BONUS * any(item.by_name for item in why)
-    score += CONTEXT_BONUS * context(whole, document)
+    score += CONTEXT_BONUS * context(query, document)
     return LogMatch(document.record, why[0].confidence, score, tuple(why[:MAX_WHY]))
 
 
-def shown_by(lines: Lines, signature: Signature) -> Why | None:
+def best_evidence(lines: Lines, signature: Signature) -> Why | None:
     """The line that shows the signature best, if any does."""
     if signature.kind == "facet":
         line = lines.reading.facets.get(signature.text)
@@ -197,16 +198,16 @@ class Lines:
         for at, line in enumerate(self.lines):
             for token in line.tokens:
                 self.holders[token].append(at)
-        self.held = frozenset(self.holders)
+        self.all_tokens = frozenset(self.holders)
         signs = [sign for document in documents for sign in document.signatures]
-        self.idf = store.idf_of(self.held.union(*(sign.tokens for sign in signs)))
+        self.idf = store.idf_of(self.all_tokens.union(*(sign.tokens for sign in signs)))
         self.worth = [self.value(line.tokens) for line in self.lines]
-        self.complaints = Joined([plain(line.text) for line in self.lines])
-        self.letters = Joined([line.letters for line in self.lines])
+        self.complaints = LineSearch([plain(line.text) for line in self.lines])
+        self.letters = LineSearch([line.letters for line in self.lines])
         self.long = [
             line.letters for line in self.lines if len(line.letters) >= CUT_LETTERS
         ]
-        self.text = Joined([text for _, text in reading.cleaned])
+        self.text = LineSearch([text for _, text in reading.cleaned])
         self._read: dict[int, KeyLine] = {}
 
     def value(self, tokens: Iterable[str]) -> float:
@@ -260,13 +261,13 @@ class Lines:
         whole = self.value(signature.tokens)
         rare = sorted(signature.tokens, key=self.rarest_first)
         best = (0.0, 0)
-        for at in self.text.all_with(rare[:2], CLOSE_LINES):
+        for at in self.text.find_any(rare[:2], CLOSE_LINES):
             text = self.reading.cleaned[at][1]
             if self.value(word for word in rare if word in text) < HALF * whole:
                 continue  # a line that is worth reading closely holds more
             line = self.read(at)
             share = self.share(line, self.value(line.tokens), signature, whole)
-            best = max(best, (share, line.number), key=lambda found: found[0])
+            best = max(best, (share, line.number), key=itemgetter(0))
             if line.letters == signature.letters and len(line.letters) >= MIN_SAME:
                 # Too little to identify anything, yet all that the record has.
                 return Why(line.number, signature.text, Confidence.POSSIBLE, 1.0)
@@ -300,16 +301,16 @@ class Lines:
         return shared / (whole + extra) if shared else 0.0
 
     def showing(self, signature: Signature) -> Why | None:
-        """The line nearest to a message."""
+        """The line that is nearest to a message signature."""
         whole = self.value(signature.tokens)
         if not self.can_show(signature, whole):
             return None
         share, nearest = 0.0, None
         for at in self.candidates(signature, whole):
             line = self.lines[at]
-            found = self.share(line, self.worth[at], signature, whole)
-            if found > share:
-                share, nearest = found, line
+            share_of_line = self.share(line, self.worth[at], signature, whole)
+            if share_of_line > share:
+                share, nearest = share_of_line, line
             if share == WORD_FOR_WORD:
                 break
         if nearest is None or share < POSSIBLE:
@@ -340,7 +341,7 @@ class Lines:
 
     def can_show(self, signature: Signature, whole: float) -> bool:
         """False where all lines together hold too little of the signature."""
-        if self.value(signature.tokens & self.held) >= POSSIBLE * whole:
+        if self.value(signature.tokens & self.all_tokens) >= POSSIBLE * whole:
             return True
         letters = signature.letters
         return bool(letters) and (
@@ -352,17 +353,17 @@ class Lines:
 
         A line that misses the tokens worth more than the rest cannot reach POSSIBLE.
         """
-        found: set[int] = set()
+        numbers: set[int] = set()
         left = whole
         for token in sorted(signature.tokens, key=self.rarest_first):
             if left < POSSIBLE * whole:
                 break
-            found.update(self.holders.get(token, ()))
+            numbers.update(self.holders.get(token, ()))
             left -= self.idf[token]
         # The whole of it, or its beginning, whatever its words are worth.
         begins = signature.letters[:CUT_LETTERS]
-        found.update(self.letters.all_with([begins], CLOSE_LINES))
-        return sorted(found)
+        numbers.update(self.letters.find_any([begins], CLOSE_LINES))
+        return sorted(numbers)
 
 
 def is_word_for_word(line: KeyLine, signature: Signature) -> bool:

@@ -20,8 +20,8 @@ BEFORE, LENGTH = 60, 220
 MAX_PLACES = 60
 MARKUP = re.compile(r"^(?:```\w*$|#{1,6} )|`", re.MULTILINE)
 BOLD = re.compile(r"\*\*([^*\n]+)\*\*")
-# What it says of a passage that it holds the whole query, a word, another word for it.
-WORTH = {"whole": 6, "own": 4, "other": 1}
+# Score of a passage for the whole query, for a word of it, for a synonym.
+WORTH = {"whole": 6, "word": 4, "synonym": 1}
 
 
 @dataclass(frozen=True)
@@ -48,17 +48,17 @@ def folded(text: str) -> Folded:
     """Folded and in lower case, character by character."""
     if text.isascii():
         return Folded(text.lower(), range(len(text) + 1))
-    found = list(map(FOLDED.__getitem__, text))
-    joined = "".join(found)
-    # None becomes nothing, so that with the same length each became one.
-    if len(joined) == len(text):
-        return Folded(joined, range(len(text) + 1))
-    origin = [at for at, new in enumerate(found) for _ in new]
-    return Folded(joined, [*origin, len(text)])
+    characters = list(map(FOLDED.__getitem__, text))
+    folded_text = "".join(characters)
+    # No character folds to nothing: equal lengths mean one for one.
+    if len(folded_text) == len(text):
+        return Folded(folded_text, range(len(text) + 1))
+    origin = [at for at, new in enumerate(characters) for _ in new]
+    return Folded(folded_text, [*origin, len(text)])
 
 
 class Place(NamedTuple):
-    """Where in a text something stands that was looked for."""
+    """Where a match stands in a text."""
 
     start: int
     end: int
@@ -71,18 +71,18 @@ def snippet(record: Record, query: Query, lang: str) -> SafeString:
     summary = conditional_escape(record.text("summary", lang))
     if pattern is None:
         return summary
-    enough = WORTH["own"] * len(query.terms)
+    enough = WORTH["word"] * len(query.terms)
     for texts in (own_passages(record, lang), other_passages(record, lang)):
-        found = best_passage(texts, pattern, enough)
-        if found:
-            return found
+        passage = best_passage(texts, pattern, enough)
+        if passage:
+            return passage
     return summary
 
 
 def best_passage(
     texts: Iterable[str], pattern: re.Pattern[str], enough: int
 ) -> SafeString | None:
-    """The first of those that say most; `enough` ends the reading."""
+    """The first passage with the highest score; stops at a score of `enough`."""
     best, most = None, 0
     for text in texts:
         places = places_in(text, pattern)
@@ -97,14 +97,21 @@ def best_passage(
 
 
 def pattern_of(query: Query) -> re.Pattern[str] | None:
-    """The whole query, its own words, what means the same; all of it literal."""
+    """The whole query, its words and their synonyms, all of them escaped."""
     own = [token for term in query.terms for token in term.tokens]
-    other = [token for term in query.terms for other in term.others for token in other]
+    synonyms = [
+        token
+        for term in query.terms
+        for synonyms in term.synonyms
+        for token in synonyms
+    ]
     groups = {"whole": [re.escape(query.text)]} if len(query.terms) > 1 else {}
-    groups["own"] = [literal(token) for token in longest_first(own)]
-    groups["other"] = [literal(token) for token in longest_first(other)]
-    some = [f"(?P<{name}>{'|'.join(any_)})" for name, any_ in groups.items() if any_]
-    return re.compile("|".join(some)) if some else None
+    groups["word"] = [literal(token) for token in longest_first(own)]
+    groups["synonym"] = [literal(token) for token in longest_first(synonyms)]
+    alternatives = [
+        f"(?P<{name}>{'|'.join(any_)})" for name, any_ in groups.items() if any_
+    ]
+    return re.compile("|".join(alternatives)) if alternatives else None
 
 
 def longest_first(tokens: Iterable[str]) -> list[str]:
@@ -121,21 +128,21 @@ def literal(token: str) -> str:
 
 
 def places_in(text: str, pattern: re.Pattern[str]) -> list[Place]:
-    """What was looked for, joined where it touches."""
+    """The matches of the pattern; adjacent ones are merged."""
     searched = folded(text)
     places: list[Place] = []
     at = 0
-    while len(places) < MAX_PLACES and (found := pattern.search(searched.text, at)):
-        start = searched.origin[found.start()]
-        end = searched.origin[found.end() - 1] + 1
-        worth = WORTH[found.lastgroup or "other"]
+    while len(places) < MAX_PLACES and (match := pattern.search(searched.text, at)):
+        start = searched.origin[match.start()]
+        end = searched.origin[match.end() - 1] + 1
+        worth = WORTH[match.lastgroup or "synonym"]
         if places and start <= places[-1].end:
             last = places.pop()
             start, end = last.start, max(end, last.end)
             worth = max(worth, last.worth)
         places.append(Place(start, end, worth))
         # Pairs of Chinese characters overlap.
-        at = found.start() + 1 if HAN_RUN.match(found[0]) else found.end()
+        at = match.start() + 1 if HAN_RUN.match(match[0]) else match.end()
     return places
 
 
@@ -161,27 +168,27 @@ def marked(text: str, start: int, places: Iterable[Place]) -> SafeString:
     pieces = [format_html("{}", "…" if start else "")]
     at = start
     for place in places:
-        found = text[place.start : place.end]
-        pieces.append(format_html("{}<mark>{}</mark>", text[at : place.start], found))
+        passage = text[place.start : place.end]
+        pieces.append(format_html("{}<mark>{}</mark>", text[at : place.start], passage))
         at = place.end
     pieces.append(format_html("{}{}", text[at:end], "…" if end < len(text) else ""))
     return SafeString("".join(pieces))
 
 
 def own_passages(record: Record, lang: str) -> list[str]:
-    """In the order a reader would want to see them quoted, what is literal last."""
-    found = [record.text("summary", lang)]
-    found += [plain(record.text(name, lang)) for name in SECTIONS]
-    found += [entry["text"] for entry in record.signatures]
-    found += [entry["apply"] for entry in record.workarounds]
-    found += [*record.aliases, *(entry["title"] for entry in record.sources)]
-    return found + [entry["url"] for entry in record.sources if entry.get("url")]
+    """Texts to quote from, prose first and literal strings last."""
+    passages = [record.text("summary", lang)]
+    passages += [plain(record.text(name, lang)) for name in SECTIONS]
+    passages += [entry["text"] for entry in record.signatures]
+    passages += [entry["apply"] for entry in record.workarounds]
+    passages += [*record.aliases, *(entry["title"] for entry in record.sources)]
+    return passages + [entry["url"] for entry in record.sources if entry.get("url")]
 
 
 def other_passages(record: Record, lang: str) -> list[str]:
     (code,) = set(LANGS) - {lang}
-    found = [record.text("title", code), record.text("summary", code)]
-    return found + [plain(record.text(name, code)) for name in SECTIONS]
+    passages = [record.text("title", code), record.text("summary", code)]
+    return passages + [plain(record.text(name, code)) for name in SECTIONS]
 
 
 def plain(markdown: str) -> str:

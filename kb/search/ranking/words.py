@@ -1,4 +1,4 @@
-"""How well a document answers a query of words, the same on every database."""
+"""Ranking of documents for a query of words, the same on every database."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ K1, B = 1.2, 0.6
 # query that nothing answers so well takes less.
 ENOUGH, LITTLE = 0.4, 0.2
 LONG_QUERY = 8
-# What means the same in other words counts half.
-OTHER_WORDS = 0.5
-# What so many documents say needs no other words.
+# A synonym counts half.
+SYNONYM_SHARE = 0.5
+# A term with more documents than this is not widened by synonyms.
 PLENTY, PLENTY_SHARE = 100, 20
 RERANKED = 50
 COVERAGE, IN_TITLE, WORD_FOR_WORD = 0.5, 2.0, 2.0
@@ -32,11 +32,12 @@ TEXTS = [f"{name}_{lang}" for name in ("title", "summary", *SECTIONS) for lang i
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a log asks for, in the numbers that the index has for tokens.
+class LogQuery:
+    """The tokens of a log, by their numbers in the index.
 
-    `worth` of each token that a record has, and in `total` of all tokens; `context`:
-    telling words of the whole log, `words` in all.
+    `worth`: the value of each token that any record has; `total`: of all tokens.
+    `context`: numbers of the particular words of the whole log, of which there are
+    `words`.
     """
 
     worth: Mapping[int, float]
@@ -45,34 +46,36 @@ class Wanted:
     words: int
 
 
-def wanted(weights: Mapping[str, float], words: list[str], store: Store) -> Wanted:
-    """From weighted tokens and words, once for all documents."""
+def log_query(weights: Mapping[str, float], words: list[str], store: Store) -> LogQuery:
+    """From the weighted tokens and the words of a log; made once for all documents."""
     idf = store.idf_of(weights)
     values = {token: weight * idf[token] for token, weight in weights.items()}
     worth = {store.number(token): value for token, value in values.items()}
     worth.pop(NO_TERM.number, None)
     telling = [word for word in words if not is_common(word)]
     context = frozenset(map(store.number, telling)) - {NO_TERM.number}
-    return Wanted(worth, math.fsum(values.values()), context, len(telling))
+    return LogQuery(worth, math.fsum(values.values()), context, len(telling))
 
 
-def relevance(query: Wanted, document: Document, store: Store) -> float:
+def relevance(query: LogQuery, document: Document, store: Store) -> float:
     """BM25F of the document plus the covered share, both relative to the query."""
     norm = K1 * (1 - B + B * document.length / store.average_length)
-    held = [
+    frequencies = [
         (value, frequency)
         for number, value in query.worth.items()
         if (frequency := document.terms.get(number, 0))
     ]
-    # The tokens of a log come in any order, and the last digits shall not.
-    found = math.fsum(value * n * (K1 + 1) / (n + norm) + value for value, n in held)
-    return found / query.total if query.total else 0.0
+    # fsum: the order of the tokens must not change the last digits.
+    score = math.fsum(
+        value * n * (K1 + 1) / (n + norm) + value for value, n in frequencies
+    )
+    return score / query.total if query.total else 0.0
 
 
-def context(query: Wanted, document: Document) -> float:
+def context(query: LogQuery, document: Document) -> float:
     """The share of the log's telling words that the record speaks of, 0 to 1."""
-    known = len(query.context & document.terms.keys())
-    return min(1.0, known / (query.words or 1) * 4)
+    shared = len(query.context & document.terms.keys())
+    return min(1.0, shared / (query.words or 1) * 4)
 
 
 class WordMatch(NamedTuple):
@@ -87,138 +90,140 @@ as_matches = partial(map, partial(tuple.__new__, WordMatch))
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A term, what it is worth (its weight times its idf), and who has it.
+class WeightedTerm:
+    """A term, its value (weight times idf) and the documents that have it.
 
-    `found`: 1 for a document with the term, half for one that says it in other words.
+    `matches`: 1 for a document with the term, SYNONYM_SHARE for one with a synonym.
     """
 
     term: Term
     value: float
-    found: Mapping[int, float] = field(default_factory=dict)
+    matches: Mapping[int, float] = field(default_factory=dict)
     in_title: frozenset[int] = frozenset()
 
 
 def match_words(query: Query, store: Store) -> list[WordMatch]:
     """Every document about the query, best first."""
-    asked, total = weighed(query.terms, store)
-    if not asked:
+    terms, total = weighted_terms(query.terms, store)
+    if not terms:
         return []
-    asked, shares = covered(asked, ENOUGH * total, store)
+    terms, shares = with_matches(terms, ENOUGH * total, store)
     if not shares and len(query.terms) >= LONG_QUERY:
-        asked, shares = covered(asked, LITTLE * total, store)
-    add_titles(asked, shares)
+        terms, shares = with_matches(terms, LITTLE * total, store)
+    add_titles(terms, shares)
     order = sorted(shares)
     # Sorted twice, as a key made in Python for each would take ten times as long.
     order.sort(key=shares.__getitem__, reverse=True)
-    judged = [
+    best = [
         WordMatch(
             document.id,
-            (COVERAGE * shares[document.id] + bm25(asked, document, store)) / total,
+            (COVERAGE * shares[document.id] + bm25(terms, document, store)) / total,
         )
         for document in store.documents(order[:RERANKED])
     ]
-    judged = word_for_word(query, best_first(judged), store)
+    best = word_for_word(query, best_first(best), store)
     rest = order[RERANKED:]
     # Thousands of documents have the same few shares.
     score_of = {share: COVERAGE * share / total for share in set(shares.values())}
     scores = map(score_of.__getitem__, map(shares.__getitem__, rest))
-    return [*judged, *as_matches(zip(rest, scores, strict=True))]
+    return [*best, *as_matches(zip(rest, scores, strict=True))]
 
 
 def best_first(matches: Iterable[WordMatch]) -> list[WordMatch]:
     return sorted(matches, key=lambda match: (-match.score, match.document))
 
 
-def weighed(terms: Iterable[Term], store: Store) -> tuple[list[Asked], float]:
+def weighted_terms(
+    terms: Iterable[Term], store: Store
+) -> tuple[list[WeightedTerm], float]:
     """The terms that any record has, most telling first, and the worth of all.
 
     A word that no record has is the beginning of one, or counts as an average one.
     """
     terms = list(terms)
     store.prefetch([token for term in terms for token in term.every_token])
-    asked = []
+    weighted = []
     unknown = 0.0
     for term in terms:
-        known = known_as(term, store)
+        known = weighted_term(term, store)
         if known is not None:
-            asked.append(known)
+            weighted.append(known)
         elif not term.in_parts:
             unknown += term.weight
-    asked.sort(key=lambda item: (-item.value, item.term.tokens))
-    total = sum(item.value for item in asked)
-    weight = sum(item.term.weight for item in asked)
-    return asked, total + (unknown * total / weight if weight else 0.0)
+    weighted.sort(key=lambda item: (-item.value, item.term.tokens))
+    total = sum(item.value for item in weighted)
+    weight = sum(item.term.weight for item in weighted)
+    return weighted, total + (unknown * total / weight if weight else 0.0)
 
 
-def known_as(term: Term, store: Store) -> Asked | None:
+def weighted_term(term: Term, store: Store) -> WeightedTerm | None:
     """The term as it can be looked for; None where no record has it."""
-    known = [token for token in term.tokens if store.term(token).documents]
-    if known:
-        plenty = max(store.term(token).documents for token in known)
+    tokens = [token for token in term.tokens if store.term(token).documents]
+    if tokens:
+        plenty = max(store.term(token).documents for token in tokens)
         if plenty > max(PLENTY, store.count // PLENTY_SHARE):
-            term = replace(term, others=())
-        return Asked(term, term.weight * max(map(store.idf, known)))
+            term = replace(term, synonyms=())
+        return WeightedTerm(term, term.weight * max(map(store.idf, tokens)))
     others = [
         min(map(store.idf, other))
-        for other in term.others
+        for other in term.synonyms
         if all(store.term(token).documents for token in other)
     ]
     if others:
-        return Asked(term, term.weight * max(others))
+        return WeightedTerm(term, term.weight * max(others))
     start = next(
         (token for token in (*term.tokens, prefix_of(term)) if token.endswith("*")), ""
     )
-    found = store.engine.postings([start], "any")[start] if start else []
-    if not found:
+    documents = store.engine.postings([start], "any")[start] if start else []
+    if not documents:
         return None
-    worth = term.weight * store.rarity(len(found))
-    return Asked(replace(term, tokens=(start,)), worth)
+    worth = term.weight * store.rarity(len(documents))
+    return WeightedTerm(replace(term, tokens=(start,)), worth)
 
 
-def covered(
-    asked: list[Asked], enough: float, store: Store
-) -> tuple[list[Asked], dict[int, float]]:
+def with_matches(
+    terms: list[WeightedTerm], enough: float, store: Store
+) -> tuple[list[WeightedTerm], dict[int, float]]:
     """Documents that have terms worth `enough`, with what those they have are worth.
 
     Terms that are not enough even together are looked for only among the documents
     that have one of the others.
     """
-    rest = sum(item.value for item in asked)
-    needed: list[Asked] = []
-    for item in asked:
+    rest = sum(item.value for item in terms)
+    needed: list[WeightedTerm] = []
+    for item in terms:
         if rest < enough:
             break
         needed.append(item)
         rest -= item.value
     among = tokens_of(needed)
     postings = store.engine.postings(among, "any")
-    others = [token for token in tokens_of(asked) if token not in postings]
+    others = [token for token in tokens_of(terms) if token not in postings]
     postings |= store.engine.postings(others, "any", among)
-    titles = store.engine.postings(tokens_of(asked), "title")
-    asked = [
+    titles = store.engine.postings(tokens_of(terms), "title")
+    terms = [
         replace(
             item,
-            found=having(item.term, postings),
-            in_title=frozenset(having(item.term, titles)),
+            matches=matches_of(item.term, postings),
+            in_title=frozenset(matches_of(item.term, titles)),
         )
-        for item in asked
+        for item in terms
     ]
-    return asked, having_enough(asked, enough)
+    return terms, shares_of_documents(terms, enough)
 
 
-def having_enough(asked: list[Asked], enough: float) -> dict[int, float]:
+def shares_of_documents(terms: list[WeightedTerm], enough: float) -> dict[int, float]:
     """What the terms of each document are worth, where that is enough."""
     shares: dict[int, float] = {}
-    for item in asked:
-        value, known = item.value, shares.get
+    for item in terms:
+        value, share_of = item.value, shares.get
         if shares:
-            for pk, part in item.found.items():
-                shares[pk] = known(pk, 0.0) + part * value
-        elif item.term.others:
-            shares = {pk: part * value for pk, part in item.found.items()}
+            for pk, part in item.matches.items():
+                shares[pk] = share_of(pk, 0.0) + part * value
+        elif item.term.synonyms:
+            shares = {pk: part * value for pk, part in item.matches.items()}
         else:
-            shares = dict.fromkeys(item.found, value)
+            shares = dict.fromkeys(item.matches, value)
     # Sums of the same numbers in another order differ in the last digits.
     least = enough - 1e-9
     if shares and min(shares.values()) >= least:
@@ -226,47 +231,47 @@ def having_enough(asked: list[Asked], enough: float) -> dict[int, float]:
     return {pk: share for pk, share in shares.items() if share >= least}
 
 
-def tokens_of(asked: Iterable[Asked]) -> list[str]:
+def tokens_of(terms: Iterable[WeightedTerm]) -> list[str]:
     return list(
-        dict.fromkeys(token for item in asked for token in item.term.every_token)
+        dict.fromkeys(token for item in terms for token in item.term.every_token)
     )
 
 
-def having(term: Term, postings: Mapping[str, list[int]]) -> dict[int, float]:
+def matches_of(term: Term, postings: Mapping[str, list[int]]) -> dict[int, float]:
     """Documents with the term: 1, or half for those that say it in other words."""
-    found: dict[int, float] = {}
-    for other in term.others:
+    shares: dict[int, float] = {}
+    for other in term.synonyms:
         sets = [set(postings[token]) for token in other]
-        found |= dict.fromkeys(set.intersection(*sets), OTHER_WORDS)
+        shares |= dict.fromkeys(set.intersection(*sets), SYNONYM_SHARE)
     for token in term.tokens:
-        found |= dict.fromkeys(postings[token], 1.0)
-    return found
+        shares |= dict.fromkeys(postings[token], 1.0)
+    return shares
 
 
-def add_titles(asked: list[Asked], shares: dict[int, float]) -> None:
+def add_titles(terms: list[WeightedTerm], shares: dict[int, float]) -> None:
     """Count what stands in a title twice as much again."""
-    for item in asked:
+    for item in terms:
         for pk in item.in_title:
             if pk in shares:
-                shares[pk] += IN_TITLE * item.found.get(pk, 0.0) * item.value
+                shares[pk] += IN_TITLE * item.matches.get(pk, 0.0) * item.value
 
 
-def bm25(asked: list[Asked], document: Document, store: Store) -> float:
+def bm25(terms: list[WeightedTerm], document: Document, store: Store) -> float:
     norm = K1 * (1 - B + B * document.length / store.average_length)
-    found = 0.0
-    for item in asked:
-        part = item.found.get(document.id, 0.0)
+    score = 0.0
+    for item in terms:
+        part = item.matches.get(document.id, 0.0)
         if part:
             n = frequency(item.term, document)
-            found += part * item.value * n * (K1 + 1) / (n + norm)
-    return found
+            score += part * item.value * n * (K1 + 1) / (n + norm)
+    return score
 
 
 def frequency(term: Term, document: Document) -> int:
     """How often a document that has the term has it; of a beginning once."""
-    own = max(document.weights.get(token) for token in term.tokens)
-    other = [min(map(document.weights.get, other)) for other in term.others]
-    return own or max(other, default=0) or 1
+    own = max(document.weight(token) for token in term.tokens)
+    synonyms = [min(map(document.weight, phrase)) for phrase in term.synonyms]
+    return own or max(synonyms, default=0) or 1
 
 
 def word_for_word(

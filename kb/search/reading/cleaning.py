@@ -87,7 +87,7 @@ def without_escapes(text: str) -> str:
     return ESCAPES.sub("", text) if "\x1b" in text else text
 
 
-class Clean(NamedTuple):
+class CleanLine(NamedTuple):
     """A line without what surrounds it; whether a log entry begins, as a complaint."""
 
     text: str
@@ -97,34 +97,34 @@ class Clean(NamedTuple):
 
 def clean(line: str) -> str:
     """The line without colours, time stamps, ranks, log levels and bars."""
-    return cleaned(line).text
+    return clean_line(line).text
 
 
-def cleaned(line: str) -> Clean:
+def clean_line(line: str) -> CleanLine:
     text = without_escapes(line)
     if "%|" in text or "━" in text or "█" in text:
         text = BAR.sub("  ", text)
-    at, entries = after_prefixes(text)
-    text = " ".join(LOGGED_AT.sub("", text[at:]).split()).rstrip(TRAILING)
-    return Clean(text, bool(entries), any(map(COMPLAINT.search, entries)))
+    start, entries = after_prefixes(text)
+    text = " ".join(LOGGED_AT.sub("", text[start:]).split()).rstrip(TRAILING)
+    return CleanLine(text, bool(entries), any(map(COMPLAINT.search, entries)))
 
 
 def after_prefixes(text: str) -> tuple[int, list[str]]:
     """Where the text proper begins, and the prefixes that begin an entry."""
-    at, entries = skip(text, 0), []
+    start, entries = skip(text, 0), []
     for _ in range(MAX_PREFIXES):
-        entry = LOGGER.match(text, at) or ENTRY.match(text, at)
-        found = entry or CARRIER.match(text, at)
-        if found is None or found.end() == at:
+        entry = LOGGER.match(text, start) or ENTRY.match(text, start)
+        prefix = entry or CARRIER.match(text, start)
+        if prefix is None or prefix.end() == start:
             break
         if entry:
             entries.append(entry[0])
-        at = skip(text, found.end())
-    return at, entries
+        start = skip(text, prefix.end())
+    return start, entries
 
 
-def skip(text: str, at: int) -> int:
+def skip(text: str, start: int) -> int:
     """Past spaces and the signs that stand between prefixes."""
-    while at < len(text) and text[at] in LEADING:
-        at += 1
-    return at
+    while start < len(text) and text[start] in LEADING:
+        start += 1
+    return start

@@ -90,17 +90,19 @@ def error_ids(text: str) -> frozenset[str]:
     low = text.lower()
     if not any(hint in low for hint in HINTS):
         return frozenset()
-    found = {f"cuda:{CUDA_TEXTS[name.lower()].lower()}" for name in texts(text)}
-    found |= {f"op:{name}" for name in ANOMALY.findall(text)}
+    ids = {
+        f"cuda:{CUDA_TEXTS[name.lower()].lower()}" for name in cuda_error_texts(text)
+    }
+    ids |= {f"op:{name}" for name in ANOMALY.findall(text)}
     for match in OFFICIAL.finditer(text):
         authority, name = match.lastgroup or "", match[match.lastgroup or 0]
-        found.add(_named(authority, name.lower()))
-        if len(found) >= MAX_IDS:
+        ids.add(_named(authority, name.lower()))
+        if len(ids) >= MAX_IDS:
             break
-    return frozenset(found)
+    return frozenset(ids)
 
 
-def texts(text: str) -> list[str]:
+def cuda_error_texts(text: str) -> list[str]:
     """The CUDA error texts that stand in `text`."""
     return CUDA_TEXT.findall(text)
 
@@ -114,11 +116,11 @@ def _named(authority: str, name: str) -> str:
     return f"{authority}:{name}"
 
 
-def contradict(some: frozenset[str], others: frozenset[str]) -> bool:
+def contradict(left: frozenset[str], right: frozenset[str]) -> bool:
     """One authority names two different errors, and none that both share."""
-    if not some or not others or some & others:
+    if not left or not right or left & right:
         return False
-    return bool(_authorities(some) & _authorities(others))
+    return bool(_authorities(left) & _authorities(right))
 
 
 def _authorities(ids: frozenset[str]) -> set[str]:

@@ -1,4 +1,4 @@
-"""What is said in other words: English and Chinese, a name and its short form."""
+"""Synonyms: English and Chinese words, names and their short forms."""
 
 from __future__ import annotations
 
@@ -149,15 +149,14 @@ Phrase = tuple[str, ...]
 
 
 def read_meanings(text: str) -> dict[Phrase, list[Phrase]]:
-    """Each phrase, as its words or one Han run, with those that mean the same."""
-    found: dict[Phrase, list[Phrase]] = {}
+    """Phrase -> its synonyms. A phrase is its words, or one run of Han characters."""
+    synonyms: dict[Phrase, list[Phrase]] = {}
     for line in text.strip().splitlines():
         phrases = [phrase_of(part) for part in line.split(" = ")]
         for phrase in phrases:
-            others = [other for other in phrases if other != phrase]
-            known = found.setdefault(phrase, [])
-            known += [other for other in others if other not in known]
-    return found
+            listed = synonyms.setdefault(phrase, [])
+            listed += [p for p in phrases if p != phrase and p not in listed]
+    return synonyms
 
 
 def phrase_of(text: str) -> Phrase:
@@ -166,7 +165,7 @@ def phrase_of(text: str) -> Phrase:
 
 
 def tokens_of(phrase: Phrase) -> Phrase:
-    """What of a phrase has to stand in a document."""
+    """The tokens that a document must have to contain the phrase."""
     return tuple(
         token
         for word in phrase
@@ -174,14 +173,16 @@ def tokens_of(phrase: Phrase) -> Phrase:
     )
 
 
-SAME = read_meanings(MEANINGS)
-LONGEST = max(map(len, SAME))
+SYNONYMS = read_meanings(MEANINGS)
+LONGEST = max(map(len, SYNONYMS))
 # Those in Chinese, the longest first: 梯度爆炸 before 梯度.
 HAN_PHRASES = sorted(
-    (phrase[0] for phrase in SAME if HAN_RUN.match(phrase[0])), key=len, reverse=True
+    (phrase[0] for phrase in SYNONYMS if HAN_RUN.match(phrase[0])),
+    key=len,
+    reverse=True,
 )
 
 
-def same_as(phrase: Phrase) -> tuple[Phrase, ...]:
-    """The tokens of each other phrase of this meaning; none for an unknown one."""
-    return tuple(tokens_of(other) for other in SAME.get(phrase, ()))
+def synonyms_of(phrase: Phrase) -> tuple[Phrase, ...]:
+    """The tokens of each synonym; empty for a phrase that the glossary lacks."""
+    return tuple(tokens_of(other) for other in SYNONYMS.get(phrase, ()))

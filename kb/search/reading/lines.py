@@ -39,7 +39,7 @@ BYTE_ORDER_MARKS = {
 
 
 @dataclass
-class Kept:
+class SelectedLines:
     """Numbered lines (from 1) as pasted, and how much was left out."""
 
     lines: list[tuple[int, str]] = field(default_factory=list)
@@ -68,17 +68,17 @@ def split_lines(text: str) -> list[str]:
     return text.split("\n")
 
 
-def kept_lines(text: str) -> Kept:
+def select_lines(text: str) -> SelectedLines:
     """The first 1,000 and last 3,000 lines, 4,000 characters of each."""
-    kept = Kept()
+    selected = SelectedLines()
     lines = split_lines(text)
     dropped = range(HEAD_LINES, max(HEAD_LINES, len(lines) - TAIL_LINES))
-    kept.cut_lines = len(dropped)
-    kept.cut_bytes = sum(size(lines[at]) + 1 for at in dropped)
+    selected.cut_lines = len(dropped)
+    selected.cut_bytes = sum(size(lines[at]) + 1 for at in dropped)
     for at, line in enumerate(lines):
         if at not in dropped:
-            kept.add(at + 1, line)
-    return kept
+            selected.add(at + 1, line)
+    return selected
 
 
 def unescaped(line: str) -> list[str]:
@@ -93,25 +93,25 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def kept_of_stream(stream: BinaryIO) -> Kept:
-    """As `kept_lines`, for any size: also what complains in the middle.
+def select_stream_lines(stream: BinaryIO) -> SelectedLines:
+    """As `select_lines`, for any size: also what complains in the middle.
 
     Memory: the kept lines and one chunk. Lines longer than LINE_CHARS are cut.
     """
-    kept, middle = Kept(), Middle()
+    selected, middle = SelectedLines(), Middle()
     tail: deque[tuple[int, str]] = deque()
-    for number, line in enumerate(stream_lines(stream, kept), start=1):
+    for number, line in enumerate(stream_lines(stream, selected), start=1):
         if number <= HEAD_LINES:
-            kept.add(number, line)
+            selected.add(number, line)
             continue
         tail.append((number, line))
         if len(tail) > TAIL_LINES:
             middle.consider(*tail.popleft())
-    kept.cut_lines += middle.dropped_lines
-    kept.cut_bytes += middle.dropped_bytes
+    selected.cut_lines += middle.dropped_lines
+    selected.cut_bytes += middle.dropped_bytes
     for number, line in (*middle.lines, *tail):
-        kept.add(number, line)
-    return kept
+        selected.add(number, line)
+    return selected
 
 
 class Middle:
@@ -133,14 +133,14 @@ class Middle:
         self.dropped_bytes += size(line) + 1
 
 
-def stream_lines(stream: BinaryIO, kept: Kept) -> Iterator[str]:
+def stream_lines(stream: BinaryIO, selected: SelectedLines) -> Iterator[str]:
     """Lines of a stream in whatever encoding; each cut at a chunk's length."""
     rest = ""
     for text in decoded(stream):
         *lines, rest = (rest + text).split("\n")
         yield from lines
         if len(rest) > CHUNK:
-            kept.cut_bytes += size(rest[LINE_CHARS:-LINE_CHARS])
+            selected.cut_bytes += size(rest[LINE_CHARS:-LINE_CHARS])
             rest = rest[:LINE_CHARS] + rest[-LINE_CHARS:]
     if rest:
         yield rest

@@ -1,7 +1,8 @@
-"""A pasted log, read: the lines that say what went wrong, and what they say.
+"""The errors, warnings and metrics in a pasted log.
 
-Nothing of the text is ever used as a pattern. Lines are numbered as an editor
-would; what a progress bar overwrote by carriage returns stays on its line.
+The text is untrusted input: nothing in it is ever used as a pattern. Lines are
+numbered as an editor would; what a progress bar overwrote by carriage returns stays on
+its line.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kb.search.reading.cleaning import cleaned, without_escapes
+from kb.search.reading.cleaning import clean_line, without_escapes
 from kb.search.reading.error_ids import error_ids
-from kb.search.reading.lines import NOT_LETTERS, Kept, kept_lines
+from kb.search.reading.lines import NOT_LETTERS, SelectedLines
 from kb.search.reading.masks import MASK, fingerprint, letters, masked, normalised
-from kb.search.reading.metrics import NOTHING, Metrics, metrics_in, tells
+from kb.search.reading.metrics import NO_METRICS, Metrics, may_have_facet, metrics_in
 from kb.search.reading.probe import is_probe, probe_lines
 from kb.search.reading.tokens import analyse_query, words_of
 
@@ -25,11 +26,11 @@ FIRST_KEY_LINES = 100
 LAST_KEY_LINES = 300
 MAX_WORDS = 3000
 MAX_FRAMES = 400
-# A message that a terminal or a log column broke is read with so many lines more.
-JOINED_LINES = 3
-FIRST_JOINED, LAST_JOINED = 30, 70
+# A message that a terminal or a log column wrapped is read with this many more lines.
+WRAPPED_LINES = 3
+FIRST_WRAPPED, LAST_WRAPPED = 30, 70
 WRAPPED_CHARS = 40
-JOINED_CHARS = 1200
+UNWRAPPED_CHARS = 1200
 
 FRAME = re.compile(r'File "([^"]{1,400}+)", line \d++(?:, in ([\w<>.]{1,120}+))?')
 # Jupyter, pytest, rich: path:12, in f(x); path:12: in f; path:12 in f
@@ -86,7 +87,7 @@ class KeyLine:
     letters: str
     tokens: frozenset[str]
     ids: frozenset[str] = frozenset()
-    # Of a message that was broken: the number of its last line.
+    # Of an unwrapped message: the number of its last line.
     last: int = 0
 
     @property
@@ -124,8 +125,8 @@ class Reading:
     """What a log says. Facets, frames and ids map to the line they stood on."""
 
     key_lines: list[KeyLine] = field(default_factory=list)
-    # Messages read together with the lines that seem to continue them.
-    joined: list[KeyLine] = field(default_factory=list)
+    # Messages joined with the lines onto which a terminal seems to have wrapped them.
+    unwrapped: list[KeyLine] = field(default_factory=list)
     facets: dict[str, int] = field(default_factory=dict)
     frames: dict[str, int] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
@@ -141,23 +142,20 @@ class Reading:
     probe: bool = False
 
 
-def read_log(text: str) -> Reading:
-    """The first 1,000 and last 3,000 lines, 4,000 characters of each."""
-    return read_kept(kept_lines(text))
-
-
-def read_kept(kept: Kept) -> Reading:
-    reading = Reading(cut_lines=kept.cut_lines, cut_bytes=kept.cut_bytes)
-    lines = [line for number, raw in kept.lines if (line := read_line(number, raw))]
+def read_lines(selected: SelectedLines) -> Reading:
+    reading = Reading(cut_lines=selected.cut_lines, cut_bytes=selected.cut_bytes)
+    lines = [line for number, raw in selected.lines if (line := read_line(number, raw))]
     for line in lines:
         reading.lines.setdefault(line.number, line.raw.strip())
         reading.cleaned.append((line.number, normalised(line.text).lower()))
-    said: dict[tuple[str, str], Message] = {}
+    messages: dict[tuple[str, str], Message] = {}
     for at, line in enumerate(lines):
-        for class_name, text in _read(line, reading):
+        for class_name, text in _collect(line, reading):
             kind = class_name, NOT_LETTERS.sub("", text)
-            said.setdefault(kind, Message(at, line.number, class_name, text))
-    _read_messages(ends(list(said.values())), lines, reading)
+            messages.setdefault(kind, Message(at, line.number, class_name, text))
+    unique = list(messages.values())
+    unique = first_and_last(unique, FIRST_KEY_LINES, LAST_KEY_LINES)
+    _read_messages(unique, lines, reading)
     reading.words = particular_words(reading.cleaned)
     if is_probe(line.text for line in lines):
         _read_probe(lines, reading)
@@ -167,30 +165,28 @@ def read_kept(kept: Kept) -> Reading:
 def _read_messages(
     messages: list[Message], lines: list[Line], reading: Reading
 ) -> None:
-    """Key lines: each message once, and what may be one that was broken."""
-    known: set[str] = set()
-    broken: list[Message] = []
+    """Key lines: each message once, and the unwrapped readings of each."""
+    fingerprints: set[str] = set()
+    distinct: list[Message] = []
     for message in messages:
         key = key_line(message.number, message.class_name, message.text)
-        if key.letters and key.fingerprint not in known:
-            known.add(key.fingerprint)
+        if key.letters and key.fingerprint not in fingerprints:
+            fingerprints.add(key.fingerprint)
             reading.key_lines.append(key)
-            broken.append(message)
-    if len(broken) > FIRST_JOINED + LAST_JOINED:
-        broken = broken[:FIRST_JOINED] + broken[-LAST_JOINED:]
-    for message in broken:
-        reading.joined += continued(message, lines)
+            distinct.append(message)
+    for message in first_and_last(distinct, FIRST_WRAPPED, LAST_WRAPPED):
+        reading.unwrapped += unwrapped(message, lines)
 
 
-def ends(found: list[Message]) -> list[Message]:
-    if len(found) > FIRST_KEY_LINES + LAST_KEY_LINES:
-        return found[:FIRST_KEY_LINES] + found[-LAST_KEY_LINES:]
-    return found
+def first_and_last(messages: list[Message], first: int, last: int) -> list[Message]:
+    if len(messages) > first + last:
+        return messages[:first] + messages[-last:]
+    return messages
 
 
 def read_line(number: int, raw: str) -> Line | None:
-    found = cleaned(raw)
-    return Line(number, raw, *found) if found.text else None
+    line = clean_line(raw)
+    return Line(number, raw, *line) if line.text else None
 
 
 def particular_words(lines: list[tuple[int, str]]) -> list[str]:
@@ -204,8 +200,8 @@ def particular_words(lines: list[tuple[int, str]]) -> list[str]:
     return sorted(words)
 
 
-def _read(line: Line, reading: Reading) -> list[tuple[str, str]]:
-    """The line's facets, frames and ids into `reading`; its messages."""
+def _collect(line: Line, reading: Reading) -> list[tuple[str, str]]:
+    """Add the line's facets, frames and ids to `reading`; return its messages."""
     number, text = line.number, line.text
     reading.traceback |= "Traceback" in text or bool(CELL.search(text))
     reading.has_entries |= line.begins_entry
@@ -215,9 +211,9 @@ def _read(line: Line, reading: Reading) -> list[tuple[str, str]]:
     for name in error_ids(text):
         reading.ids.setdefault(name, number)
     telling = line.complains or is_telling(text)
-    metrics = NOTHING
-    if telling or tells(line.raw):
-        # A bar's own values stand in what `clean` drops.
+    metrics = NO_METRICS
+    if telling or may_have_facet(line.raw):
+        # The values of a progress bar stand in what `clean_line` drops.
         metrics = metrics_in(
             text if "%|" not in line.raw else without_escapes(line.raw)
         )
@@ -228,45 +224,47 @@ def _read(line: Line, reading: Reading) -> list[tuple[str, str]]:
 
 def _read_probe(lines: list[Line], reading: Reading) -> None:
     reading.probe = True
-    found = probe_lines((line.number, line.text) for line in lines)
-    for facet, number in found.facets.items():
+    report = probe_lines((line.number, line.text) for line in lines)
+    for facet, number in report.facets.items():
         reading.facets.setdefault(facet, number)
-    known = {line.fingerprint for line in reading.key_lines}
-    for number, message in found.messages:
+    fingerprints = {line.fingerprint for line in reading.key_lines}
+    for number, message in report.messages:
         key = key_line(number, "RuntimeError", message)
-        if key.fingerprint not in known:
+        if key.fingerprint not in fingerprints:
             reading.key_lines.append(key)
 
 
 def key_line(number: int, class_name: str, text: str) -> KeyLine:
     """The message as it is compared."""
-    quiet = masked(text)
-    tokens = analyse_query(quiet.replace(MASK, " "))
+    masked_text = masked(text)
+    tokens = analyse_query(masked_text.replace(MASK, " "))
     if class_name:
         tokens.append(class_name.lower())
-    said = letters(quiet)
-    return KeyLine(number, class_name, text, said, frozenset(tokens), error_ids(text))
+    identifying = letters(masked_text)
+    return KeyLine(
+        number, class_name, text, identifying, frozenset(tokens), error_ids(text)
+    )
 
 
-def continued(message: Message, lines: list[Line]) -> Iterator[KeyLine]:
-    """The message together with the lines a narrow terminal broke it into.
+def unwrapped(message: Message, lines: list[Line]) -> Iterator[KeyLine]:
+    """The message joined with the lines onto which a narrow terminal wrapped it.
 
-    Whether a word was broken too cannot be seen, so both readings are given.
+    Whether the break splits a word cannot be seen, so both readings are given.
     """
     following = continuation(lines, message.at)
     for gap in ("", " ") if following else ():
-        text = gap.join([message.text, *following])[:JOINED_CHARS]
+        text = gap.join([message.text, *following])[:UNWRAPPED_CHARS]
         # A class alone at a line's end has its message below.
-        named = messages_of(text, NOTHING, telling=True)
-        class_name, said = named[0] if named else ("", text)
-        key = key_line(message.number, message.class_name or class_name, said)
+        readings = messages_of(text, NO_METRICS, telling=True)
+        class_name, message_text = readings[0] if readings else ("", text)
+        key = key_line(message.number, message.class_name or class_name, message_text)
         yield replace(key, last=message.number + len(following))
 
 
 def continuation(lines: list[Line], at: int) -> list[str]:
     """The texts below lines[at] that may belong to its message."""
-    found: list[str] = []
-    for before, line in pairwise(lines[at : at + 1 + JOINED_LINES]):
+    texts: list[str] = []
+    for before, line in pairwise(lines[at : at + 1 + WRAPPED_LINES]):
         indent = len(line.raw) - len(line.raw.lstrip())
         if (
             line.begins_entry
@@ -277,14 +275,14 @@ def continuation(lines: list[Line], at: int) -> list[str]:
             or CLASS.match(line.text)
         ):
             break
-        found.append(line.text)
-    return found
+        texts.append(line.text)
+    return texts
 
 
 def message_of(text: str, metrics: Metrics) -> tuple[str, str] | None:
     """(class or "", message) of a cleaned line that says what went wrong."""
-    found = messages_of(text, metrics, is_telling(text))
-    return found[0] if found else None
+    messages = messages_of(text, metrics, is_telling(text))
+    return messages[0] if messages else None
 
 
 def is_telling(text: str) -> bool:
@@ -295,18 +293,18 @@ def is_telling(text: str) -> bool:
 def messages_of(text: str, metrics: Metrics, telling: bool) -> list[tuple[str, str]]:
     """Every (class or "", message): an error may name the one that caused it."""
     has_class = any(end in text for end in CLASS_ENDS)
-    found = [
-        (named[1], message)
-        for named in (CLASS.finditer(text) if has_class else ())
-        if (message := without_internals(text[named.end() :].strip()))
+    messages = [
+        (match[1], message)
+        for match in (CLASS.finditer(text) if has_class else ())
+        if (message := without_internals(text[match.end() :].strip()))
     ]
     if has_class:
-        found += [
-            (name, said.partition(f"{quote})")[0])
-            for name, quote, said in REPR.findall(text)
+        messages += [
+            (name, rest.partition(f"{quote})")[0])
+            for name, quote, rest in REPR.findall(text)
         ]
-    if found:
-        return found[:4]
+    if messages:
+        return messages[:4]
     raised = RAISE.match(text)
     if raised:
         return [(raised[2], raised[4].partition(raised[3])[0])]
@@ -327,27 +325,27 @@ def frames_in(text: str) -> list[str]:
     places = FRAME.findall(text)
     if not places:
         places = [place for place in PLACED.findall(text) if place[0].endswith(".py")]
-    found = []
+    frames = []
     for path, function in places[:4]:
-        found.append(relative(path))
+        frames.append(relative(path))
         if function:
-            found.append(f"{relative(path)}:{function.rpartition('.')[2]}")
+            frames.append(f"{relative(path)}:{function.rpartition('.')[2]}")
     internal = text.partition(INTERNAL)[2]
     place = SOURCE.match(internal) if internal else None
     if place:
-        found.append(relative(place[1]))
-    return found
+        frames.append(relative(place[1]))
+    return frames
 
 
 def relative(path: str) -> str:
     """The path below the package's folder; of others only the file's name."""
     path = path.replace("\\", "/")
     for mark in PACKAGE_DIRS:
-        _, found, after = path.rpartition(mark)
-        if found:
+        _, mark_found, after = path.rpartition(mark)
+        if mark_found:
             return after
     for root in KNOWN_ROOTS:
-        _, found, after = f"/{path}".rpartition(f"/{root}")
-        if found:
+        _, mark_found, after = f"/{path}".rpartition(f"/{root}")
+        if mark_found:
             return root + after
     return path.rsplit("/", 1)[-1]

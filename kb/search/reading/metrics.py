@@ -64,7 +64,7 @@ class Metrics:
         return bool(self.count and (self.is_mapping or self.facets or self.count > 2))
 
 
-NOTHING = Metrics([], 0, False, 0)
+NO_METRICS = Metrics([], 0, False, 0)
 
 
 def metrics_in(text: str) -> Metrics:
@@ -72,22 +72,22 @@ def metrics_in(text: str) -> Metrics:
     pairs = METRIC.findall(text)
     count = len(pairs)
     low = text.lower()
-    found: dict[str, None] = {}
-    # Of a line with numbers only, as most are, the other forms say nothing.
+    facets: dict[str, None] = {}
+    # Most lines have numbers only, which the other forms never match.
     if "nan" in low or "inf" in low or "finite" in low:
-        found = dict.fromkeys(f"nan_in_{name}" for name in ANOMALY.findall(text))
+        facets = dict.fromkeys(f"nan_in_{name}" for name in ANOMALY.findall(text))
         pairs += other_forms(text)
     for name, number in pairs[:MAX_PAIRS]:
         state = _state(number)
         for metric in _names(name) if state else ():
             if state != "zero" or metric in ("loss", "grad_norm"):
-                found[f"{metric}_{state}"] = None
+                facets[f"{metric}_{state}"] = None
     words = text.count(" ") + 1 - 2 * count
-    return Metrics(list(found)[:MAX_FACETS], count, text.startswith("{"), words)
+    return Metrics(list(facets)[:MAX_FACETS], count, text.startswith("{"), words)
 
 
-def tells(text: str) -> bool:
-    """Whether a line may hold a facet at all: most lines of a log do not."""
+def may_have_facet(text: str) -> bool:
+    """Whether a line can hold a facet: a cheap test, as most lines hold none."""
     low = text.lower()
     if "nan" in low or "inf" in low:
         return True
@@ -96,10 +96,10 @@ def tells(text: str) -> bool:
 
 def other_forms(text: str) -> list[tuple[str, str]]:
     """(metric, value) where no sign stands between them."""
-    found = BARE.findall(text)
-    found += [(name, value) for value, name in REVERSED.findall(text)]
-    found += [(CHINESE_NAMES[name], value) for name, value in CHINESE.findall(text)]
-    return found
+    pairs = BARE.findall(text)
+    pairs += [(name, value) for value, name in REVERSED.findall(text)]
+    pairs += [(CHINESE_NAMES[name], value) for name, value in CHINESE.findall(text)]
+    return pairs
 
 
 def _state(number: str) -> str:
@@ -114,9 +114,9 @@ def _state(number: str) -> str:
 def _names(name: str) -> list[str]:
     """The metric as called, and the family it belongs to."""
     own = re.sub(r"\W+", "_", name.lower().rsplit("/", 1)[-1]).strip("_")
-    found = [own]
+    names = [own]
     if own.endswith("loss") and own != "loss":
-        found.append("loss")
+        names.append("loss")
     if own.endswith(NORMS) and own != "grad_norm":
-        found.append("grad_norm")
-    return found
+        names.append("grad_norm")
+    return names

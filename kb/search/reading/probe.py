@@ -29,24 +29,24 @@ def is_probe(texts: Iterable[str]) -> bool:
 
 def probe_lines(lines: Iterable[tuple[int, str]]) -> Probe:
     """Facets of the report: nan_in_<Op>Backward, probe_backward, dtype_bfloat16, …"""
-    found = Probe()
+    report = Probe()
     inside = False
-    said: dict[str, tuple[int, str]] = {}
+    fields: dict[str, tuple[int, str]] = {}
     for number, text in lines:
         inside = inside or bool(HEADER.search(text))
         line = LINE.match(text) if inside else None
         if line:
-            said.setdefault(line[1], (number, line[2].strip()))
-    state = "nan" if NANS.match(said.get("value", (0, ""))[1]) else "inf"
-    for name, (number, value) in said.items():
+            fields.setdefault(line[1], (number, line[2].strip()))
+    state = "nan" if NANS.match(fields.get("value", (0, ""))[1]) else "inf"
+    for name, (number, value) in fields.items():
         for facet in facets_of(name, value, state):
-            found.facets[facet] = number
-    number, value = said.get("op", (0, ""))
+            report.facets[facet] = number
+    number, value = fields.get("op", (0, ""))
     op = OP.match(value)
     if op and "Backward" in op[0]:
         message = f"Function '{op[0]}' returned {state} values in its output."
-        found.messages.append((number, message))
-    return found
+        report.messages.append((number, message))
+    return report
 
 
 def facets_of(name: str, value: str, state: str) -> list[str]:

@@ -1,12 +1,13 @@
-"""What a query of words asks for. Nothing in it is an operator."""
+"""A query of words as search terms. Nothing in it is an operator."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from kb.search.reading.glossary import HAN_PHRASES, LONGEST, same_as
+from kb.search.reading.glossary import HAN_PHRASES, LONGEST, synonyms_of
 from kb.search.reading.tokens import (
     HAN_RUN,
     OUTER,
@@ -18,37 +19,38 @@ from kb.search.reading.tokens import (
     word_tokens,
 )
 
-# In characters; logs are for the other box.
+# Characters; a longer text is a log, which the look-up reads.
 MAX_QUERY = 400
 MAX_TERMS = 40
 MIN_PREFIX = 3
 # A run of so few characters is looked for as it is.
 MAX_WHOLE = 3
-# What is asked about anything says nothing of the record asked for.
-ASKING = re.compile(
+# Question words, which say nothing about the record that is looked for.
+QUESTION_WORDS = re.compile(
     "为什么|怎么办|怎么样|怎么|怎样|如何|什么|请问|是否|有没有|出现|变成|变为|成为"
     "|之后|以后|的时候|时候|一直|突然|问题|求助|解决|原因|[的了吗呢吧是]"
 )
-# A pair of characters that belong to two words.
-ACROSS = 0.3
+# The weight of a pair of characters that belong to two words.
+ACROSS_WEIGHT = 0.3
 
 
 @dataclass(frozen=True)
 class Term:
-    """One thing asked for: any of `tokens`; or, for half, all tokens of one other.
+    """One search term: a document has it with any of `tokens`.
 
-    A token that ends in * stands for every token that begins so. `in_parts`: an
-    identifier whose parts are asked for too, so that nothing hangs on the whole.
+    A document with all tokens of one of the `synonyms` has it too, for half the
+    worth. A token that ends in * is a prefix. `in_parts`: an identifier whose parts
+    are terms of their own, so that a document need not have the whole.
     """
 
     tokens: tuple[str, ...]
-    others: tuple[tuple[str, ...], ...] = ()
+    synonyms: tuple[tuple[str, ...], ...] = ()
     weight: float = 1.0
     in_parts: bool = False
 
     @property
     def every_token(self) -> tuple[str, ...]:
-        return (*self.tokens, *(token for other in self.others for token in other))
+        return (*self.tokens, *chain.from_iterable(self.synonyms))
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ def read_query(text: str) -> Query:
     folded = fold(text)
     terms: dict[tuple[str, ...], Term] = {}
     words: list[list[Term]] = []
-    for found in WORD.finditer(folded):
-        run = found[0]
+    for match in WORD.finditer(folded):
+        run = match[0]
         if HAN_RUN.match(run):
             words.append([])
             group = list(_han_terms(run))
@@ -74,7 +76,7 @@ def read_query(text: str) -> Query:
             words.append(group)
         for term in group:
             terms.setdefault(term.tokens, term)
-    for term in _in_other_words(words):
+    for term in _terms_with_synonyms(words):
         terms[term.tokens] = term
     return Query(
         " ".join(folded.lower().split()),
@@ -93,15 +95,16 @@ def _word_terms(word: str) -> list[Term]:
     return terms
 
 
-def _in_other_words(words: list[list[Term]]) -> Iterator[Term]:
-    """The terms of English phrases that the glossary has, with what means the same."""
+def _terms_with_synonyms(words: list[list[Term]]) -> Iterator[Term]:
+    """The terms of English phrases in the glossary, with the synonyms added."""
     heads = [group[0].tokens[-1] if group else "" for group in words]
     for length in range(1, LONGEST + 1):
         for at in range(len(heads) - length + 1):
-            others = same_as(tuple(heads[at : at + length]))
-            if others:
+            synonyms = synonyms_of(tuple(heads[at : at + length]))
+            if synonyms:
                 for group in words[at : at + length]:
-                    group[0] = replace(group[0], others=(*group[0].others, *others))
+                    term = group[0]
+                    group[0] = replace(term, synonyms=(*term.synonyms, *synonyms))
                     yield group[0]
 
 
@@ -109,22 +112,22 @@ def _han_terms(run: str) -> Iterator[Term]:
     if len(run) == 1:
         yield Term((f"{run}*",))
         return
-    asked = ASKING.sub(" ", run).split() if len(run) > MAX_WHOLE else [run]
-    # What remains between words of asking may be one character: too little.
-    for piece in [piece for piece in asked if len(piece) > 1] or [run]:
+    pieces = QUESTION_WORDS.sub(" ", run).split() if len(run) > MAX_WHOLE else [run]
+    # A single character between two question words is too little to look for.
+    for piece in [piece for piece in pieces if len(piece) > 1] or [run]:
         owner = _owners(piece)
         for at in range(len(piece) - 1):
             first, second = owner[at], owner[at + 1]
             pair = piece[at : at + 2]
             if first and first == second:
-                yield Term((pair,), same_as((first[1],)))
+                yield Term((pair,), synonyms_of((first[1],)))
             else:
-                known = first is not None or second is not None
-                yield Term((pair,), weight=ACROSS if known else 1.0)
+                is_split = first is not None or second is not None
+                yield Term((pair,), weight=ACROSS_WEIGHT if is_split else 1.0)
 
 
 def _owners(run: str) -> list[tuple[int, str] | None]:
-    """For each character (where, which) phrase of the glossary it belongs to."""
+    """For each character, (start, phrase) of the glossary phrase it belongs to."""
     owner: list[tuple[int, str] | None] = [None] * len(run)
     for phrase in HAN_PHRASES:
         at = run.find(phrase)
@@ -138,7 +141,7 @@ def _owners(run: str) -> list[tuple[int, str] | None]:
 
 
 def prefix_of(term: Term) -> str:
-    """What a word that no record has may be the beginning of; "" for the others."""
+    """The term as a prefix, for a word no record has; "" where it cannot be one."""
     word = term.tokens[0]
     usable = len(word) >= MIN_PREFIX and not word.isdigit() and not word.endswith("*")
     return f"{word}*" if usable and word.isascii() else ""

@@ -47,13 +47,8 @@ class Signature(NamedTuple):
         )
 
     @property
-    def is_official(self) -> bool:
-        """Nothing but an official name, or one that stands for this error alone."""
-        return self.kind == "code" and bool(self.ids)
-
-    @property
     def keys(self) -> list[str]:
-        """What an index finds this signature by, besides its tokens."""
+        """The keys of this signature in the index, besides its tokens."""
         keys = [f"id:{name}" for name in sorted(self.ids)]
         if self.kind == "message":
             return [f"fp:{self.fingerprint}", *keys]
@@ -89,8 +84,8 @@ class Signature(NamedTuple):
 
 def rarest_word(text: str) -> str:
     """The word without which the whole cannot stand: a name, else the longest."""
-    named = masked(text).replace(MASK, " ")
-    text = named if words_of(named) else normalised(text)
+    unmasked = masked(text).replace(MASK, " ")
+    text = unmasked if words_of(unmasked) else normalised(text)
     return max(identifiers(text) or words_of(text), key=len, default="")
 
 
@@ -114,13 +109,13 @@ def read_signature(kind: str, text: str) -> list[Signature]:
     if kind == "frame":
         return [Signature("frame", relative(text), tokens=frozenset(identifiers(text)))]
     if kind == "code":
-        read = key_line(0, "", text)
-        return [Signature("code", text, "", read.letters, read.tokens, error_ids(text))]
+        key = key_line(0, "", text)
+        return [Signature("code", text, "", key.letters, key.tokens, error_ids(text))]
     line = clean(text)
     metrics = metrics_in(line)
     if metrics.are_the_line and metrics.facets:
         return [Signature("facet", facet) for facet in metrics.facets]
     class_name, message = message_of(line, metrics) or ("", "")
-    read = key_line(0, class_name, message or line)
+    key = key_line(0, class_name, message or line)
     kind = "message" if message else "remark"
-    return [Signature(kind, text, class_name, read.letters, read.tokens, read.ids)]
+    return [Signature(kind, text, class_name, key.letters, key.tokens, key.ids)]

@@ -44,7 +44,7 @@ version warning without yet zero
 """
 COMMON = frozenset(COMMON_WORDS.split())
 
-# Raised whenever a text would give other tokens than before.
+# Raise it whenever a text gives other tokens: indexed documents are then read again.
 ALGORITHM = 1
 
 
@@ -76,17 +76,17 @@ def analyse(text: str) -> list[str]:
     A single Chinese character is found as the beginning of a token: of every run
     the last one, which begins no pair, is a token too.
     """
-    return list(_tokens(fold(text), to_be_found=True))
+    return list(_tokens(fold(text), for_index=True))
 
 
 def analyse_query(text: str) -> list[str]:
     """Tokens to look for, each once: a single Chinese character only when alone."""
-    return list(dict.fromkeys(_tokens(fold(text), to_be_found=False)))
+    return list(dict.fromkeys(_tokens(fold(text), for_index=False)))
 
 
 def word_tokens(word: str) -> list[str]:
     """Tokens to look for of one word without Chinese in it."""
-    return list(_word(word[:MAX_WORD], to_be_found=False))
+    return list(_word(word[:MAX_WORD], for_index=False))
 
 
 def singular(word: str) -> str:
@@ -123,23 +123,23 @@ def is_identifier(word: str) -> bool:
     return len(word) > 2 and (inner or mixed)
 
 
-def _tokens(text: str, to_be_found: bool) -> Iterator[str]:
-    for found in WORD.finditer(text):
-        run = found[0]
+def _tokens(text: str, for_index: bool) -> Iterator[str]:
+    for match in WORD.finditer(text):
+        run = match[0]
         if HAN_RUN.match(run):
-            yield from _han(run, to_be_found)
+            yield from _han(run, for_index)
         else:
-            yield from _word(run.strip(OUTER)[:MAX_WORD], to_be_found)
+            yield from _word(run.strip(OUTER)[:MAX_WORD], for_index)
 
 
-def _han(run: str, to_be_found: bool) -> Iterator[str]:
+def _han(run: str, for_index: bool) -> Iterator[str]:
     for at in range(len(run) - 1):
         yield run[at : at + 2]
-    if to_be_found or len(run) == 1:
+    if for_index or len(run) == 1:
         yield run[-1]
 
 
-def _word(word: str, to_be_found: bool) -> Iterator[str]:
+def _word(word: str, for_index: bool) -> Iterator[str]:
     # Cut, it may end in what was inside.
     word = word.rstrip(OUTER)
     whole = word.lower()[:MAX_WORD].rstrip(OUTER)
@@ -147,7 +147,7 @@ def _word(word: str, to_be_found: bool) -> Iterator[str]:
         return
     yield whole
     if is_plain(word):
-        if to_be_found and singular(whole) != whole:
+        if for_index and singular(whole) != whole:
             yield singular(whole)
         return
     seen = {whole}
