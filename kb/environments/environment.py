@@ -1,4 +1,4 @@
-"""What is installed, from whatever a reader pastes of it. Pure.
+"""The installed packages, parsed from whatever a reader pastes. Pure.
 
 Understood: pip freeze, pip list (also as JSON) and pip show, uv, conda list and
 conda's files, lock files, requirements, the reports of collect_env (also vLLM's),
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kb.environments.package_lines import VERSION, Said, canonical
+from kb.environments.package_lines import VERSION, Package, canonical
 from kb.environments.report import LINE_CHARS, Reader
 
 __all__ = [
@@ -80,48 +80,50 @@ def only_environment(text: str) -> Environment | None:
     bare = BARE.fullmatch(text.strip()) if len(text) < LINE_CHARS else None
     if bare:
         return Environment(torch_raw=bare[1], kind="freeze")
-    found = environment_of(Reader(strict=False).read(text, stop_at_unparsed=True))
-    return found if found.is_given and not found.unparsed_lines else None
+    environment = environment_of(Reader(strict=False).read(text, stop_at_unparsed=True))
+    return (
+        environment if environment.is_given and not environment.unparsed_lines else None
+    )
 
 
 def find_environment(log: str) -> Environment:
-    """What a log says of its environment: only lines that say so plainly."""
+    """The environment that a log states plainly."""
     return environment_of(Reader(strict=True).read(log))
 
 
 def environment_of(reader: Reader) -> Environment:
-    packages, dropped = resolved(reader.said)
+    packages, dropped = resolved(reader.packages)
     gpus = tuple(dict.fromkeys(reader.gpus))[:MAX_GPUS]
     return Environment(
         torch_raw=packages.pop("torch", None),
         packages=packages,
         gpu=gpus[0] if gpus else None,
         unparsed_lines=0 if reader.strict else reader.unparsed + dropped,
-        kind=(reader.kind or "freeze") if reader.said else None,
+        kind=(reader.kind or "freeze") if reader.packages else None,
         gpus=gpus,
         is_cpu_build=reader.is_cpu_build,
     )
 
 
-def resolved(said: Iterable[Said]) -> tuple[dict[str, str], int]:
-    """One version per package, and of how many packages it cannot be told.
+def resolved(packages: Iterable[Package]) -> tuple[dict[str, str], int]:
+    """One version per package, and the number of packages left without one.
 
-    What is surely installed outweighs a wish, and comes first where it is said twice:
-    collect_env says what torch calls itself before what pip calls it. Wishes that
-    contradict each other say nothing.
+    A sure version outweighs an unsure one. Of several sure ones the first counts:
+    collect_env gives torch.__version__ before the version that pip has. A package
+    whose unsure versions contradict each other is left out.
     """
     by_name: dict[str, tuple[list[str], list[str]]] = {}
-    for item in said:
-        sure, unsure = by_name.setdefault(canonical(item.name), ([], []))
-        # What Debian adds says nothing, and torch itself leaves it out.
-        version = item.version.removesuffix("+gitunknown")
-        (sure if item.is_sure else unsure).append(version)
-    found: dict[str, str] = {}
+    for package in packages:
+        sure, unsure = by_name.setdefault(canonical(package.name), ([], []))
+        # A suffix of Debian without meaning; torch.__version__ leaves it out.
+        version = package.version.removesuffix("+gitunknown")
+        (sure if package.is_sure else unsure).append(version)
+    versions: dict[str, str] = {}
     for name, (sure, unsure) in by_name.items():
         chosen = most_specific(sure or unsure)
         if sure or all(is_same(chosen, other) for other in unsure):
-            found[name] = chosen if not sure else most_specific([*sure, *unsure])
-    return found, len(by_name) - len(found)
+            versions[name] = chosen if not sure else most_specific([*sure, *unsure])
+    return versions, len(by_name) - len(versions)
 
 
 def most_specific(versions: list[str]) -> str:

@@ -82,41 +82,41 @@ CAPABLE = re.compile(r"(?<![\w.])(\d{1,2})\.(\d)(?![\w.])")
 def gpu_names(text: str) -> Iterator[str]:
     """Every GPU that a line names, with what follows of its name."""
     end = 0
-    for found in MODEL.finditer(text):
-        if found.start() < end or not _is_known(found):
+    for match in MODEL.finditer(text):
+        if match.start() < end or not _is_card(match):
             continue
-        rest = AFTER.match(text, found.end())
+        rest = AFTER.match(text, match.end())
         tail = rest[0] if rest else ""
         stop = STOP.search(tail)
-        name = found[0] + (tail[: stop.start()] if stop else tail)
-        end = found.start() + len(name)
+        name = match[0] + (tail[: stop.start()] if stop else tail)
+        end = match.start() + len(name)
         yield name.strip(" -:.\t'\"`*]").strip()
     if not end:
-        for found in NUMBER_ONLY.finditer(text):
-            yield found[1]
+        for match in NUMBER_ONLY.finditer(text):
+            yield match[1]
 
 
-def _is_known(found: re.Match[str]) -> bool:
-    """Of the short names (B1, L2) only those that are cards."""
-    name = found["datacenter"]
+def _is_card(match: re.Match[str]) -> bool:
+    """Whether a short name (B1, L2) is that of a card."""
+    name = match["datacenter"]
     return name is None or name.upper() in CAPABILITY
 
 
 def architecture(name: str) -> str | None:
-    """sm_90, gfx942, mps, ascend; None where the name says none we know."""
+    """sm_90, gfx942, mps, ascend; None for an unknown name."""
     gfx = GFX_NAME.search(name)
     if gfx:
         return gfx[0]
-    for found in MODEL.finditer(name):
-        arch = _architecture(found)
+    for match in MODEL.finditer(name):
+        arch = _architecture(match)
         if arch:
             return arch
     number = NUMBER_ONLY.search(name)
     return f"sm_{GEFORCE[number[1][:2]]}" if number else None
 
 
-def _architecture(found: re.Match[str]) -> str | None:
-    group = found.groupdict()
+def _architecture(match: re.Match[str]) -> str | None:
+    group = match.groupdict()
     if group["apple"]:
         return "mps"
     if group["ascend"]:
@@ -147,7 +147,7 @@ def _capability(group: dict[str, str | None]) -> int | None:
 
 
 def demanded(value: str) -> tuple[set[str], int | None]:
-    """What a record's gpu_arch demands: the architectures, and the lowest sm of a +.
+    """The precondition gpu_arch parsed: architectures, and the lowest sm of a "+".
 
     "sm_90" is that one; "sm_80+", ">= 8.0" and "Hopper" are understood; of anything
     else both are empty.
@@ -165,23 +165,23 @@ def demanded(value: str) -> tuple[set[str], int | None]:
 
 
 def is_cuda_only(value: str) -> bool:
-    """What `value` demands exists among NVIDIA's GPUs only."""
-    wanted, lowest = demanded(value)
-    return lowest is not None or any(arch.startswith("sm_") for arch in wanted)
+    """Whether only GPUs of NVIDIA can meet `value`."""
+    required, lowest = demanded(value)
+    return lowest is not None or any(arch.startswith("sm_") for arch in required)
 
 
 def meets(value: str, gpus: Iterable[str]) -> bool | None:
-    """Whether the GPUs are what `value` demands: one is, none is, or not known."""
-    wanted, lowest = demanded(value)
+    """True if one of the GPUs meets `value`, False if none does, None if unknown."""
+    required, lowest = demanded(value)
     archs = [architecture(name) for name in gpus]
-    if not archs or not (wanted or lowest):
+    if not archs or not (required or lowest):
         return None
-    if any(arch and _fits(arch, wanted, lowest) for arch in archs):
+    if any(arch and _fits(arch, required, lowest) for arch in archs):
         return True
     return None if None in archs else False
 
 
-def _fits(arch: str, wanted: set[str], lowest: int | None) -> bool:
+def _fits(arch: str, required: set[str], lowest: int | None) -> bool:
     if lowest is not None:
         return arch.startswith("sm_") and int(arch[3:]) >= lowest
-    return arch in wanted
+    return arch in required

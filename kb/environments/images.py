@@ -55,5 +55,5 @@ def torch_of_image(text: str) -> str | None:
 
 def torch_of_month(month: str) -> str:
     """What torch.__version__ says in NVIDIA's image of `month` ("24.12")."""
-    known = NVIDIA.get(month)
-    return f"{known}.nv{month}" if known else f"nv{month}"
+    version = NVIDIA.get(month)
+    return f"{version}.nv{month}" if version else f"nv{month}"

@@ -1,4 +1,4 @@
-"""One line of a list of packages: which versions it says are installed. Pure.
+"""Package versions named in one line of a list or a log. Pure.
 
 Every expression is linear: what repeats is possessive or bounded.
 """
@@ -6,7 +6,7 @@ Every expression is linear: what repeats is possessive or bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
@@ -18,8 +18,11 @@ NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
 
 
 @dataclass(frozen=True)
-class Said:
-    """`is_sure` is False for what may concern another machine or a wish."""
+class Package:
+    """A package and its version as written.
+
+    `is_sure` is False where the line may be a requirement or about another machine.
+    """
 
     name: str
     version: str
@@ -67,14 +70,14 @@ def canonical(name: str) -> str:
     return ALIASES.get(name, name)
 
 
-# Believed in a log, where "loss: 0.25" looks like "peft: 0.15.0".
-PLAIN_NAMES = """
+# Believed in a log too, where "loss: 0.25" looks like "peft: 0.15.0".
+WELL_KNOWN_NAMES = """
 torch torchvision torchaudio transformers peft datasets tokenizers accelerate trl
 deepspeed triton torchao torchtitan flash-attn xformers llamafactory ms-swift unsloth
 flash-linear-attention bitsandbytes python vllm lightning pytorch-lightning
 megatron-core transformer-engine liger-kernel diffusers
 """
-PLAIN = frozenset(PLAIN_NAMES.split())
+WELL_KNOWN = frozenset(WELL_KNOWN_NAMES.split())
 SENTENCE_CHARS = 300
 TOOLS = frozenset(("cuda", "cudnn", "nccl", "apex", "mmcv", "rocm", "cann"))
 NUMBER = re.compile(r"\d+\.\d*(?:e[-+]?\d+)?", re.IGNORECASE)
@@ -184,8 +187,8 @@ JSON_PAIR = re.compile(
 TABLE_PIN = re.compile(
     rf"['\"]?({NAME})['\"]?\s?=\s?\{{[^}}]*?version\s?=\s?\"=*({VERSION})\""
 )
-# A log may say which versions it wants, or which would help.
-WISHED = re.compile(
+# A log may name versions that it requires or recommends.
+WISH = re.compile(
     r"requir|minimum|at least|expect|should|need|upgrad|downgrad|recommend|support|"
     r"since|until|before|after|older|newer|fixed|incompatib|conflict|[<>]=?\s?\d|~=|!=|"
     r"要求|需要|建议|推荐|升级|降级|至少|最低|以上|以下|之前|之后|修复|支持|不兼容|正式版|最后版本",
@@ -211,44 +214,49 @@ NOT_A_PACKAGE = re.compile(
 )
 
 
-def said_by_list(line: str, in_report: bool = False) -> Iterator[Said]:
-    """What a line of a list of packages says, or a sentence about some.
+def packages_in_list(line: str, in_report: bool = False) -> Iterator[Package]:
+    """Packages in a line of a list, or in a sentence.
 
-    Outside of a report "loss 0.25" is no package called loss.
+    Outside a report a name needs a plausible version: "loss 0.25" is no package.
     """
     if not HAS_DIGIT.search(line):
         return
-    marked = _marked(line)
-    yield from marked
-    if not marked:
-        for said in _listed(line) or _spoken(line[:SENTENCE_CHARS]):
-            if in_report or _is_believable(said):
-                yield said
+    explicit = _explicit(line)
+    yield from explicit
+    if not explicit:
+        for package in _listed(line) or _in_prose(line[:SENTENCE_CHARS]):
+            if in_report or _is_believable(package):
+                yield package
 
 
-def said_by_log(line: str) -> Iterator[Said]:
-    """What a line of a log says plainly: nothing that it wants or advises."""
+def packages_in_log(line: str) -> Iterator[Package]:
+    """Packages that a line of a log states as installed, not as wanted or advised."""
     if not HAS_DIGIT.search(line) or not may_name(line):
         return
-    found = _marked(line, in_log=True)
-    if found or WISHED.search(line):
-        yield from found
+    packages = _explicit(line, in_log=True)
+    if packages or WISH.search(line):
+        yield from packages
         return
     labelled = ENVIRONMENT.match(line)
     if labelled:
-        yield from filter(_is_believable, _spoken(labelled[1][:SENTENCE_CHARS]))
+        yield from filter(_is_believable, _in_prose(labelled[1][:SENTENCE_CHARS]))
         return
     columns = COLUMNS.fullmatch(line)
-    if columns and _is_plain(columns[1]):
-        yield Said(columns[1], columns[2])
+    if columns and _is_well_known(columns[1]):
+        yield Package(columns[1], columns[2])
         return
     for part in SEPARATOR.split(line[:SENTENCE_CHARS]):
         # "transformers_version" in the configuration of a checkpoint says who saved it.
         if SAVED.match(part):
             continue
         named = NAMED.match(part) or _after_prefix(part)
-        if named and _is_plain(named[1]):
-            yield Said(named[1], named[2])
+        if named and _is_well_known(named[1]):
+            yield Package(named[1], named[2])
+
+
+def packages_of(matches: Iterable[re.Match[str]]) -> list[Package]:
+    """From matches whose first groups are a name and a version."""
+    return [Package(match[1], match[2]) for match in matches]
 
 
 def may_name(line: str) -> bool:
@@ -259,70 +267,71 @@ def may_name(line: str) -> bool:
 
 def _after_prefix(part: str) -> re.Match[str] | None:
     """A name and version at the end of what a logger put before it."""
-    for found in re.finditer(r"(?<=[\s:\]])(?:Py)?[Tt]orch(?= |:|\.__)", part):
-        named = NAMED.match(part, found.start())
+    for prefix in re.finditer(r"(?<=[\s:\]])(?:Py)?[Tt]orch(?= |:|\.__)", part):
+        named = NAMED.match(part, prefix.start())
         if named:
             return named
     return None
 
 
-def _is_plain(name: str) -> bool:
-    return canonical(name) in PLAIN
+def _is_well_known(name: str) -> bool:
+    return canonical(name) in WELL_KNOWN
 
 
-def _is_believable(said: Said) -> bool:
-    if _is_plain(said.name) or canonical(said.name) in TOOLS:
+def _is_believable(package: Package) -> bool:
+    if _is_well_known(package.name) or canonical(package.name) in TOOLS:
         return True
-    return bool(RELEASE.search(said.version)) and not NUMBER.fullmatch(said.version)
+    version = package.version
+    return bool(RELEASE.search(version)) and not NUMBER.fullmatch(version)
 
 
-def _marked(line: str, in_log: bool = False) -> list[Said]:
-    """Forms that mean a package wherever they stand."""
+def _explicit(line: str, in_log: bool = False) -> list[Package]:
+    """Packages in notations that mean nothing else: pins, wheels, pip's own lines."""
     note = EDITABLE_NOTE.match(line)
     if note:
-        return [Said(note[1], note[2])]
+        return [Package(note[1], note[2])]
     if line.startswith("#"):
         return []
     at_url = AT_URL.match(line)
     if at_url:
-        return [Said(at_url[1], _version_in(at_url[2]) or at_url[2])]
+        return [Package(at_url[1], _version_in(at_url[2]) or at_url[2])]
     source = FROM_SOURCE.match(line)
     if source:
-        return [Said(source[2] or _repository(source[1]), source[1])]
+        return [Package(source[2] or _repository(source[1]), source[1])]
     installed = INSTALLED.search(line)
     if installed:
-        return [Said(found[1], found[2]) for found in DASHED.finditer(installed[1])]
+        return packages_of(DASHED.finditer(installed[1]))
     satisfied = SATISFIED.match(line)
     if satisfied:
-        return [Said(satisfied[1], satisfied[2])]
-    found = _in_log_lines(line) or _in_file_names(line)
-    return found or _pinned(line, in_log)
+        return [Package(satisfied[1], satisfied[2])]
+    packages = _in_log_lines(line) or _in_file_names(line)
+    return packages or _pinned(line, in_log)
 
 
-def _in_log_lines(line: str) -> list[Said]:
-    """As programs say it of themselves."""
+def _in_log_lines(line: str) -> list[Package]:
+    """Versions that DeepSpeed and Ultralytics log about themselves."""
     info, dashed = DEEPSPEED.search(line), DASHED_TORCH.search(line)
-    found = [Said("deepspeed", info[1])] if info else []
-    return [*found, Said("torch", dashed[1])] if dashed else found
+    packages = [Package("deepspeed", info[1])] if info else []
+    return [*packages, Package("torch", dashed[1])] if dashed else packages
 
 
-def _in_file_names(line: str) -> list[Said]:
+def _in_file_names(line: str) -> list[Package]:
     """The names of wheels, of conda's packages, of images."""
     files = [*WHEEL.finditer(unquote(line)), *CONDA_FILE.finditer(line)]
     if files:
-        return [Said(found[1], found[2]) for found in files]
+        return packages_of(files)
     image = torch_of_image(line)
-    return [Said("torch", image, is_sure=False)] if image else []
+    return [Package("torch", image, is_sure=False)] if image else []
 
 
-def _pinned(line: str, in_log: bool) -> list[Said]:
+def _pinned(line: str, in_log: bool) -> list[Package]:
     sure = not MARKER.search(line)
     if in_log:
-        found = PINNED.match(line)
-        return [Said(found[1], found[3])] if found and not found[2] else []
+        match = PINNED.match(line)
+        return [Package(match[1], match[3])] if match and not match[2] else []
     if line.startswith("--") and "==" not in line:
         return []
-    return [Said(found[1], found[3], sure) for found in PINNED.finditer(line)]
+    return [Package(match[1], match[3], sure) for match in PINNED.finditer(line)]
 
 
 def _version_in(address: str) -> str | None:
@@ -343,43 +352,44 @@ def _repository(address: str) -> str:
     return name.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
 
 
-def _listed(line: str) -> list[Said]:
+def _listed(line: str) -> list[Package]:
     table = TABLE_PIN.match(line)
     if table:
-        return [Said(table[1], table[2])]
-    pairs = [Said(found[1], found[2]) for found in JSON_PAIR.finditer(line)]
-    pairs += [Said(found[1], found[2]) for found in NAME_AND_VERSION.finditer(line)]
+        return [Package(table[1], table[2])]
+    pairs = [*JSON_PAIR.finditer(line), *NAME_AND_VERSION.finditer(line)]
     if pairs:
-        return pairs
+        return packages_of(pairs)
     columns = COLUMNS.fullmatch(line)
     if columns and not NOT_A_PACKAGE.fullmatch(columns[1]):
-        return [Said(columns[1], columns[2])]
+        return [Package(columns[1], columns[2])]
     conda = CONDA_PIN.fullmatch(line)
-    return [Said(conda[1], conda[2])] if conda else []
+    return [Package(conda[1], conda[2])] if conda else []
 
 
-def _spoken(line: str) -> list[Said]:
-    """Named with their version: bullets, tables, "torch 2.5.1, CUDA 12.4"."""
-    sure = not WISHED.search(line)
-    found = []
+def _in_prose(line: str) -> list[Package]:
+    """Packages in bullets, tables and sentences: "torch 2.5.1, CUDA 12.4"."""
+    sure = not WISH.search(line)
+    packages = []
     whole = NAMED.match(line.replace(" | ", ": ", 1) if line.startswith("|") else line)
     for part in SEPARATOR.split(line):
         if NOT_USED.match(part):
             continue
         named = NAMED.match(part)
         if named is None:
-            beside = (said for said in BESIDE.finditer(part) if _is_plain(said[1]))
+            beside = (
+                match for match in BESIDE.finditer(part) if _is_well_known(match[1])
+            )
             named = next(beside, None) or GLUED.search(part)
         if named and not NOT_A_PACKAGE.fullmatch(canonical(named[1])):
-            found.append(Said(named[1], named[2], sure))
+            packages.append(Package(named[1], named[2], sure))
     if (
-        not found
+        not packages
         and whole
         and not NOT_USED.match(line)
         and not NOT_A_PACKAGE.fullmatch(canonical(whole[1]))
     ):
-        found.append(Said(whole[1], whole[2], sure))
+        packages.append(Package(whole[1], whole[2], sure))
     month = re.fullmatch(r"NVIDIA Release (\d{2}\.\d{2})(?: \(build \d+\))?", line)
     if month:
-        found.append(Said("torch", torch_of_month(month[1]), is_sure=False))
-    return found
+        packages.append(Package("torch", torch_of_month(month[1]), is_sure=False))
+    return packages

@@ -1,4 +1,4 @@
-"""Lists and reports of packages, line by line; which report a line belongs to. Pure."""
+"""Reader of package lists and environment reports, line by line. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from kb.environments.package_lines import (
     JSON_PAIR,
     NOT_USED,
     VERSION,
-    Said,
-    said_by_list,
-    said_by_log,
+    Package,
+    packages_in_list,
+    packages_in_log,
+    packages_of,
 )
 
 MAX_LINES = 4000
@@ -23,13 +24,12 @@ TORCH_LIKE = re.compile(
 )
 FIRST = re.compile(rf"[\[('\"\s]*+({VERSION})", re.IGNORECASE)
 OUTPUT = re.compile(r"^Out\[\d+\]:\s*")
-ASKED = re.compile(
+ATTRIBUTE = re.compile(
     r"(?:([A-Za-z]\w*)\.__version__|torch\.(?:version\.)?(cuda|hip|version)\b)"
 )
 VALUE = re.compile(rf"(?:{VERSION}|\d++|True|False|None|N/A)")
 COLLECTED = re.compile(r"\[ ?(?:pip3?|conda) ?\]\s+(.++)")
 QUOTED = re.compile(r"^\s*(?:>\s)+")
-PROMPT = re.compile(r"\(?[\w.-]*\)?\s?[\w@~:/.-]{0,60}[$#]\s(?=\S)")
 NO_INFORMATION = re.compile(
     r"\s*+(?:\#.*+|[-=+|\s:]*+|Package\s++Version.*+|```.*+|>>>.*+|\.\.\.\s.*+"
     r"|import\s\w.*+|from\s\w++\simport.*+|print\(.*+|<\/?(?:details|summary|pre|code).*+"
@@ -52,7 +52,7 @@ DRIVER_ROW = re.compile(
     r"(?:\.{3})?\s{2,}"
 )
 LISTED_GPU = re.compile(r"GPU \d++: (.{3,60}?) \(UUID: ")
-# A line of more than that tells a story in which a GPU occurs.
+# In characters; a longer line is prose that mentions a GPU.
 GPU_CHARS = 70
 COMPLAINT = re.compile(r"(?:Error|Exception|Warning|报错)\b", re.IGNORECASE)
 # In lower case; a line with one of these may name GPUs anywhere.
@@ -90,26 +90,25 @@ CPU_BUILD = re.compile(
 
 
 class Reader:
-    """What a text says of packages and GPUs. Strict: it is a log, and may mislead."""
+    """Packages and GPUs named in a text. `strict` is for logs, which may mislead."""
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.said: list[Said] = []
+        self.packages: list[Package] = []
         self.gpus: list[str] = []
         self.unparsed = 0
         self.kind: str | None = None
         self.is_cpu_build = False
         self._in_report = self._in_cpu = self._in_lock = self._ends_at_blank = False
         # Attributes that a command prints; the next lines hold their values.
-        self._asked: list[str] = []
+        self._printed: list[str] = []
         self._name: str | None = None
 
     def read(self, text: str, stop_at_unparsed: bool = False) -> Reader:
-        """Go through `text`; the attributes then hold what it says."""
+        """Read `text` into the attributes; returns the reader itself."""
         if not self.strict and text.lstrip()[:1] in ("[", "{"):
-            pairs = JSON_PAIR.finditer(text)
-            self.said += [Said(found[1], found[2]) for found in pairs]
-        self._in_lock = bool(self.said) or is_lock(text)
+            self.packages += packages_of(JSON_PAIR.finditer(text))
+        self._in_lock = bool(self.packages) or is_lock(text)
         for line in re.split(r"[\r\n]+", text)[:MAX_LINES]:
             self._read_line(QUOTED.sub("", line[:LINE_CHARS], count=1))
             if stop_at_unparsed and self.unparsed:
@@ -152,7 +151,9 @@ class Reader:
             return False
         version = VERSION_LINE.fullmatch(line)
         if version and self._name:
-            self.said.append(Said(self._name, version[1], is_sure=not self._in_lock))
+            self.packages.append(
+                Package(self._name, version[1], is_sure=not self._in_lock)
+            )
             self._name = None
             return True
         name = NAME_LINE.fullmatch(line) or KEY_LINE.fullmatch(line)
@@ -161,23 +162,23 @@ class Reader:
         return bool(name)
 
     def _read_values(self, line: str) -> bool:
-        """What `print(torch.__version__, torch.version.cuda)` printed."""
-        if self.strict and not self._asked:
+        """The output of `print(torch.__version__, torch.version.cuda)`."""
+        if self.strict and not self._printed:
             return False
         line = OUTPUT.sub("", line, count=1)
         own = FIRST.match(line) if TORCH_LIKE.match(line) and not self.strict else None
         words = [word for word in re.split(r"[\s,()'\"\[\]]+", line) if word]
-        if own and not self._asked:
+        if own and not self._printed:
             words = [own[1]]
         if not all(VALUE.fullmatch(word) for word in words):
             return False
         versions = [word for word in words if BARE.fullmatch(word)]
-        asked = self._asked or (["torch"] if TORCH_LIKE.match(line) else [])
-        if not versions or not asked:
+        names = self._printed or (["torch"] if TORCH_LIKE.match(line) else [])
+        if not versions or not names:
             return False
-        pairs = list(zip(asked, versions, strict=False))
-        self.said += [Said(*pair) for pair in pairs]
-        self._asked = self._asked[len(pairs) :]
+        pairs = list(zip(names, versions, strict=False))
+        self.packages += [Package(*pair) for pair in pairs]
+        self._printed = self._printed[len(pairs) :]
         return True
 
     def _read_packages(self, line: str) -> bool:
@@ -185,14 +186,16 @@ class Reader:
         as_list = not self.strict or self._in_report or bool(collected)
         text = collected[1] if collected else line
         if as_list:
-            found = list(said_by_list(text, self._in_report or bool(collected)))
+            packages = list(packages_in_list(text, self._in_report or bool(collected)))
         else:
-            found = list(said_by_log(text))
-        self.said += found
-        if not found:
-            asked = asked_in(line)
-            self._asked = [name for name in asked if name != "version"] or self._asked
-            return bool(asked)
+            packages = list(packages_in_log(text))
+        self.packages += packages
+        if not packages:
+            printed = printed_attributes(line)
+            self._printed = [
+                name for name in printed if name != "version"
+            ] or self._printed
+            return bool(printed)
         return True
 
     def _read_gpus(self, line: str) -> bool:
@@ -213,15 +216,15 @@ def is_lock(text: str) -> bool:
     return any(mark in text for mark in LOCK_MARKS) and bool(LOCK.search(text))
 
 
-def asked_in(line: str) -> list[str]:
+def printed_attributes(line: str) -> list[str]:
     """The attributes whose values a command prints; most lines have none."""
     if "__version__" not in line and "torch." not in line:
         return []
-    return [one or two for one, two in ASKED.findall(line)]
+    return [name or attribute for name, attribute in ATTRIBUTE.findall(line)]
 
 
 def is_of_a_list(line: str, names_gpu: bool) -> bool:
-    """A line that names no package and yet belongs: a GPU, a heading, a command."""
+    """A line of a list that names no package: a GPU, a heading, a command."""
     if COMPLAINT.search(line):
         return False
     return names_gpu or bool(NOT_USED.match(line) or NO_INFORMATION.fullmatch(line))
