@@ -93,12 +93,12 @@ def workaround_status(
 
 def workaround_by_build(name: str, findings: Iterable[FindingInput]) -> dict[str, str]:
     """The status on each build where the workaround was run against the bug."""
-    found: dict[str, str] = {}
+    statuses: dict[str, str] = {}
     for row in conclusive(name, findings):
-        if found.get(row["build"]) != "does_not_help":
+        if statuses.get(row["build"]) != "does_not_help":
             helped = row["outcome"] == Outcome.CLEAN
-            found[row["build"]] = "verified" if helped else "does_not_help"
-    return found
+            statuses[row["build"]] = "verified" if helped else "does_not_help"
+    return statuses
 
 
 def conclusive(name: str, findings: Iterable[FindingInput]) -> list[FindingInput]:

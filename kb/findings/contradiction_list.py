@@ -1,4 +1,4 @@
-"""The contradictions of all records, some records at a time: for page and API."""
+"""The contradictions of all records in steps of whole records, for page and API."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from django.http import QueryDict
 from kb.findings import contradictions
 from kb.models import Claim, Finding, Record
 
-# Looked through at once, whether or not anything is found in them.
+# Most records that one step reads, with or without contradictions.
 RECORDS_PER_STEP = 200
 SHOWN = 50
-# Builds of one line that stand there without being folded out.
+# Builds of one line that are shown without unfolding.
 OPEN = 3
 RECORD_ID = re.compile(r"NAN-\d{4}")
 
@@ -43,12 +43,12 @@ class Group:
     @property
     def rows(self) -> list[Row]:
         sources = {source["id"]: source for source in self.record.sources}
-        said = {claim.cid: claim for claim in self.record.claims.all()}
+        claims = {claim.cid: claim for claim in self.record.claims.all()}
         return [
             Row(
                 contradictions.of_several(alike),
                 sources.get(alike[0]["source"], {}),
-                said.get(alike[0]["claim"]),
+                claims.get(alike[0]["claim"]),
                 alike,
             )
             for alike in grouped(self.items)
@@ -89,25 +89,25 @@ def step(
     if newest is not None:
         rows = rows.filter(id__lte=newest)
     groups: list[Group] = []
-    found = 0
+    total = 0
     for record in rows[:RECORDS_PER_STEP]:
         after = record.id
         items = contradictions.everything(record, record.findings.all())
         if items:
             groups.append(Group(record, items))
-            found += size(groups[-1])
-        if found >= limit:
+            total += size(groups[-1])
+        if total >= limit:
             break
     return Step(groups, after, rows.filter(id__gt=after).exists())
 
 
 def grouped(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """Those of one claim that show the same together; each other alone."""
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for at, item in enumerate(items):
         key = (item["claim"], item["observed"]) if item["claim"] else (at,)
-        found.setdefault(key, []).append(item)
-    return list(found.values())
+        groups.setdefault(key, []).append(item)
+    return list(groups.values())
 
 
 def with_findings() -> QuerySet[Record]:

@@ -1,8 +1,8 @@
-"""Where what is documented and what was run do not fit. Shown, never resolved.
+"""Contradictions between documentation and runs. Shown, never resolved.
 
 A pure function of a record's ranges, fixes and claims and of its findings, worked out
-anew whenever it is asked for: new evidence needs no other step. Incomplete evidence is
-no contradiction: where a side says nothing, or nothing certain, none is reported.
+on every call: new evidence needs no other step. Incomplete evidence is no
+contradiction: where one side says nothing certain, none is reported.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
 
 Json = dict[str, Any]
 OPPOSITE = {Verdict.BUG_PRESENT: NOT_AFFECTED, Verdict.BUG_ABSENT: AFFECTED}
-# A bug that is only avoided by default shows where a repro asks for it: no wonder.
+# Not avoided_by_default: a repro may still ask for the bug and get it.
 FIXES_THAT_END_IT = {
     "root_fix": {"en": "root fix", "zh": "根本修复"},
     "guarded": {"en": "guarded", "zh": "已加防护"},
     "removed": {"en": "removed", "zh": "已移除"},
 }
-SAID = {
+SENTENCES = {
     ("range", Verdict.BUG_PRESENT): {
         "en": "What is documented says that {build} is not affected; we reproduce the "
         "bug on it ({hits}/{trials}).",
@@ -57,7 +57,7 @@ SAID = {
         "（{hits}/{trials}）。",
     },
 }
-SAID_OF_SEVERAL = {
+SENTENCES_OF_SEVERAL = {
     Outcome.BUG: {
         "en": "Claim {claim} says that its check shows no bug; on {builds} builds the "
         "check shows the bug ({hits}/{trials}).",
@@ -77,11 +77,11 @@ def everything(record: Record, findings: Iterable[Finding]) -> list[Json]:
     """Against ranges, fixes and claims, in this order."""
     rows = list(findings)
     ranges = of_record(record, rows)
-    said = {(item["build"], item["device"]) for item in ranges}
+    contradicted = {(item["build"], item["device"]) for item in ranges}
     fixes = [
         item
         for item in against_fixes(record, rows)
-        if (item["build"], item["device"]) not in said
+        if (item["build"], item["device"]) not in contradicted
     ]
     return [*ranges, *fixes, *against_claims(record.claims.all(), rows)]
 
@@ -155,11 +155,11 @@ def against_claims(rows: Iterable[Claim], findings: list[Finding]) -> Iterator[J
     findings = sorted(findings, key=lambda row: build_order(row.build_raw, row.build))
     inputs = [finding.as_claim_input() for finding in findings]
     for claim in rows:
-        found = claims.state(claim, inputs)
-        if found not in (ClaimState.REFUTED, ClaimState.DISPUTED):
+        state = claims.state(claim, inputs)
+        if state not in (ClaimState.REFUTED, ClaimState.DISPUTED):
             continue
-        for finding, seen in zip(findings, inputs, strict=True):
-            if claims.speaks_of(claim, seen) and finding.outcome != claim.expects:
+        for finding, facts in zip(findings, inputs, strict=True):
+            if claims.speaks_of(claim, facts) and finding.outcome != claim.expects:
                 yield contradiction(
                     "claim",
                     claim=claim.cid,
@@ -175,7 +175,7 @@ def against_claims(rows: Iterable[Claim], findings: list[Finding]) -> Iterator[J
 
 
 def contradiction(kind: str, how: Json | None = None, **facts: Any) -> Json:
-    words = SAID[kind, facts["observed"]]
+    words = SENTENCES[kind, facts["observed"]]
     sentence = {
         lang: words[lang].format(how=how[lang] if how else "", **facts)
         for lang in LANGS
@@ -189,6 +189,6 @@ def of_several(items: list[Json]) -> dict[str, str]:
     if len(items) == 1:
         return dict(first["sentence"])
     counted = {key: sum(item[key] for item in items) for key in ("hits", "trials")}
-    words = SAID_OF_SEVERAL[first["observed"]]
+    words = SENTENCES_OF_SEVERAL[first["observed"]]
     facts = {**first, **counted, "builds": len(items)}
     return {lang: words[lang].format(**facts) for lang in LANGS}

@@ -46,7 +46,7 @@ class Flip:
 
 def cells(findings: Iterable[Finding]) -> list[Cell]:
     """One cell per fresh verdict, without models, in the order of versions."""
-    found = [
+    current = [
         Cell(
             row.build,
             row.build_raw,
@@ -62,7 +62,7 @@ def cells(findings: Iterable[Finding]) -> list[Cell]:
         for row in findings
         if row.is_fresh_verdict and not row.is_model
     ]
-    return sorted(found, key=lambda cell: build_order(cell.build_raw, cell.build))
+    return sorted(current, key=lambda cell: build_order(cell.build_raw, cell.build))
 
 
 def flips(ordered: list[Cell]) -> list[Flip]:
@@ -70,19 +70,19 @@ def flips(ordered: list[Cell]) -> list[Flip]:
 
     Only verdicts count as ends: a build that errors or cannot run is skipped.
     """
-    found = []
+    flipped = []
     for device_class in DeviceClass.values:
         judged = [
             cell
             for cell in ordered
             if cell.verdict in JUDGED and cell.device_class == device_class
         ]
-        found += [
+        flipped += [
             Flip(KIND_OF_FLIP[after.verdict], before, after)
             for before, after in pairwise(judged)
             if before.verdict != after.verdict
         ]
-    return found
+    return flipped
 
 
 def summary(findings: Iterable[Finding]) -> dict[str, Any]:
@@ -95,13 +95,13 @@ def summary(findings: Iterable[Finding]) -> dict[str, Any]:
     present = [cell for cell in ordered if cell.verdict == Verdict.BUG_PRESENT]
     absent = [cell for cell in ordered if cell.verdict == Verdict.BUG_ABSENT]
     good = [flip.after for flip in flips(ordered) if flip.kind == "first_good"]
-    seen = [cell.observed_at for cell in present + absent]
+    moments = [cell.observed_at for cell in present + absent]
     return {
         "present": len(present),
         "absent": len(absent),
         "first_bad": present[0].build if present else None,
         "first_good": good[0].build if good else None,
-        "last_verified": timestamp(max(seen)) if seen else None,
+        "last_verified": timestamp(max(moments)) if moments else None,
     }
 
 

@@ -19,11 +19,11 @@ VERIFIED = "workaround:verified"
 
 
 def lock() -> None:
-    """Wait for whoever writes findings or what follows from them, and let others wait.
+    """Serialise the writers of findings and of standings.
 
-    To be called at the start of a transaction that writes findings. Each writer
-    replaces rows that follow from all of them: of two at once one would fail, or not
-    be counted.
+    Call it at the start of a transaction that writes findings. Each writer replaces
+    rows computed from all findings: of two concurrent ones, one would fail or not be
+    counted. It also changes the version counter.
     """
     state = {"generation": secrets.randbits(62)}
     TallyState.objects.update_or_create(pk=1, defaults=state)
@@ -43,7 +43,7 @@ def refresh(record: Record, builds: Iterable[str] | None = None) -> None:
 
 
 def bring_up_to_date() -> int:
-    """Standings of published records that have none; the number of those."""
+    """Write the standings of published records without one; returns how many."""
     missing = Record.objects.visible().filter(standing=None)
     ids = list(missing.values_list("pk", flat=True))
     refresh_all(ids)
@@ -58,9 +58,9 @@ def refresh_all(ids: list[str] | None = None) -> None:
         for at in range(0, len(ids), CHUNK):
             write(ids[at : at + CHUNK])
         if ids:
-            known = TestedBuild.objects.values_list("slug", flat=True)
-            found = Finding.objects.triggers().order_by().values_list("build")
-            count_builds({*known, *found.distinct().values_list("build", flat=True)})
+            stored = TestedBuild.objects.values_list("slug", flat=True)
+            tested = Finding.objects.triggers().order_by().values_list("build")
+            count_builds({*stored, *tested.distinct().values_list("build", flat=True)})
 
 
 def write(ids: list[str]) -> None:
@@ -90,7 +90,7 @@ def standing_of(record: Record) -> Standing:
 
 
 def facet_lines(record: Record, inputs: Sequence[claims.FindingInput]) -> Iterator[str]:
-    """As the search index has them, and what runs and repros add."""
+    """The facets of the record, and those that runs and repros add."""
     yield from record.facets()
     repros = [repro for repro in record.repros.all() if not repro.is_model]
     yield from sorted({f"device:{repro.device}" for repro in repros})
@@ -118,11 +118,11 @@ def flips_of(record: Record) -> Iterator[Flip]:
 
 def count_builds(slugs: Iterable[str]) -> None:
     """Count anew on how many published records these builds were tested."""
-    wanted = sorted(set(slugs))
+    builds = sorted(set(slugs))
     triggers = Finding.objects.fresh().triggers().order_by()
     judged = Q(verdict__in=results.JUDGED) & ~Q(fidelity=Fidelity.MECHANISM_MODEL)
     rows = (
-        triggers.filter(build__in=wanted, record__in=Standing.objects.values("pk"))
+        triggers.filter(build__in=builds, record__in=Standing.objects.values("pk"))
         .values_list("build", "build_raw")
         .annotate(
             records=Count("record", distinct=True),
@@ -130,7 +130,7 @@ def count_builds(slugs: Iterable[str]) -> None:
         )
     )
     with transaction.atomic():
-        TestedBuild.objects.filter(slug__in=wanted).delete()
+        TestedBuild.objects.filter(slug__in=builds).delete()
         TestedBuild.objects.bulk_create(
             TestedBuild(slug=slug, raw=raw, records=records, judged=bool(verdicts))
             for slug, raw, records, verdicts in rows

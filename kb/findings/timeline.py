@@ -1,4 +1,4 @@
-"""When a bug came and went: what is documented and what was run, on one axis. Pure.
+"""Timelines: documented ranges and observed verdicts on an axis of versions. Pure.
 
 An axis has the versions of one package in their order, not to scale. Only torch has
 observations: builds are what the site runs.
@@ -18,7 +18,7 @@ from kb.models import Record
 from kb.versions.ranges import parse_version
 
 TORCH = "torch"
-# More points are folded: of equal neighbours only the ends stay.
+# Above it, runs of equal neighbours are folded to their ends.
 MAX_POINTS = 14
 START = "0"
 
@@ -79,12 +79,16 @@ class Timeline:
     def devices(self) -> list[str]:
         """Device classes with an observation, in a fixed order."""
         return sorted(
-            {seen.cell.device_class for row in self.points for seen in row.observed}
+            {
+                observation.cell.device_class
+                for row in self.points
+                for observation in row.observed
+            }
         )
 
     @property
     def is_drawn(self) -> bool:
-        """One mark alone is better said in the list of fixes."""
+        """A single mark needs no axis: the list of fixes has it."""
         return len(self.points) > 1 or bool(self.bands)
 
 
@@ -95,11 +99,11 @@ def of_record(record: Record, ordered: list[Cell]) -> list[Timeline]:
     """
     named = [entry["package"] for entry in [*record.affected, *record.fixes]]
     packages = list(dict.fromkeys([TORCH, *named]))
-    found = [
+    axes = [
         timeline(package, record, ordered if package == TORCH else [])
         for package in packages
     ]
-    return [axis for axis in found if axis.is_drawn]
+    return [axis for axis in axes if axis.is_drawn]
 
 
 def timeline(package: str, record: Record, ordered: list[Cell]) -> Timeline:
@@ -108,10 +112,10 @@ def timeline(package: str, record: Record, ordered: list[Cell]) -> Timeline:
     points: dict[Version, Point] = {}
     for version, text, mark in documented(entries, fixes):
         point = points.setdefault(version, Point(version, text))
-        if all(known.kind != mark.kind for known in point.marks):
+        if all(present.kind != mark.kind for present in point.marks):
             point.marks.append(mark)
-    for seen in observations(ordered):
-        place(points, seen)
+    for observation in observations(ordered):
+        place(points, observation)
     rows = folded(sorted(points.values(), key=lambda point: point.version))
     bands = [band for entry in entries for band in bands_of(entry, rows)]
     for number, point in enumerate(rows):
@@ -153,7 +157,7 @@ def steps(entry: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def version_of(text: str) -> Version | None:
-    """By what versions are ordered; None for a commit or nothing."""
+    """The public version, by which points are ordered; None for a commit or ""."""
     return parse_version(text).public if text else None
 
 
@@ -167,27 +171,31 @@ def observations(ordered: list[Cell]) -> Iterator[Observation]:
             yield Observation(cell, turns.get((cell.build, cell.device_class), ""))
 
 
-def place(points: dict[Version, Point], seen: Observation) -> None:
-    version = version_of(seen.cell.build_raw)
+def place(points: dict[Version, Point], observation: Observation) -> None:
+    version = version_of(observation.cell.build_raw)
     if version is not None:
         point = points.setdefault(version, Point(version, version.public))
-        point.observed.append(seen)
+        point.observed.append(observation)
 
 
 def folded(points: list[Point]) -> list[Point]:
     """Without the inner ones of equal neighbours, where there are too many."""
     if len(points) <= MAX_POINTS:
         return points
-    kept = [
+    inner = [
         point
         for before, point, after in zip(points, points[1:], points[2:], strict=False)
-        if point.marks or not (says(before) == says(point) == says(after))
+        if point.marks
+        or not (content_of(before) == content_of(point) == content_of(after))
     ]
-    return [points[0], *kept, points[-1]]
+    return [points[0], *inner, points[-1]]
 
 
-def says(point: Point) -> tuple[bool, frozenset[tuple[str, str]]]:
-    shown = {(seen.cell.device_class, seen.cell.verdict) for seen in point.observed}
+def content_of(point: Point) -> tuple[bool, frozenset[tuple[str, str]]]:
+    shown = {
+        (observation.cell.device_class, observation.cell.verdict)
+        for observation in point.observed
+    }
     return bool(point.marks), frozenset(shown)
 
 

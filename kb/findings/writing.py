@@ -1,7 +1,7 @@
-"""The door to the rows of `Finding`: whoever writes some waits here for other writers.
+"""Writing rows of `Finding`, one writer at a time.
 
-What follows from the findings of a record (`kb.findings.standings`) is worked out anew
-in the same transaction, so no reader sees one without the other.
+The standing of the record (`kb.findings.standings`) is computed in the same
+transaction, so no reader sees one without the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Key = tuple[str, str, str, str]
 
 
 def key_of(finding: Finding) -> Key:
-    """What of one record there is one finding for."""
+    """Unique among the findings of a record."""
     return finding.repro, finding.build, finding.device_class, finding.check_name
 
 

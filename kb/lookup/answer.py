@@ -1,12 +1,13 @@
-"""A pasted log and environment to known issues: what the box and the API answer.
+"""Known issues for a pasted log and environment: the answer of page and API.
 
-Nothing of the paste is stored, and nothing of it is ever used as a pattern.
+The paste is untrusted input: it is never stored and never used as a pattern.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
@@ -36,7 +37,7 @@ __all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]
 
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
-# What an answer tells of a record.
+# Columns of a record that an answer needs.
 FIELDS = (
     "slug",
     "title_en",
@@ -79,13 +80,13 @@ def look_up_stream(log: BinaryIO, env: str = "", lang: str | None = None) -> Jso
 def answer(paste: Paste, env: str, lang: str | None) -> Json:
     environment = parse_environment(env).merged(paste.environment)
     matches = match_log(paste.reading, current_store())[:MAX_MATCHES]
-    found = ranked(matches, paste.reading, environment)
+    items = ranked(matches, paste.reading, environment)
     whole = {
         "query": query_document(paste, env, environment),
-        "outcome": found[0]["confidence"] if found else Confidence.NONE.value,
-        "matches": found,
+        "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
+        "matches": items,
         "also_affecting": also_affecting(
-            environment, {item["record"] for item in found}
+            environment, {item["record"] for item in items}
         ),
     }
     return {**documents.flatten(whole, lang), "lang_used": lang} if lang else whole
@@ -126,8 +127,8 @@ def environment_document(env: Environment) -> Json:
 def build_of(raw: str) -> str | None:
     """The slug of a build that runs have named with this version, if only one."""
     slugs = Finding.objects.filter(build_raw=raw).order_by().values_list("build")
-    known = {slug for (slug,) in slugs.distinct()}
-    return known.pop() if len(known) == 1 else None
+    distinct = {slug for (slug,) in slugs.distinct()}
+    return distinct.pop() if len(distinct) == 1 else None
 
 
 def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[Json]:
@@ -135,11 +136,11 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
     ids = [match.record for match in matches]
     rows_by_id = Record.objects.visible().only(*FIELDS).in_bulk(ids)
     tested: dict[str, list[Finding]] = defaultdict(list)
-    # Ordered here: to say in SQL by what takes longer than the query.
+    # Sorted here: building the ORDER BY takes longer than the query.
     rows = Finding.objects.filter(record__in=rows_by_id).order_by()
     for finding in sorted(rows, key=in_order):
         tested[finding.record_id].append(finding)
-    found = []
+    keyed = []
     for match in matches:
         row = rows_by_id.get(match.record)
         if row is None:
@@ -155,8 +156,8 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
         )
         remedies = workarounds(row, findings, env)
         document = match_document(match, row, answer, remedies, reading)
-        found.append((order, document))
-    return [document for _order, document in sorted(found, key=lambda pair: pair[0])]
+        keyed.append((order, document))
+    return [document for _order, document in sorted(keyed, key=itemgetter(0))]
 
 
 def in_order(finding: Finding) -> tuple[str, ...]:
@@ -207,12 +208,12 @@ def workarounds(
         for finding in findings
         if finding.build_raw == env.torch_raw
     ]
-    found = []
+    items = []
     for entry in row.workarounds:
         status, evidence = claims.workaround_status(entry["name"], here)
         if evidence is None:
             status, evidence = claims.workaround_status(entry["name"], inputs)
-        found.append(
+        items.append(
             {
                 "name": entry["name"],
                 "apply": entry["apply"],
@@ -220,7 +221,7 @@ def workarounds(
                 "evidence": evidence,
             }
         )
-    return found
+    return items
 
 
 def also_affecting(env: Environment, matched: set[str]) -> list[str]:
@@ -235,8 +236,8 @@ def also_affecting(env: Environment, matched: set[str]) -> list[str]:
     facts = rows.values_list("id", *affected.Documented._fields)
     return [
         key
-        for key, *said in facts
+        for key, *columns in facts
         if affected.answer_for(
-            affected.Documented(*said), env, tested.get(key, [])
+            affected.Documented(*columns), env, tested.get(key, [])
         ).is_affected
     ]

@@ -1,4 +1,4 @@
-"""What was pasted: text, a list of versions, or both; and what it is taken for."""
+"""A paste as a log, an environment, or both; and its kind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_size(log: str, env: str) -> None:
 
 
 def readable(text: str) -> str:
-    """The text with a mark in place of what is none. Raises EmptyPaste for binary."""
+    """The text with U+FFFD for control characters. Raises EmptyPaste for binary."""
     if text.count("\x00") * 3 > len(text):
         text = text.replace("\x00", "")  # UTF-16 read as bytes
     marked, count = UNREADABLE.subn("\ufffd", text)
@@ -85,7 +85,7 @@ def paste_of(selected: SelectedLines) -> Paste:
 
 
 def is_log(reading: Reading) -> bool:
-    """It says what went wrong, rather than what is installed."""
+    """Whether it reports an error or a metric, rather than what is installed."""
     return bool(
         reading.traceback
         or reading.facets
@@ -95,7 +95,7 @@ def is_log(reading: Reading) -> bool:
 
 
 def kinds_of(paste: Paste) -> list[str]:
-    """What it is taken for: log, traceback, nan_probe, collect_env, freeze, words."""
+    """Kinds: log, traceback, nan_probe, words; collect_env, conda, freeze."""
     environment = [paste.environment.kind] if paste.environment.kind else []
     if paste.is_only_environment or not paste.text.strip():
         return environment

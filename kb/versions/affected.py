@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from kb.choices import AffectedWhen, Verdict
@@ -25,7 +25,7 @@ __all__ = ["Answer", "affected", "answer_for", "is_same_build", "parse_version"]
 
 TESTED, LISTED, RANGE, NONE = "tested_build", "listed_build", "range", "none"
 IS_AFFECTED = {AFFECTED: True, NOT_AFFECTED: False, UNKNOWN: None}
-# How far a basis can be relied on, best first.
+# Most reliable first.
 BASES = (TESTED, LISTED, RANGE, NONE)
 EVERY = "*"
 
@@ -63,7 +63,7 @@ class Answer:
 
 
 class Documented(NamedTuple):
-    """Of a record, what says whom it affects."""
+    """The fields of a record that say whom it affects."""
 
     affected: list[Mapping[str, Any]]
     affected_when: str
@@ -82,8 +82,8 @@ def answer_for(
     if excluded:
         unverified = [key for key in unverified if key != "gpu_arch"]
         return Answer(NOT_AFFECTED, RANGE, [excluded], unverified)
-    found = affected(record.affected, record.affected_when, env)
-    return Answer(found.answer, found.basis, found.reasons, unverified)
+    documented = affected(record.affected, record.affected_when, env)
+    return replace(documented, unverified_preconditions=unverified)
 
 
 def excluded_by_hardware(
@@ -126,13 +126,13 @@ def tested_answer(
         for row in findings
         if row.build_raw == env.torch_raw and row.is_fresh_verdict and not row.is_model
     ]
-    raw = env.torch_raw or ""
-    if Verdict.BUG_PRESENT in verdicts:
-        said = reason("torch", "ran_bug", version=raw)
-        return PackageAnswer("torch", AFFECTED, TESTED, said)
-    if Verdict.BUG_ABSENT in verdicts:
-        said = reason("torch", "ran_clean", version=raw)
-        return PackageAnswer("torch", NOT_AFFECTED, TESTED, said)
+    for verdict, answer, kind in (
+        (Verdict.BUG_PRESENT, AFFECTED, "ran_bug"),
+        (Verdict.BUG_ABSENT, NOT_AFFECTED, "ran_clean"),
+    ):
+        if verdict in verdicts:
+            why = reason("torch", kind, version=env.torch_raw or "")
+            return PackageAnswer("torch", answer, TESTED, why)
     return None
 
 
@@ -156,7 +156,7 @@ def affected(
 
 
 def combine(answers: set[str], affected_when: str) -> str:
-    """Any: one affected package is enough. All: one that is not clears it."""
+    """ANY: one affected package suffices. ALL: one unaffected package clears it."""
     if affected_when == AffectedWhen.ALL:
         decisive, unanimous = NOT_AFFECTED, AFFECTED
     else:
@@ -183,20 +183,21 @@ def package_answer(
         for listed in entry.get("builds", []):
             if is_same_build(parse_version(listed["raw"], package), build):
                 state = listed["state"]
-                said = reason(package, f"listed_{state}", version=raw)
-                return PackageAnswer(package, state, LISTED, said)
+                why = reason(package, f"listed_{state}", version=raw)
+                return PackageAnswer(package, state, LISTED, why)
     ranges = [entry["events"] for entry in entries if entry.get("events")]
     answers = [in_range(events, build) for events in ranges]
     answer = combine(set(answers), AffectedWhen.ANY) if answers else UNKNOWN
-    spoken = "; ".join(described(events) for events in ranges)
+    ranges_text = "; ".join(described(events) for events in ranges)
     if answer == UNKNOWN:
-        said = reason(package, why_unknown(build, ranges), version=raw, ranges=spoken)
-        return PackageAnswer(package, UNKNOWN, NONE, said)
+        kind = why_unknown(build, ranges)
+        why = reason(package, kind, version=raw, ranges=ranges_text)
+        return PackageAnswer(package, UNKNOWN, NONE, why)
     kind = f"between_{answer}" if build.is_alpha else f"range_{answer}"
-    if EVERY in spoken:
+    if EVERY in ranges_text:
         kind = "every_version"
-    said = reason(package, kind, version=raw, ranges=spoken)
-    return PackageAnswer(package, answer, RANGE, said)
+    why = reason(package, kind, version=raw, ranges=ranges_text)
+    return PackageAnswer(package, answer, RANGE, why)
 
 
 def why_unknown(build: BuildVersion, ranges: list[Any]) -> str:

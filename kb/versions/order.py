@@ -22,9 +22,9 @@ def build_order(raw: str, slug: str) -> tuple[Version, str]:
 def column_labels(builds: dict[str, str]) -> dict[str, str]:
     """The release number where it names one build, else the whole slug."""
     releases = {slug: release_of(raw) for slug, raw in builds.items()}
-    seen = Counter(releases.values())
+    counts = Counter(releases.values())
     return {
-        slug: release if release and seen[release] == 1 else slug
+        slug: release if release and counts[release] == 1 else slug
         for slug, release in releases.items()
     }
 

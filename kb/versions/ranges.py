@@ -114,8 +114,8 @@ def is_same_build(listed: BuildVersion, installed: BuildVersion) -> bool:
     return plain and installed.is_orderable and not listed.is_series
 
 
-def same_commit(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
+def same_commit(left: str, right: str) -> bool:
+    return left.startswith(right) or right.startswith(left)
 
 
 Timeline = list[tuple[str, str]]
