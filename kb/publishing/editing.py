@@ -46,16 +46,16 @@ def prepare(record: Record) -> None:
 def neighbour_problems(record: Record) -> Iterator[Problem]:
     """Aliases that belong to another record, related records that do not exist."""
     others = Record.objects.exclude(pk=record.pk)
-    known = set(others.values_list("id", flat=True))
+    ids = set(others.values_list("id", flat=True))
     aliases = {alias: row.id for row in others for alias in row.aliases}
     for alias in record.aliases:
         if alias in aliases:
-            told = {"alias": alias, "id": aliases[alias]}
-            message = _("%(alias)s belongs to %(id)s") % told
+            names = {"alias": alias, "id": aliases[alias]}
+            message = _("%(alias)s belongs to %(id)s") % names
             yield Problem(FACTS_FILE, "aliases", message)
-    for other in record.related:
-        if other not in known:
-            message = _("there is no other record %s") % other
+    for related in record.related:
+        if related not in ids:
+            message = _("there is no other record %s") % related
             yield Problem(FACTS_FILE, "related", message)
 
 

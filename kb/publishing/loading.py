@@ -125,7 +125,7 @@ def load_records(
     stay. `on_new_repros` gets each record whose repros changed, in the transaction.
     Raises RecordError with every problem of every folder.
     """
-    files = read_all(root, known=set(Record.objects.values_list("id", flat=True)))
+    files = read_all(root, other_ids=set(Record.objects.values_list("id", flat=True)))
     repros = inspect_all(files, inspect)
     problems = list(taken_problems(files))
     if problems:
@@ -143,17 +143,19 @@ def load_records(
     # Rendered before the transaction: that one is short.
     html = {plan.file.id: html_for(plan, rows.get(plan.file.id)) for plan in plans}
     with transaction.atomic():
-        now = rows_by_id()
-        if any(decide(p.file, now.get(p.file.id), force) != p.change for p in plans):
+        current = rows_by_id()
+        if any(
+            decide(p.file, current.get(p.file.id), force) != p.change for p in plans
+        ):
             message = _("a record was edited while it was loaded; load again")
             raise RecordError([Problem(str(root), "", message)])
-        done = [
-            carry_out(p, now.get(p.file.id), html[p.file.id], on_new_repros)
+        loaded = [
+            carry_out(p, current.get(p.file.id), html[p.file.id], on_new_repros)
             for p in plans
         ]
         writer.bring_up_to_date()
         standings.bring_up_to_date()
-    return LoadReport(done, without_folder)
+    return LoadReport(loaded, without_folder)
 
 
 def rows_by_id() -> dict[str, Record]:
@@ -164,27 +166,29 @@ def inspect_all(
     files: list[RecordFile], inspect: Inspect
 ) -> dict[str, dict[str, ReproFacts]]:
     """Facts of every repro by record and name. Raises RecordError with all problems."""
-    found: dict[str, dict[str, ReproFacts]] = {}
+    facts: dict[str, dict[str, ReproFacts]] = {}
     problems: list[Problem] = []
     for file in files:
-        wrong: list[Problem] = []
+        file_problems: list[Problem] = []
         repros = {}
         for name, source in file.repros.items():
             try:
                 repros[name] = inspect(source)
             except ReproRefused as error:
-                wrong += [Problem(f"{name}.py", "", text) for text in error.errors]
-        if not wrong:
-            wrong = repro_problems(file, repros)
-        problems += in_folder(file.slug, wrong)
-        found[file.id] = repros
+                file_problems += [
+                    Problem(f"{name}.py", "", text) for text in error.errors
+                ]
+        if not file_problems:
+            file_problems = repro_problems(file, repros)
+        problems += in_folder(file.slug, file_problems)
+        facts[file.id] = repros
     if problems:
         raise RecordError(problems)
-    return found
+    return facts
 
 
 def taken_problems(files: list[RecordFile]) -> Iterator[Problem]:
-    """Slugs and aliases that records without a folder hold already."""
+    """Slugs and aliases that belong to records without a folder."""
     others = Record.objects.exclude(id__in=[file.id for file in files])
     slugs = {row.slug: row.id for row in others}
     aliases = {alias: row.id for row in others for alias in row.aliases}
@@ -195,8 +199,8 @@ def taken_problems(files: list[RecordFile]) -> Iterator[Problem]:
             yield Problem(where, "slug", message)
         for alias in file.facts["aliases"]:
             if alias in aliases:
-                told = {"alias": alias, "id": aliases[alias]}
-                message = _("%(alias)s belongs to %(id)s") % told
+                names = {"alias": alias, "id": aliases[alias]}
+                message = _("%(alias)s belongs to %(id)s") % names
                 yield Problem(where, "aliases", message)
 
 
@@ -215,7 +219,7 @@ def decide(file: RecordFile, row: Record | None, force: Force | None) -> Change:
 
 
 def html_for(plan: Plan, row: Record | None) -> dict[str, dict[str, object]] | None:
-    """HTML of what the row will hold; None where the stored one is still good."""
+    """HTML to store with the row; None where the stored HTML is current."""
     if plan.change in (Change.CREATED, Change.UPDATED):
         source = plan.file
     elif row is not None and row.html_version != rendering.VERSION:
@@ -251,13 +255,13 @@ def carry_out(
 def refresh(
     plan: Plan, record: Record, html: dict[str, dict[str, object]] | None
 ) -> None:
-    """What follows from unchanged content: digests, headers, HTML. No revision."""
+    """Update digests, headers and HTML of unchanged content, without a revision."""
     values: dict[str, object] = {"files_digest": plan.file.files_digest}
     if plan.change == Change.UNCHANGED:
         values["content_digest"] = content_digest(record)
         for name, facts in plan.repros.items():
-            known = repro_columns(plan.file.repros[name], facts)
-            record.repros.filter(name=name).update(**known)
+            columns = repro_columns(plan.file.repros[name], facts)
+            record.repros.filter(name=name).update(**columns)
     if html is not None:
         values |= {"html": html, "html_version": rendering.VERSION}
     Record.objects.filter(pk=record.pk).update(**values)
@@ -276,17 +280,17 @@ def dump_records(
     rows = rows_by_id()
     chosen = sorted(rows) if ids is None else sorted(ids)
     files = {pk: write_record(record_to_file(rows[pk])) for pk in chosen}
-    current = {pk: folder_files(root / rows[pk].slug) for pk in chosen}
+    on_disk = {pk: folder_files(root / rows[pk].slug) for pk in chosen}
     conflicts = [
         pk
         for pk in chosen
-        if current[pk]
-        and current[pk] != files[pk]
-        and digest_of(current[pk]) != rows[pk].files_digest
+        if on_disk[pk]
+        and on_disk[pk] != files[pk]
+        and digest_of(on_disk[pk]) != rows[pk].files_digest
     ]
     if conflicts and not force:
         return DumpReport(conflicts=conflicts)
-    written = [pk for pk in chosen if current[pk] != files[pk]]
+    written = [pk for pk in chosen if on_disk[pk] != files[pk]]
     for pk in written:
         write_folder(root / rows[pk].slug, files[pk])
     if root.resolve() == settings.ISSUES_DIR.resolve():

@@ -74,29 +74,29 @@ def diff(old: str, new: str) -> list[Piece]:
     """Words that stayed, came and went; long stretches that stayed are folded."""
     before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
     steps = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for number, (kind, a, b, c, d) in enumerate(steps):
         if kind == "equal":
             edges = (number > 0, number < len(steps) - 1)
-            found += folded(before[a:b], *edges)
+            pieces += folded(before[a:b], *edges)
         else:
-            found += word_diff("".join(before[a:b]), "".join(after[c:d]))
-    return found
+            pieces += word_diff("".join(before[a:b]), "".join(after[c:d]))
+    return pieces
 
 
 def folded(lines: list[str], after_change: bool, before_change: bool) -> list[Piece]:
     """Lines that stayed, without those far from a change."""
     head = CONTEXT_LINES if after_change else 0
     tail = CONTEXT_LINES if before_change else 0
-    left_out = len(lines) - head - tail
-    if left_out <= 1:
+    skipped = len(lines) - head - tail
+    if skipped <= 1:
         return [Piece("same", "".join(lines))]
-    found = [
+    pieces = [
         Piece("same", "".join(lines[:head])),
-        Piece("skipped", lines=left_out),
+        Piece("skipped", lines=skipped),
         Piece("same", "".join(lines[len(lines) - tail :])),
     ]
-    return [piece for piece in found if piece.text or piece.lines]
+    return [piece for piece in pieces if piece.text or piece.lines]
 
 
 def word_diff(old: str, new: str) -> list[Piece]:
@@ -104,12 +104,12 @@ def word_diff(old: str, new: str) -> list[Piece]:
     if max(len(before), len(after)) > MOST_WORDS:
         whole = [Piece("removed", old), Piece("added", new)]
         return [piece for piece in whole if piece.text]
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
-            found.append(Piece("same", "".join(before[a:b])))
+            pieces.append(Piece("same", "".join(before[a:b])))
             continue
-        found += [Piece("removed", "".join(before[a:b]))] if b > a else []
-        found += [Piece("added", "".join(after[c:d]))] if d > c else []
-    return found
+        pieces += [Piece("removed", "".join(before[a:b]))] if b > a else []
+        pieces += [Piece("added", "".join(after[c:d]))] if d > c else []
+    return pieces

@@ -81,11 +81,11 @@ def scan(markdown: str) -> tuple[list[Line], list[Fence]]:
     body: list[str] = []
     for number, text in enumerate(markdown.split("\n"), 1):
         if opened is None:
-            found = FENCE.match(text)
-            if found:
-                opened = (number, found["fence"], found["info"].strip())
+            opening = FENCE.match(text)
+            if opening:
+                opened = (number, opening["fence"], opening["info"].strip())
                 body = []
-            lines.append(Line(number, text, found is not None))
+            lines.append(Line(number, text, opening is not None))
             continue
         lines.append(Line(number, text, True))
         if text.rstrip() == opened[1]:
@@ -126,9 +126,9 @@ def heading_problems(
     name: str, title: str, number: int, seen: Mapping[str, list[str]], lang: str
 ) -> Iterator[tuple[str, str]]:
     if not name:
-        wanted = ", ".join(f"## {text}" for text in HEADINGS[lang].values())
+        headings = ", ".join(f"## {text}" for text in HEADINGS[lang].values())
         text = _("unknown heading “## %(title)s”; the headings are %(wanted)s")
-        yield at_line(number), text % {"title": title, "wanted": wanted}
+        yield at_line(number), text % {"title": title, "wanted": headings}
     elif name in seen:
         yield at_line(number), _("heading “## %s” stands twice") % title
 
@@ -139,8 +139,8 @@ def order_problems(order: list[str], lang: str) -> Iterator[tuple[str, str]]:
         yield name, _("heading “## %s” is missing") % HEADINGS[lang][name]
     first_seen = list(dict.fromkeys(order))
     if first_seen != [name for name in SECTIONS if name not in missing]:
-        wanted = ", ".join(HEADINGS[lang].values())
-        yield "headings", _("wrong order; the order is %s") % wanted
+        headings = ", ".join(HEADINGS[lang].values())
+        yield "headings", _("wrong order; the order is %s") % headings
 
 
 def format_article(sections: Mapping[str, str], lang: str) -> str:
@@ -171,8 +171,8 @@ def split_workarounds(markdown: str) -> dict[str, str]:
 def workaround_headings(markdown: str) -> list[str]:
     """The names of the `###` headings as they stand, repeated ones too."""
     prose_lines = (line.text for line in scan(markdown)[0] if not line.fenced)
-    found = (SUBHEADING.match(text) for text in prose_lines)
-    return [heading[1] for heading in found if heading]
+    matches = (SUBHEADING.match(text) for text in prose_lines)
+    return [heading[1] for heading in matches if heading]
 
 
 def log_fences(sections: Mapping[str, str]) -> list[str]:
@@ -186,7 +186,7 @@ def log_fences(sections: Mapping[str, str]) -> list[str]:
 
 
 def section_problems(markdown: str) -> Iterator[str]:
-    """What a section may not hold, whatever its language."""
+    """Problems of one section that do not depend on its language."""
     if not markdown.strip():
         yield _("is empty; say “not established” where nothing is known")
     if len(markdown.encode(errors="replace")) > MAX_SECTION_BYTES:
@@ -202,7 +202,7 @@ def section_problems(markdown: str) -> Iterator[str]:
     before = ""
     for line in lines:
         text = "" if line.fenced else INLINE_CODE.sub("", line.text)
-        yield from (on_line(line.number, found) for found in line_problems(text))
+        yield from (on_line(line.number, message) for message in line_problems(text))
         if UNDERLINE.match(text) and before.strip():
             yield on_line(line.number, _("dashes make a heading of the line above"))
         before = text
@@ -219,12 +219,12 @@ def line_problems(text: str) -> Iterator[str]:
 
 def prose(markdown: str) -> str:
     """A text without its code, which is the same in every language."""
-    kept = (line.text for line in scan(markdown)[0] if not line.fenced)
-    return INLINE_CODE.sub("", "\n".join(kept))
+    lines = (line.text for line in scan(markdown)[0] if not line.fenced)
+    return INLINE_CODE.sub("", "\n".join(lines))
 
 
 def translation_problem(texts: Mapping[str, str]) -> str | None:
-    """What shows that the Chinese text was never written."""
+    """A sign that the Chinese text was never written."""
     if not HAN.search(prose(texts["zh"])):
         return _("the Chinese text holds no Chinese")
     if texts["zh"].strip() == texts["en"].strip():
@@ -265,10 +265,10 @@ def comparison_problems(
 
 
 def workaround_problems(markdown: str, names: list[str]) -> Iterator[str]:
-    found = workaround_headings(markdown)
-    if found != names:
+    headings = workaround_headings(markdown)
+    if headings != names:
         text = _("needs the headings %(wanted)s in this order, has %(found)s")
-        yield text % {"wanted": headings_text(names), "found": headings_text(found)}
+        yield text % {"wanted": headings_text(names), "found": headings_text(headings)}
     parts = split_workarounds(markdown)
     without = (name for name in names if parts.get(name) == "")
     yield from (_("“### %s” has no text") % name for name in without)

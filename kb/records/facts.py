@@ -1,4 +1,4 @@
-"""The keys of issue.toml in their order, and what each may hold."""
+"""The schema of issue.toml: its keys in order, and the check of each."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from kb.choices import (
 from kb.records.values import (
     EVENT_KINDS,
     SCHEMA,
-    Found,
     Key,
+    Problems,
     address,
     both_languages,
     day,
@@ -82,11 +82,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "affected": (
         Key("package", PACKAGE),
         Key("events", events),
-        Key(
-            "builds",
-            list_of(table(BUILD)),
-            optional=True,
-        ),
+        Key("builds", list_of(table(BUILD)), optional=True),
         Key("source", REFERENCE),
     ),
     "fix": (
@@ -147,7 +143,7 @@ KEYS: tuple[Key, ...] = (
 )
 
 
-def facts_problems(facts: Facts) -> Found:
+def facts_problems(facts: Facts) -> Problems:
     """Every (key, message) of an issue.toml."""
     yield from keys_problems(facts, KEYS)
     yield from withdrawal_problems(facts)
@@ -160,13 +156,13 @@ def facts_problems(facts: Facts) -> Found:
 
 def rows(facts: Facts, table_name: str) -> Iterator[tuple[str, Facts]]:
     """The sound rows of a table with their keys: ("claim[0]", {…})."""
-    found = facts.get(table_name, [])
-    for position, row in enumerate(found if isinstance(found, list) else []):
+    listed = facts.get(table_name, [])
+    for position, row in enumerate(listed if isinstance(listed, list) else []):
         if not list(table(TABLES[table_name])(row)):
             yield f"{table_name}[{position}]", row
 
 
-def withdrawal_problems(facts: Facts) -> Found:
+def withdrawal_problems(facts: Facts) -> Problems:
     withdrawn = facts.get("publication") == Publication.WITHDRAWN
     if withdrawn and "withdrawn_because" not in facts:
         yield "withdrawn_because", _("is missing; a withdrawn record says why")
@@ -174,7 +170,7 @@ def withdrawal_problems(facts: Facts) -> Found:
         yield "withdrawn_because", _("only a withdrawn record has it")
 
 
-def repeated_problems(facts: Facts, table_name: str, key: str) -> Found:
+def repeated_problems(facts: Facts, table_name: str, key: str) -> Problems:
     seen: set[str] = set()
     for path, row in rows(facts, table_name):
         if row[key] in seen:
@@ -182,13 +178,13 @@ def repeated_problems(facts: Facts, table_name: str, key: str) -> Found:
         seen.add(row[key])
 
 
-def source_problems(facts: Facts) -> Found:
+def source_problems(facts: Facts) -> Problems:
     # Also those of unsound rows: one fault is reported once.
     listed = facts.get("source", [])
-    known = [row.get("id") for row in listed if isinstance(row, dict)]
+    ids = [row.get("id") for row in listed if isinstance(row, dict)]
     for table_name in ("affected", "fix", "claim"):
         for path, row in rows(facts, table_name):
-            if row["source"] not in known:
+            if row["source"] not in ids:
                 message = _("no [[source]] has the id %s") % repr(row["source"])
                 yield f"{path}.source", message
     for path, row in rows(facts, "source"):
@@ -196,13 +192,13 @@ def source_problems(facts: Facts) -> Found:
             yield f"{path}.url", _("only an article may be without address")
 
 
-def range_problems(facts: Facts) -> Found:
+def range_problems(facts: Facts) -> Problems:
     for path, row in rows(facts, "affected"):
         if not row["events"] and not row.get("builds"):
             yield f"{path}.events", _("names neither a range nor a build")
 
 
-def claim_problems(facts: Facts) -> Found:
+def claim_problems(facts: Facts) -> Problems:
     for path, row in rows(facts, "claim"):
         if "check" in row and "expects" not in row:
             yield f"{path}.expects", _("is missing; `check` needs it")
@@ -216,12 +212,12 @@ def canonical(facts: Facts) -> Facts:
 
 
 def ordered(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Facts:
-    kept = {
+    present = {
         key.name: value[key.name]
         for key in keys
         if key.name in value and (value[key.name] or not key.optional)
     }
-    return {name: ordered_value(name, entry) for name, entry in kept.items()}
+    return {name: ordered_value(name, entry) for name, entry in present.items()}
 
 
 def ordered_value(name: str, value: Any) -> Any:

@@ -123,7 +123,7 @@ def read_record(folder: Path) -> RecordFile:
 
 def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
     """The folder's files as text. Evidence is not part of the record's content."""
-    found = {}
+    files = {}
     for path in sorted(folder.iterdir()):
         if path.name in {"evidence", "__pycache__"} or path.name.startswith("."):
             continue
@@ -133,7 +133,7 @@ def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
             problems.append(Problem(path.name, "", _("does not belong in a record")))
             continue
         try:
-            found[path.name] = read_text(path)
+            files[path.name] = read_text(path)
         except (OSError, ValueError) as error:
             problems.append(Problem(path.name, "", str(error)))
     problems += [
@@ -141,7 +141,7 @@ def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
         for name in (FACTS_FILE, *ARTICLE_FILES.values())
         if not (folder / name).exists()
     ]
-    return found
+    return files
 
 
 def read_text(path: Path) -> str:
@@ -182,10 +182,10 @@ def read_articles(
     return articles
 
 
-def read_all(root: Path, known: Collection[str] = ()) -> list[RecordFile]:
+def read_all(root: Path, other_ids: Collection[str] = ()) -> list[RecordFile]:
     """Every record below `root`, by id. Raises RecordError with every problem.
 
-    `known` are ids that exist elsewhere and may be named as related.
+    `other_ids` exist elsewhere and may be named as related.
     """
     if not root.is_dir():
         raise RecordError([Problem(str(root), "", _("is not a folder"))])
@@ -199,8 +199,8 @@ def read_all(root: Path, known: Collection[str] = ()) -> list[RecordFile]:
         except RecordError as error:
             problems += in_folder(folder.name, error.problems)
     # A related record whose own folder is broken is not reported a second time.
-    related_known = None if problems else {*known, *(record.id for record in records)}
-    problems += set_problems(records, related_known)
+    known_ids = None if problems else {*other_ids, *(record.id for record in records)}
+    problems += set_problems(records, known_ids)
     if problems:
         raise RecordError(problems)
     return sorted(records, key=lambda record: record.id)
@@ -214,53 +214,53 @@ def in_folder(folder: str, problems: Iterable[Problem]) -> list[Problem]:
 
 
 def set_problems(
-    records: list[RecordFile], known: Collection[str] | None
+    records: list[RecordFile], known_ids: Collection[str] | None
 ) -> Iterator[Problem]:
-    """What only shows between records: ids and aliases used twice, unknown ids."""
+    """Problems between records: ids and aliases used twice, unknown related ids."""
     ids = Counter(record.id for record in records)
     aliases = Counter(alias for record in records for alias in record.facts["aliases"])
     for record in records:
         file = f"{record.slug}/{FACTS_FILE}"
         if ids[record.id] > 1:
-            told = {"id": record.id, "n": ids[record.id]}
-            yield Problem(file, "id", _("%(id)s is used by %(n)d folders") % told)
+            numbers = {"id": record.id, "n": ids[record.id]}
+            yield Problem(file, "id", _("%(id)s is used by %(n)d folders") % numbers)
         for alias in record.facts["aliases"]:
             if aliases[alias] > 1:
                 message = _("%s belongs to several records") % alias
                 yield Problem(file, "aliases", message)
         for other in record.facts["related"]:
-            if other == record.id or (known is not None and other not in known):
+            if other == record.id or (known_ids is not None and other not in known_ids):
                 message = _("there is no other record %s") % other
                 yield Problem(file, "related", message)
 
 
 # --- checking -----------------------------------------------------------------------
 def validate(record: RecordFile) -> list[Problem]:
-    """Every problem of one record that shows without reading its repros."""
+    """Every problem of one record, its repros apart."""
     return [*facts_file_problems(record.facts), *article_file_problems(record)]
 
 
 def facts_file_problems(facts: Facts) -> list[Problem]:
-    found = facts_problems(facts)
-    return [Problem(FACTS_FILE, key, message) for key, message in found]
+    problems = facts_problems(facts)
+    return [Problem(FACTS_FILE, key, message) for key, message in problems]
 
 
 def article_file_problems(
     record: RecordFile, names_known: bool = True
 ) -> list[Problem]:
-    sound = [row["name"] for _path, row in rows(record.facts, "workaround")]
-    names_known &= len(sound) == len(record.facts.get("workaround", []))
-    found = article_problems(record.articles, sound if names_known else None)
+    names = [row["name"] for _path, row in rows(record.facts, "workaround")]
+    names_known &= len(names) == len(record.facts.get("workaround", []))
+    problems = article_problems(record.articles, names if names_known else None)
     return [
         Problem(ARTICLE_FILES[lang], section, message)
-        for lang, section, message in found
+        for lang, section, message in problems
     ]
 
 
 def repro_problems(
     record: RecordFile, repros: Mapping[str, ReproFacts]
 ) -> list[Problem]:
-    """What does not fit between a record and the checks of its repros."""
+    """Contradictions between a record and the headers and checks of its repros."""
     return [*header_problems(record, repros), *check_problems(record, repros)]
 
 
@@ -270,8 +270,8 @@ def header_problems(
     names = {row["name"] for row in record.facts.get("workaround", [])}
     for stem, facts in repros.items():
         if facts.header.get("record") != record.id:
-            told = {"wanted": record.id, "value": repr(facts.header.get("record"))}
-            message = _("must be %(wanted)s, not %(value)s") % told
+            values = {"wanted": record.id, "value": repr(facts.header.get("record"))}
+            message = _("must be %(wanted)s, not %(value)s") % values
             yield Problem(f"{stem}.py", "record", message)
         for check in facts.checks if facts.fidelity == Fidelity.UPSTREAM_BUG else []:
             name = check.removeprefix("workaround_")
@@ -289,9 +289,9 @@ def check_problems(
         if stem and stem not in repros:
             yield Problem(FACTS_FILE, key, _("there is no %s") % f"{stem}.py")
         elif stem and check not in repros[stem].checks:
-            known = ", ".join(repros[stem].checks)
-            told = {"file": f"{stem}.py", "check": check, "known": known}
-            message = _("%(file)s has no %(check)s; it has %(known)s") % told
+            names = ", ".join(repros[stem].checks)
+            values = {"file": f"{stem}.py", "check": check, "known": names}
+            message = _("%(file)s has no %(check)s; it has %(known)s") % values
             yield Problem(FACTS_FILE, key, message)
 
 

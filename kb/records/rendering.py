@@ -46,10 +46,10 @@ def render_all(texts: list[str]) -> list[str]:
     if not texts:
         return []
     answers, failure = run_child("".join(f"{json.dumps(text)}\n" for text in texts))
-    found: list[str] = [json.loads(line) for line in answers.splitlines()]
-    if len(found) < len(texts):
-        raise RenderError(len(found), failure)
-    return found
+    rendered: list[str] = [json.loads(line) for line in answers.splitlines()]
+    if len(rendered) < len(texts):
+        raise RenderError(len(rendered), failure)
+    return rendered
 
 
 def run_child(lines: str) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def sections_html(record: RecordFile) -> dict[str, dict[str, object]]:
 def arranged(
     places: list[tuple[str, str, str]], rendered: list[str]
 ) -> dict[str, dict[str, object]]:
-    found: dict[str, dict[str, object]] = {}
+    by_language: dict[str, dict[str, object]] = {}
     for lang in LANGS:
         whole = dict.fromkeys(SECTIONS, "")
         workarounds = {}
@@ -108,5 +108,5 @@ def arranged(
                 workarounds[name] = html
             elif place == lang:
                 whole[section] = html
-        found[lang] = {**whole, "workarounds": workarounds}
-    return found
+        by_language[lang] = {**whole, "workarounds": workarounds}
+    return by_language

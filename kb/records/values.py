@@ -1,4 +1,4 @@
-"""What one value of issue.toml may be; every message in the reader's language."""
+"""Checks for the values of issue.toml; messages in the reader's language."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from packaging.version import InvalidVersion, Version
 from kb.choices import LANGS
 from kb.records.articles import UNPRINTABLE, translation_problem
 
-# (path below the key, message)
-Found = Iterator[tuple[str, str]]
-Check = Callable[[Any], Found]
+# (path below the key, message) of each.
+Problems = Iterator[tuple[str, str]]
+Check = Callable[[Any], Problems]
 
 SCHEMA = 1
 EVENT_KINDS = ("introduced", "fixed", "last_affected")
@@ -32,7 +32,7 @@ class Key:
 
 
 def text(longest: int = 2000, empty: bool = False, one_line: bool = False) -> Check:
-    def check(value: Any) -> Found:
+    def check(value: Any) -> Problems:
         if not isinstance(value, str):
             yield "", _("must be a string, not %s") % kind_of(value)
         elif not value.strip() and not (empty and value == ""):
@@ -48,12 +48,12 @@ def text(longest: int = 2000, empty: bool = False, one_line: bool = False) -> Ch
 
 
 def one_of(words: Iterable[str]) -> Check:
-    known = tuple(words)
+    allowed = tuple(words)
 
-    def check(value: Any) -> Found:
-        if value not in known:
-            told = {"known": ", ".join(known), "value": repr(value)}
-            yield "", _("must be one of %(known)s, not %(value)s") % told
+    def check(value: Any) -> Problems:
+        if value not in allowed:
+            values = {"known": ", ".join(allowed), "value": repr(value)}
+            yield "", _("must be one of %(known)s, not %(value)s") % values
 
     return check
 
@@ -61,10 +61,10 @@ def one_of(words: Iterable[str]) -> Check:
 def matching(pattern: str, example: str, longest: int = 200) -> Check:
     whole = re.compile(pattern)
 
-    def check(value: Any) -> Found:
+    def check(value: Any) -> Problems:
         if not isinstance(value, str) or not whole.fullmatch(value):
-            told = {"example": repr(example), "value": repr(value)}
-            yield "", _("must look like %(example)s, not %(value)s") % told
+            values = {"example": repr(example), "value": repr(value)}
+            yield "", _("must look like %(example)s, not %(value)s") % values
         elif len(value) > longest:
             yield "", _("is longer than %d characters") % longest
 
@@ -74,17 +74,17 @@ def matching(pattern: str, example: str, longest: int = 200) -> Check:
 def both_languages(longest: int = 2000, one_line: bool = False) -> Check:
     single = text(longest, one_line=one_line)
 
-    def check(value: Any) -> Found:
+    def check(value: Any) -> Problems:
         if not isinstance(value, dict) or set(value) != set(LANGS):
             yield "", _("must be {en = …, zh = …}")
             return
-        found = [
+        problems = [
             (f".{lang}", message)
             for lang in LANGS
             for _path, message in single(value[lang])
         ]
-        yield from found
-        message = None if found else translation_problem(value)
+        yield from problems
+        message = None if problems else translation_problem(value)
         if message:
             yield ".zh", message
 
@@ -92,7 +92,7 @@ def both_languages(longest: int = 2000, one_line: bool = False) -> Check:
 
 
 def list_of(item: Check, empty: bool = True, unique: bool = True) -> Check:
-    def check(value: Any) -> Found:
+    def check(value: Any) -> Problems:
         if not isinstance(value, list):
             yield "", _("must be an array, not %s") % kind_of(value)
             return
@@ -108,7 +108,7 @@ def list_of(item: Check, empty: bool = True, unique: bool = True) -> Check:
 
 
 def table(keys: tuple[Key, ...]) -> Check:
-    def check(value: Any) -> Found:
+    def check(value: Any) -> Problems:
         if not isinstance(value, dict):
             yield "", _("must be a table, not %s") % kind_of(value)
             return
@@ -118,10 +118,10 @@ def table(keys: tuple[Key, ...]) -> Check:
     return check
 
 
-def keys_problems(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Found:
-    known = {key.name for key in keys}
+def keys_problems(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Problems:
+    known_names = {key.name for key in keys}
     for name in value:
-        if name not in known:
+        if name not in known_names:
             names = ", ".join(key.name for key in keys)
             yield name, _("unknown key; known are %s") % names
     for key in keys:
@@ -133,7 +133,7 @@ def keys_problems(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Found:
 
 
 def version(empty: bool) -> Check:
-    def check(value: Any) -> Found:
+    def check(value: Any) -> Problems:
         if empty and value == "":
             return
         try:
@@ -144,7 +144,7 @@ def version(empty: bool) -> Check:
     return check
 
 
-def event(value: Any) -> Found:
+def event(value: Any) -> Problems:
     """One event of an OSV range: {introduced = "2.5.0"}."""
     if not isinstance(value, dict) or len(value) != 1:
         shapes = '{introduced = "…"}, {fixed = "…"}, {last_affected = "…"}'
@@ -159,11 +159,11 @@ def event(value: Any) -> Found:
         yield f".{kind}", message
 
 
-def events(value: Any) -> Found:
+def events(value: Any) -> Problems:
     """An OSV range: begins with `introduced`, versions ascend, kinds alternate."""
-    found = list(list_of(event)(value))
-    yield from found
-    if found or not value:
+    problems = list(list_of(event)(value))
+    yield from problems
+    if problems or not value:
         return
     kinds = [next(iter(entry)) for entry in value]
     numbers = [Version(next(iter(entry.values()))) for entry in value]
@@ -177,14 +177,14 @@ def events(value: Any) -> Found:
         yield "", _("versions must ascend")
 
 
-def address(value: Any) -> Found:
+def address(value: Any) -> Problems:
     if value != "" and not (
         isinstance(value, str) and re.fullmatch(r"https?://[^\s<>\"\\^`{|}]+", value)
     ):
         yield "", _("must be an http(s) address or empty, not %s") % repr(value)
 
 
-def day(value: Any) -> Found:
+def day(value: Any) -> Problems:
     try:
         valid = date.fromisoformat(value).isoformat() == value
     except (TypeError, ValueError):
@@ -193,10 +193,10 @@ def day(value: Any) -> Found:
         yield "", _("must be a string such as '2025-03-20', not %s") % repr(value)
 
 
-def schema(value: Any) -> Found:
+def schema(value: Any) -> Problems:
     if value != SCHEMA or isinstance(value, bool):
-        told = {"wanted": SCHEMA, "value": repr(value)}
-        yield "", _("must be %(wanted)s, not %(value)s") % told
+        values = {"wanted": SCHEMA, "value": repr(value)}
+        yield "", _("must be %(wanted)s, not %(value)s") % values
 
 
 def kind_of(value: Any) -> str:
