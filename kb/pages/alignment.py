@@ -47,11 +47,11 @@ def cut(text: str) -> str:
 
 
 def pieces(words: list[str], blocks: list[tuple[int, int]]) -> list[Piece]:
-    found: list[Piece] = []
+    parts: list[Piece] = []
     at = 0
     for start, size in blocks:
-        found.append(Piece("".join(words[at:start]), same=False))
-        found.append(Piece("".join(words[start : start + size]), same=True))
+        parts.append(Piece("".join(words[at:start]), same=False))
+        parts.append(Piece("".join(words[start : start + size]), same=True))
         at = start + size
-    found.append(Piece("".join(words[at:]), same=False))
-    return [piece for piece in found if piece.text]
+    parts.append(Piece("".join(words[at:]), same=False))
+    return [piece for piece in parts if piece.text]

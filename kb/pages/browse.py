@@ -73,21 +73,21 @@ class BrowsePage:
 def build(query: QueryDict) -> BrowsePage:
     tested = tested_builds()
     slugs = [row.slug for row in tested]
-    asked = query.get("build", "")
-    on = asked if asked in slugs else most_tested(tested)
+    requested = query.get("build", "")
+    on = requested if requested in slugs else most_tested(tested)
     group_by = query.get("group", "")
     group_by = group_by if group_by in GROUPINGS else GROUPINGS[0]
     chosen = chosen_facets(query)
     key = tuple((name, tuple(values)) for name, values in chosen.items())
     placed, counts = arranged(current_generation(), on, group_by, key)
-    here = window(query.get("page", ""), len(placed), PER_PAGE)
+    page_window = window(query.get("page", ""), len(placed), PER_PAGE)
     return BrowsePage(
         build=on,
         builds=slugs,
         group_by=group_by,
         facets=list(facets(counts, chosen)),
-        groups=list(groups(placed, here, group_by, on)),
-        window=here,
+        groups=list(groups(placed, page_window, group_by, on)),
+        window=page_window,
         total=len(every_record()),
     )
 
@@ -107,8 +107,8 @@ def arranged(
     so that going from page to page reads no more than the page.
     """
     every = every_record()
-    wanted = {name: list(values) for name, values in chosen}
-    narrowed = narrow(every.items(), verdicts_on(on), wanted)
+    required = {name: list(values) for name, values in chosen}
+    narrowed = narrow(every.items(), verdicts_on(on), required)
     return in_groups(narrowed, every, group_by), narrowed.counts
 
 

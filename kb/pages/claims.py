@@ -45,19 +45,19 @@ class ClaimsPage:
 def build(query: QueryDict) -> ClaimsPage:
     sums = {state: Sum(state) for state in ClaimState.values}
     counts = Standing.objects.aggregate(**sums)
-    asked = set(query.getlist("state")) & set(ClaimState.values)
-    wanted = asked or set(ClaimState.values)
-    records = having(wanted)
-    here = window(query.get("page", ""), records.count(), PER_PAGE)
-    ids = list(records.values_list("pk", flat=True)[here.rows])
+    checked = set(query.getlist("state")) & set(ClaimState.values)
+    states = checked or set(ClaimState.values)
+    records = having(states)
+    page_window = window(query.get("page", ""), records.count(), PER_PAGE)
+    ids = list(records.values_list("pk", flat=True)[page_window.rows])
     return ClaimsPage(
         states=[
-            StateOption(state, counts[state] or 0, state in asked)
+            StateOption(state, counts[state] or 0, state in checked)
             for state in ClaimState.values
         ],
-        groups=[claims_of(record, wanted) for record in with_claims(ids)],
-        window=here,
-        shown=sum(counts[state] or 0 for state in wanted),
+        groups=[claims_of(record, states) for record in with_claims(ids)],
+        window=page_window,
+        shown=sum(counts[state] or 0 for state in states),
         total=sum(count or 0 for count in counts.values()),
     )
 
@@ -73,6 +73,6 @@ def with_claims(ids: list[str]) -> QuerySet[Record]:
     return rows.prefetch_related("claims", "findings").defer("html")
 
 
-def claims_of(record: Record, wanted: set[str]) -> RecordClaims:
+def claims_of(record: Record, states: set[str]) -> RecordClaims:
     rows = claim_rows(record, list(record.findings.all()))
-    return RecordClaims(record, [row for row in rows if row.state in wanted])
+    return RecordClaims(record, [row for row in rows if row.state in states])

@@ -80,7 +80,7 @@ def facet_labels() -> dict[str, str]:
 
 
 def value_label(facet: str, value: str) -> str:
-    known: dict[str, dict[str, str]] = {
+    labels: dict[str, dict[str, str]] = {
         "symptom": {str(key): str(label) for key, label in SymptomClass.choices},
         "upstream": {str(key): str(label) for key, label in Upstream.choices},
         "workaround": {VERIFIED: _("verified by execution")},
@@ -90,4 +90,4 @@ def value_label(facet: str, value: str) -> str:
             **{str(key): str(label) for key, label in Verdict.choices},
         },
     }
-    return known.get(facet, {}).get(value, value)
+    return labels.get(facet, {}).get(value, value)

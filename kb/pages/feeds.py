@@ -28,15 +28,16 @@ class Entry:
 
 def entries() -> list[Entry]:
     """The newest first, of both kinds."""
-    found = [*new_records(), *flips()]
-    return sorted(found, key=lambda entry: entry.moment, reverse=True)[:ENTRIES]
+    entries = [*new_records(), *flips()]
+    return sorted(entries, key=lambda entry: entry.moment, reverse=True)[:ENTRIES]
 
 
 def new_records() -> list[Entry]:
     """Published records by when they came to this site."""
-    came = Record.history.filter(history_type="+", id__in=Standing.objects.values("pk"))
-    came = came.order_by("-history_date")
-    moments = dict(came.values_list("id", "history_date")[:ENTRIES])
+    listed = Standing.objects.values("pk")
+    created = Record.history.filter(history_type="+", id__in=listed)
+    dates = created.order_by("-history_date").values_list("id", "history_date")
+    moments = dict(dates[:ENTRIES])
     rows = Record.objects.filter(pk__in=moments).defer("html")
     return [
         Entry(row, f"{row.id} {row.text('title', current_lang())}", "", moments[row.pk])

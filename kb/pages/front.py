@@ -85,8 +85,8 @@ def latest_verdicts() -> list[Finding]:
         newest.setdefault(record, pk)
         if len(newest) == SHOWN:
             break
-    found = Finding.objects.select_related("record").defer("record__html")
-    by_pk = found.in_bulk(newest.values())
+    shown = Finding.objects.select_related("record").defer("record__html")
+    by_pk = shown.in_bulk(newest.values())
     return [by_pk[pk] for pk in newest.values() if pk in by_pk]
 
 

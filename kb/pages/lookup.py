@@ -127,7 +127,7 @@ def answer(request: HttpRequest) -> LookupPage:
     env = ""
     try:
         log, env = request.POST.get("log", ""), request.POST.get("env", "")
-        found = lookup.look_up(log, env)
+        result = lookup.look_up(log, env)
     except RequestDataTooBig:
         drain(request)
         return refusal(413, too_large())
@@ -135,7 +135,7 @@ def answer(request: HttpRequest) -> LookupPage:
         return refusal(400, str(error), env=env)
     except lookup.PasteTooLarge:
         return refusal(413, too_large())
-    return found_page(log, env, found)
+    return result_page(log, env, result)
 
 
 def too_large() -> str:
@@ -160,34 +160,34 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
     )
 
 
-def found_page(log: str, env: str, found: dict[str, Any]) -> LookupPage:
-    ids = [item["record"] for item in found["matches"]] + found["also_affecting"]
+def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
+    ids = [item["record"] for item in result["matches"]] + result["also_affecting"]
     records = Record.objects.visible().in_bulk(ids)
     matches = [
         match_of(item, records[item["record"]])
-        for item in found["matches"]
+        for item in result["matches"]
         if item["record"] in records
     ]
-    sure = bool(matches) and found["outcome"] in ("exact", "match")
-    also = [records[key] for key in found["also_affecting"] if key in records]
+    sure = bool(matches) and result["outcome"] in ("exact", "match")
+    also = [records[key] for key in result["also_affecting"] if key in records]
     best = matches[0] if sure else None
-    worded = [] if matches else by_words(log, found["query"]["took_it_for"])
+    worded = [] if matches else by_words(log, result["query"]["took_it_for"])
     return LookupPage(
         template="kb/lookup.html",
         status=200,
         log=log,
         env=env,
-        query=found["query"],
-        outcome=found["outcome"],
-        heading=heading(found, best, matches, also, worded),
+        query=result["query"],
+        outcome=result["outcome"],
+        heading=heading(result, best, matches, also, worded),
         best=best,
         others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
         also=also,
         worded=worded,
-        pasted=pasted_lines(log, kinds_of(found["query"]["key_lines"], matches)),
-        packages=list(found["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
-        took_it_for=taken_for(found["query"]),
-        triage="" if sure else triage.address_for(found["query"]),
+        pasted=pasted_lines(log, kinds_of(result["query"]["key_lines"], matches)),
+        packages=list(result["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
+        took_it_for=taken_for(result["query"]),
+        triage="" if sure else triage.address_for(result["query"]),
     )
 
 
@@ -259,7 +259,7 @@ def kind_label(kind: str, query: dict[str, Any]) -> str:
 
 
 def heading(
-    found: dict[str, Any],
+    result: dict[str, Any],
     best: Match | None,
     matches: list[Match],
     also: list[Record],
@@ -269,7 +269,7 @@ def heading(
     if best:
         first = (
             _("A known issue matches word for word.")
-            if found["outcome"] == "exact"
+            if result["outcome"] == "exact"
             else _("A known issue matches.")
         )
         return join(first, affected_sentence(best.found["affected"]))
@@ -312,13 +312,13 @@ def join(*sentences: str) -> str:
 def pasted_lines(log: str, kinds: dict[int, str]) -> list[PastedLine]:
     """The key lines with their neighbours; the first lines where there are none."""
     lines = split_lines(log.rstrip("\r\n"))
-    wanted = {
+    numbers = {
         number
         for key in kinds
         for number in range(key - AROUND, key + AROUND + 1)
         if 1 <= number <= len(lines)
     }
-    shown = sorted(wanted) or range(1, len(lines) + 1)
+    shown = sorted(numbers) or range(1, len(lines) + 1)
     return [
         PastedLine(
             number,
@@ -333,4 +333,4 @@ def pasted_lines(log: str, kinds: dict[int, str]) -> list[PastedLine]:
 def visible(text: str) -> str:
     """Unseen characters as codes; lone surrogates as the replacement character."""
     text = text.encode("utf-8", "replace").decode("utf-8")
-    return UNSEEN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return UNSEEN.sub(lambda match: f"\\x{ord(match[0]):02x}", text)

@@ -31,9 +31,9 @@ class LanguageNote:
 
 def section(record: Record, name: str) -> Prose:
     """A section, rendered and cleaned when the record was saved; log lines stay."""
-    found = stored(record, name)
+    prose = stored(record, name)
     # As printed: English, and scrollable by keyboard.
-    return Prose(LOG_FENCE.sub(LITERAL, found.html), found.lang)
+    return Prose(LOG_FENCE.sub(LITERAL, prose.html), prose.lang)
 
 
 def workaround(record: Record, name: str) -> Prose:
@@ -49,10 +49,10 @@ def stored(record: Record, *path: str) -> Prose:
     return Prose(other, HTML_TAG[OTHER[lang]] if other else "")
 
 
-def at(found: object, *path: str) -> str:
+def at(value: object, *path: str) -> str:
     for key in path:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else ""
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def text(record: Record, field: str) -> tuple[str, str]:

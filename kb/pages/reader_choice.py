@@ -29,8 +29,8 @@ def of(request: HttpRequest) -> ReaderChoice:
 
 
 def asked(request: HttpRequest, name: str) -> str:
-    kept = request.COOKIES.get(COOKIES[name], "")
-    return request.GET.get(name, kept)[:MAX_TYPED].strip()
+    remembered = request.COOKIES.get(COOKIES[name], "")
+    return request.GET.get(name, remembered)[:MAX_TYPED].strip()
 
 
 def remember(request: HttpRequest, response: HttpResponse) -> HttpResponse:

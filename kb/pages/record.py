@@ -155,8 +155,8 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         ],
         claims=claim_rows(record, findings, torch),
         contradictions=[
-            found | {"fixed_in": documented_fix(record, found["build"], findings)}
-            for found in contradictions.of_record(record, findings)
+            item | {"fixed_in": documented_fix(record, item["build"], findings)}
+            for item in contradictions.of_record(record, findings)
         ],
         summary=results.summary(findings),
         fixes=[fix | {"source": source_of(record, fix)} for fix in record.fixes],
@@ -210,16 +210,16 @@ def workaround(
         status,
         evidence,
         on_off(rows, findings, torch),
-        helped=sum(found == "verified" for found in by_build),
+        helped=sum(build_status == "verified" for build_status in by_build),
         tried=len(by_build),
     )
 
 
 def without_repetition(html: str, apply: str) -> str:
     """The prose without a leading fence that the copy line above already shows."""
-    found = LEADING_FENCE.match(html)
-    same = found and unescape(found[1]).strip() == apply.strip()
-    return html[found.end() :] if found and same else html
+    fence = LEADING_FENCE.match(html)
+    same = fence and unescape(fence[1]).strip() == apply.strip()
+    return html[fence.end() :] if fence and same else html
 
 
 def on_off(
@@ -306,5 +306,5 @@ def history(record: Record) -> list[Revision]:
 
 def alias_url(alias: str) -> str:
     """The thread's page; "" for an alias that names no GitHub thread."""
-    found = THREAD.fullmatch(alias)
-    return f"https://github.com/{found[1]}/issues/{found[2]}" if found else ""
+    thread = THREAD.fullmatch(alias)
+    return f"https://github.com/{thread[1]}/issues/{thread[2]}" if thread else ""

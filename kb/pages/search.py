@@ -77,20 +77,20 @@ def answer(
 ) -> SearchPage:
     tested = tested_builds()
     slugs = [row.slug for row in tested]
-    asked = parameters.get("build", "")
-    on = asked if asked in slugs else most_tested(tested)
+    requested = parameters.get("build", "")
+    on = requested if requested in slugs else most_tested(tested)
     sort = parameters.get("sort", "")
     sort = sort if sort in SORTS else SORTS[0]
     verdicts = verdicts_on(on)
-    found = listing(page.query, chosen, verdicts, sort)
-    here = window(parameters.get("page", ""), len(found.found), PER_PAGE)
+    results = listing(page.query, chosen, verdicts, sort)
+    page_window = window(parameters.get("page", ""), len(results.found), PER_PAGE)
     return replace(
         page,
-        hits=shown(found, here, verdicts),
-        window=here,
-        total=found.total,
-        unknown=found.unknown,
-        facets=list(facets(found.counts, chosen)),
+        hits=shown(results, page_window, verdicts),
+        window=page_window,
+        total=results.total,
+        unknown=results.unknown,
+        facets=list(facets(results.counts, chosen)),
         build=on,
         builds=slugs,
         sort=sort,
@@ -98,9 +98,9 @@ def answer(
     )
 
 
-def shown(found: Listing, here: Window, verdicts: Verdicts) -> list[Hit]:
+def shown(results: Listing, page_window: Window, verdicts: Verdicts) -> list[Hit]:
     """One page of hits, each with its verdict on the build."""
-    rows = hits(found.found[here.rows], found.query, current_lang())
+    rows = hits(results.found[page_window.rows], results.query, current_lang())
     return [replace(hit, verdict=verdicts.get(hit.record.pk, UNTESTED)) for hit in rows]
 
 

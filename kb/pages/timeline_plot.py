@@ -58,7 +58,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Shown:
+class PlottedObservation:
     """An observation in its lane."""
 
     x: float
@@ -82,7 +82,7 @@ class TimelinePlot:
     bars: list[Bar]
     ticks: list[Tick]
     lanes: list[Lane]
-    shown: list[Shown]
+    shown: list[PlottedObservation]
 
 
 def draw(axis: Timeline) -> TimelinePlot:
@@ -117,22 +117,24 @@ def draw(axis: Timeline) -> TimelinePlot:
 
 
 def distinct(observed: list[Observation]) -> list[Observation]:
-    """The newest of each verdict: builds of one version share its place."""
-    found: dict[tuple[str, str], Observation] = {}
-    for seen in sorted(observed, key=lambda seen: seen.cell.observed_at):
-        found[seen.cell.device_class, seen.cell.verdict] = seen
-    return list(found.values())
+    """The newest observation of each verdict: builds of a version share its place."""
+    newest: dict[tuple[str, str], Observation] = {}
+    for observation in sorted(observed, key=lambda row: row.cell.observed_at):
+        newest[observation.cell.device_class, observation.cell.verdict] = observation
+    return list(newest.values())
 
 
 def shown_at(
     x: float, observed: list[Observation], lanes: dict[str, int]
-) -> Iterator[Shown]:
+) -> Iterator[PlottedObservation]:
     """Builds of one version that disagree stand beside each other."""
-    taken: Counter[str] = Counter()
-    for seen in distinct(observed):
-        device = seen.cell.device_class
-        yield Shown(x + DISAGREE * taken[device], lanes[device], seen)
-        taken[device] += 1
+    counts: Counter[str] = Counter()
+    for observation in distinct(observed):
+        device = observation.cell.device_class
+        yield PlottedObservation(
+            x + DISAGREE * counts[device], lanes[device], observation
+        )
+        counts[device] += 1
 
 
 def labels_of(axis: Timeline, xs: list[float]) -> list[Label]:

@@ -115,16 +115,14 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question with what was answered."""
-
+class AnsweredQuestion:
     question: Question
     answer: str
 
 
 @dataclass(frozen=True)
 class Triage:
-    asked: list[Asked]
+    asked: list[AnsweredQuestion]
     left: list[Candidate] = field(default_factory=list)
     ruled_out: list[Candidate] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
@@ -137,7 +135,10 @@ class Triage:
 
 def build(parameters: Mapping[str, str]) -> Triage:
     """The page for the answers in an address; values nobody offers are not answers."""
-    asked = [Asked(question, answer_to(question, parameters)) for question in QUESTIONS]
+    asked = [
+        AnsweredQuestion(question, answer_to(question, parameters))
+        for question in QUESTIONS
+    ]
     answers = {row.question.name: row.answer for row in asked if row.answer}
     records = list(Record.objects.visible())
     if not answers:
@@ -268,9 +269,9 @@ def by_dtype(record: Record, answers: Mapping[str, str]) -> Reason | None:
 
 def dtypes_of(record: Record) -> set[str]:
     """The types that a record demands, empty where it demands none."""
-    said = [row["value"] for row in record.preconditions if row["key"] == "dtype"]
-    said += [row["value"] for row in record.preconditions if "float8" in row["value"]]
-    return {name for name, word in DTYPES.items() if any(map(word.search, said))}
+    values = [row["value"] for row in record.preconditions if row["key"] == "dtype"]
+    values += [row["value"] for row in record.preconditions if "float8" in row["value"]]
+    return {name for name, word in DTYPES.items() if any(map(word.search, values))}
 
 
 Judge = Callable[[Record, Mapping[str, str]], Reason | None]
