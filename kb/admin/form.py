@@ -149,9 +149,9 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
         except RecordError as error:
             for problem in error.problems:
                 name = field_of(problem)
-                known = name in self.fields
-                text = f"{problem.key}: {problem.message}" if known else str(problem)
-                self.add_error(name if known else None, text)
+                is_field = name in self.fields
+                text = f"{problem.key}: {problem.message}" if is_field else str(problem)
+                self.add_error(name if is_field else None, text)
 
     def save_edited(self, record: Record) -> bool:
         """Save as the next revision, as the form says; False where nothing changed."""

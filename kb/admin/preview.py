@@ -31,8 +31,8 @@ def build(form: Mapping[str, str]) -> list[list[Part]]:
     `form` has the prose as "symptom_en" and so on, and in "section" one of these
     names where only that section is wanted.
     """
-    wanted = form.get("section", "").rpartition("_")[0]
-    sections = [wanted] if wanted in SECTIONS else list(SECTIONS)
+    requested = form.get("section", "").rpartition("_")[0]
+    sections = [requested] if requested in SECTIONS else list(SECTIONS)
     places = [(section, lang) for section in sections for lang in LANGS]
     texts = [
         unix_lines(form.get(f"{name}_{lang}", "")).strip() for name, lang in places
@@ -53,12 +53,12 @@ def problems(text: str, failure: str) -> list[str]:
 
 def rendered_singly(texts: list[str]) -> list[tuple[str, str]]:
     """(HTML, "") of each text, or ("", why) where one cannot be rendered."""
-    found: list[tuple[str, str]] = []
-    while len(found) < len(texts):
-        left = texts[len(found) :]
+    results: list[tuple[str, str]] = []
+    while len(results) < len(texts):
+        remaining = texts[len(results) :]
         try:
-            found += [(html, "") for html in rendering.render_all(left)]
+            results += [(html, "") for html in rendering.render_all(remaining)]
         except rendering.RenderError as error:
-            good = rendering.render_all(left[: error.position])
-            found += [*((html, "") for html in good), ("", str(error))]
-    return found
+            good = rendering.render_all(remaining[: error.position])
+            results += [*((html, "") for html in good), ("", str(error))]
+    return results

@@ -44,11 +44,11 @@ class Command(BaseCommand):
     def check_index(self) -> None:
         # In one transaction, so that a record saved meanwhile is no difference.
         with transaction.atomic():
-            found = list(writer.problems())
-        if not found:
+            problems = list(writer.problems())
+        if not problems:
             self.stdout.write(_("The index holds what the records do."))
             return
-        more = len(found) - SHOWN
-        lines = found[:SHOWN] + ([f"… {more} more"] if more > 0 else [])
+        more = len(problems) - SHOWN
+        lines = problems[:SHOWN] + ([f"… {more} more"] if more > 0 else [])
         advice = _("Build it anew: manage.py index_records")
         raise CommandError("\n".join([*lines, advice]))

@@ -60,12 +60,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with in_terminal_language():
             env = text_of(options["env"]) if options["env"] else ""
-            found = self.answer(options["log"], env)
+            answer = self.answer(options["log"], env)
             if options["json"]:
-                self.stdout.write(json.dumps(found, indent=1, ensure_ascii=False))
+                self.stdout.write(json.dumps(answer, indent=1, ensure_ascii=False))
             else:
-                self.stdout.write("\n".join(report(found)))
-        status = EXIT[Confidence(found["outcome"])]
+                self.stdout.write("\n".join(report(answer)))
+        status = EXIT[Confidence(answer["outcome"])]
         if status:
             sys.exit(status)
 
@@ -87,18 +87,18 @@ def text_of(stream: BinaryIO) -> str:
     return data.decode("utf-8-sig", "replace")
 
 
-def report(found: dict[str, Any]) -> list[str]:
+def report(answer: dict[str, Any]) -> list[str]:
     """The answer for people, in the terminal's language."""
     lang = SHORT.get(get_language() or "", "en")
-    lines = [line for match in found["matches"] for line in paragraph(match, lang)]
+    lines = [line for match in answer["matches"] for line in paragraph(match, lang)]
     if not lines:
         lines.append(_("No known issue matches."))
-    cut = found["query"]["cut"]
+    cut = answer["query"]["cut"]
     if cut["lines"]:
         text = _("%(lines)d lines of the middle complain of nothing and were left out.")
         lines.append(text % cut)
-    if found["also_affecting"]:
-        ids = ", ".join(found["also_affecting"])
+    if answer["also_affecting"]:
+        ids = ", ".join(answer["also_affecting"])
         lines.append(_("Other known issues that affect this environment: %s") % ids)
     return lines
 
