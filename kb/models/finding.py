@@ -1,4 +1,4 @@
-"""What executions show of a record, one row for each check; runner writes them."""
+"""Results of runs, one row per check; runner writes them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,7 @@ from typing import Any
 
 from django.db import models
 
-from kb.choices import (
-    DeviceClass,
-    Fidelity,
-    Outcome,
-    Verdict,
-)
+from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
 
 
 class FindingQuerySet(models.QuerySet["Finding"]):

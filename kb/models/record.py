@@ -128,11 +128,11 @@ class Record(models.Model):
         return reverse("record-detail", args=[self.id, self.slug])
 
     def facets(self) -> list[str]:
-        """`name:value` of what a list of records can be narrowed by."""
-        found = [f"symptom:{self.symptom_class}", f"upstream:{self.upstream}"]
-        found += [f"component:{name}" for name in self.components]
-        found += [f"package:{entry['package']}" for entry in self.affected]
-        return list(dict.fromkeys(found))
+        """`name:value` of each facet of the record, each once."""
+        facets = [f"symptom:{self.symptom_class}", f"upstream:{self.upstream}"]
+        facets += [f"component:{name}" for name in self.components]
+        facets += [f"package:{entry['package']}" for entry in self.affected]
+        return list(dict.fromkeys(facets))
 
     def text(self, field: str, lang: str) -> str:
         """The prose of `field` in "en" or "zh", as stored (may be empty)."""

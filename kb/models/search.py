@@ -1,4 +1,4 @@
-"""The search index as rows; `kb.search.index.writer` writes and reads them."""
+"""The rows of the search index."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from django.db import models
 
 
 class SearchDocument(models.Model):
-    """A published record as the search index has it; kb.search.index.writer writes it.
+    """An indexed, published record; only kb.search.index.writer writes it.
 
-    A trigger of migration 0002 keeps what a deleted row held in SearchRemoved.
+    A trigger of migration 0002 copies a deleted row to SearchRemoved.
     """
 
     record = models.OneToOneField("kb.Record", models.CASCADE, related_name="+")
-    # Of the code that read it (kb.search.index.documents.ALGORITHM).
+    # kb.search.index.documents.ALGORITHM of the code that indexed it.
     algorithm = models.PositiveIntegerField()
     # "symptom:nan_grad" and so on, one a line.
     facets = models.TextField()
@@ -75,7 +75,7 @@ class SearchTerm(models.Model):
 
 
 class SearchState(models.Model):
-    """One row: totals, and a number that is another one after every change."""
+    """One row: totals, and `generation`, a version counter of records and index."""
 
     documents = models.IntegerField(default=0)
     length = models.BigIntegerField(default=0)

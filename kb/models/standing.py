@@ -1,9 +1,7 @@
-"""What pages with many records read instead of every finding.
+"""Aggregates of findings, for pages that show many records.
 
-`kb.findings.standings` writes it.
-
-Nothing here is a fact of its own: all of it follows from records and findings, and
-`load_records` computes what is missing.
+`kb.findings.standings` computes them from records and findings, and `load_records`
+computes missing ones.
 """
 
 from __future__ import annotations
@@ -12,14 +10,11 @@ from django.db import models
 
 
 class Standing(models.Model):
-    """Of one published record: what a list can be narrowed by, and its claims.
-
-    A record that is not published has none.
-    """
+    """Facets and claim counts of one record; only published records have one."""
 
     record = models.OneToOneField("kb.Record", models.CASCADE, primary_key=True)
-    # "\nsymptom:nan_grad\ncomponent:sdpa\n": each value between line breaks, so that
-    # one of them can be looked for.
+    # "\nsymptom:nan_grad\ncomponent:sdpa\n": a line break on both sides of each value,
+    # so that a substring search finds whole values.
     facets = models.TextField()
     first_bad = models.CharField(max_length=61, blank=True)
     first_good = models.CharField(max_length=61, blank=True)
@@ -77,7 +72,7 @@ class TestedBuild(models.Model):
 
 
 class TallyState(models.Model):
-    """One row: a number that is another one after every change of the others."""
+    """One row: `generation`, a version counter of the other tables here."""
 
     generation = models.BigIntegerField(default=0)
 
