@@ -119,8 +119,8 @@ def nearest_existing(path: Path) -> Path:
 def missing_space(needed: Dict[Path, int]) -> List[str]:
     """One line for each file system with less free than a folder needs, in MiB."""
     lines = {}
-    for wanted, needed_mib in sorted(needed.items(), key=lambda item: item[1]):
-        folder = nearest_existing(wanted)
+    for target, needed_mib in sorted(needed.items(), key=lambda item: item[1]):
+        folder = nearest_existing(target)
         free = shutil.disk_usage(str(folder)).free // 2**20
         if free < needed_mib:
             lines[folder.stat().st_dev] = (
@@ -207,19 +207,19 @@ def has_build() -> bool:
 
 def problems(goal: str) -> List[str]:
     """Everything that stands in the way, one line each."""
-    found = missing_python()
-    if found:
-        return found
+    lines = missing_python()
+    if lines:
+        return lines
     ready = is_ready(goal)
-    found = [] if ready else missing_modules()
+    lines = [] if ready else missing_modules()
     closed = missing_write([data_dir()] if ready else [ROOT, data_dir()])
-    found += closed or missing_space(space_needed(ready))
+    lines += closed or missing_space(space_needed(ready))
     if goal == "dev":
-        return found
+        return lines
     # The site that runs already holds its port too: one line is enough.
-    taken = [] if closed else missing_lock()
+    occupied = [] if closed else missing_lock()
     host = os.environ.get("HOST") or "127.0.0.1"
-    return found + (taken or missing_port(host, os.environ.get("PORT") or "8000"))
+    return lines + (occupied or missing_port(host, os.environ.get("PORT") or "8000"))
 
 
 def space_needed(ready: bool) -> Dict[Path, int]:
@@ -267,9 +267,9 @@ def is_working() -> bool:
     return runs(str(VENV / "bin" / "python"), version)
 
 
-def refuse(found: List[str]) -> int:
+def refuse(lines: List[str]) -> int:
     say("Cannot start yet:")
-    for line in found:
+    for line in lines:
         say("  - " + line)
     return 1
 
@@ -285,9 +285,9 @@ def main(arguments: List[str]) -> int:
             os.execv(newer, [newer, str(Path(__file__).resolve()), *arguments])
     # As a script, this file's folder would come first and hide installed packages.
     sys.path[0] = str(ROOT)
-    found = problems(goal)
-    if found:
-        return refuse(found)
+    lines = problems(goal)
+    if lines:
+        return refuse(lines)
     if goal == "check":
         return 0
     from runner.builds import venvs
@@ -295,8 +295,8 @@ def main(arguments: List[str]) -> int:
     try:
         with venvs.lock(data_dir() / "install.lock"):
             install(goal)
-    except venvs.LockHeld as held:
-        return refuse(["process {} is installing into .venv".format(held.owner)])
+    except venvs.LockHeld as error:
+        return refuse(["process {} is installing into .venv".format(error.owner)])
     except venvs.InstallError as error:
         return refuse(["the packages could not be installed:\n{}".format(error)])
     if goal == "run":

@@ -16,11 +16,11 @@ OWN_NAME = {"en": "English", "zh": "中文"}
 
 def in_each_language(make: Callable[[], str]) -> dict[str, str]:
     """What `make` gives with each language active, such as a page's address."""
-    found = {}
+    results = {}
     for lang, code in DJANGO_LANG.items():
         with override(code):
-            found[lang] = make()
-    return found
+            results[lang] = make()
+    return results
 
 
 def current_lang() -> str:

@@ -198,12 +198,12 @@ def field_errors(detail: Any, pointer: str = "") -> list[dict[str, str]]:
     """A serializer's error tree as a flat list of {pointer, code, detail}."""
     if isinstance(detail, dict):
         return [
-            found
+            error
             for key, value in detail.items()
-            for found in field_errors(value, f"{pointer}/{key}")
+            for error in field_errors(value, f"{pointer}/{key}")
         ]
     if isinstance(detail, list):
-        return [found for value in detail for found in field_errors(value, pointer)]
+        return [error for value in detail for error in field_errors(value, pointer)]
     code = getattr(detail, "code", "invalid")
     return [{"pointer": pointer or "/", "code": code, "detail": str(detail)}]
 
