@@ -98,7 +98,7 @@ def of_record(record: Record, findings: Iterable[Finding]) -> list[Json]:
         return []
     needs_gpu = any(item["key"] == "gpu_arch" for item in record.preconditions)
     return [
-        of_cell("range", cell, documented, entries[0]["source"])
+        contradiction("range", cell, documented, entries[0]["source"])
         for cell in cells(findings)
         if not (needs_gpu and cell.verdict == Verdict.BUG_ABSENT)
         for documented in [answer_of(entries, record.affected_when, cell)]
@@ -123,31 +123,13 @@ def against_fixes(record: Record, findings: Iterable[Finding]) -> Iterator[Json]
         for cell in shown:
             if is_after(cell.build_raw, fix["version"]):
                 how = FIXES_THAT_END_IT[fix["kind"]]
-                yield of_cell("fix", cell, fix["version"], fix["source"], how)
+                yield contradiction("fix", cell, fix["version"], fix["source"], how)
 
 
 def is_after(raw: str, version: str) -> bool:
     """Whether this build certainly has what `version` brought."""
     events = [{"introduced": "0"}, {"fixed": version}]
     return in_range(events, parse_version(raw)) == NOT_AFFECTED
-
-
-def of_cell(
-    kind: str, cell: Cell, documented: str, source: str, how: Json | None = None
-) -> Json:
-    return contradiction(
-        kind,
-        claim=None,
-        source=source,
-        build=cell.build,
-        device=cell.device_class,
-        documented=documented,
-        observed=cell.verdict,
-        hits=cell.hits,
-        trials=cell.trials,
-        evidence=cell.evidence,
-        how=how,
-    )
 
 
 def against_claims(rows: Iterable[Claim], findings: list[Finding]) -> Iterator[Json]:
@@ -161,20 +143,30 @@ def against_claims(rows: Iterable[Claim], findings: list[Finding]) -> Iterator[J
         for finding, facts in zip(findings, inputs, strict=True):
             if claims.speaks_of(claim, facts) and finding.outcome != claim.expects:
                 yield contradiction(
-                    "claim",
-                    claim=claim.cid,
-                    source=claim.source,
-                    build=finding.build,
-                    device=finding.device_class,
-                    documented=claim.expects,
-                    observed=finding.outcome,
-                    hits=finding.hits,
-                    trials=finding.trials,
-                    evidence=finding.evidence,
+                    "claim", finding, claim.expects, claim.source, claim=claim.cid
                 )
 
 
-def contradiction(kind: str, how: Json | None = None, **facts: Any) -> Json:
+def contradiction(
+    kind: str,
+    row: Cell | Finding,
+    documented: str,
+    source: str,
+    how: Json | None = None,
+    claim: str | None = None,
+) -> Json:
+    """A contradiction as the API shows it; `how` is the fix in both languages."""
+    facts: Json = {
+        "claim": claim,
+        "source": source,
+        "build": row.build,
+        "device": row.device_class,
+        "documented": documented,
+        "observed": row.outcome if isinstance(row, Finding) else row.verdict,
+        "hits": row.hits,
+        "trials": row.trials,
+        "evidence": row.evidence,
+    }
     words = SENTENCES[kind, facts["observed"]]
     sentence = {
         lang: words[lang].format(how=how[lang] if how else "", **facts)
