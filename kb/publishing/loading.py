@@ -131,22 +131,16 @@ def load_records(
     if problems:
         raise RecordError(problems)
     rows = rows_by_id()
-    plans = [
-        Plan(file, repros[file.id], decide(file, rows.get(file.id), force))
-        for file in files
-    ]
-    ids = {file.id for file in files}
-    without_folder = sorted(set(rows) - ids)
+    plans = make_plans(files, repros, rows, force)
+    without_folder = sorted(rows.keys() - {file.id for file in files})
     if any(plan.change == Change.CONFLICT for plan in plans):
         untouched = [Loaded(p.file.id, p.file.slug, p.change) for p in plans]
         return LoadReport(untouched, without_folder, done=False)
-    # Rendered before the transaction: that one is short.
+    # Rendered before the transaction, to keep that short.
     html = {plan.file.id: html_for(plan, rows.get(plan.file.id)) for plan in plans}
     with transaction.atomic():
         current = rows_by_id()
-        if any(
-            decide(p.file, current.get(p.file.id), force) != p.change for p in plans
-        ):
+        if plans != make_plans(files, repros, current, force):
             message = _("a record was edited while it was loaded; load again")
             raise RecordError([Problem(str(root), "", message)])
         loaded = [
@@ -156,6 +150,18 @@ def load_records(
         writer.bring_up_to_date()
         standings.bring_up_to_date()
     return LoadReport(loaded, without_folder)
+
+
+def make_plans(
+    files: list[RecordFile],
+    repros: Mapping[str, Mapping[str, ReproFacts]],
+    rows: Mapping[str, Record],
+    force: Force | None,
+) -> list[Plan]:
+    return [
+        Plan(file, repros[file.id], decide(file, rows.get(file.id), force))
+        for file in files
+    ]
 
 
 def rows_by_id() -> dict[str, Record]:
