@@ -12,18 +12,11 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb.models import Finding, Record, Standing
-from kb.pages.facets import Facet, chosen_facets, facets, value_label
+from kb.pages.facets import Facet, chosen_build, chosen_facets, facets, value_label
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.index.store import every_record
-from kb.search.ranking.filters import (
-    Narrowed,
-    most_tested,
-    narrow,
-    stored_values,
-    tested_builds,
-    verdicts_on,
-)
+from kb.search.ranking.filters import Narrowed, narrow, stored_values, verdicts_on
 
 PER_PAGE = 50
 GROUPINGS = ("symptom", "component", "package")
@@ -71,10 +64,7 @@ class BrowsePage:
 
 
 def build(query: QueryDict) -> BrowsePage:
-    tested = tested_builds()
-    slugs = [row.slug for row in tested]
-    requested = query.get("build", "")
-    on = requested if requested in slugs else most_tested(tested)
+    on, builds = chosen_build(query)
     group_by = query.get("group", "")
     group_by = group_by if group_by in GROUPINGS else GROUPINGS[0]
     chosen = chosen_facets(query)
@@ -83,7 +73,7 @@ def build(query: QueryDict) -> BrowsePage:
     page_window = window(query.get("page", ""), len(placed), PER_PAGE)
     return BrowsePage(
         build=on,
-        builds=slugs,
+        builds=builds,
         group_by=group_by,
         facets=list(facets(counts, chosen)),
         groups=list(groups(placed, page_window, group_by, on)),

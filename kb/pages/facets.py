@@ -10,7 +10,14 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb.choices import SymptomClass, Upstream, Verdict
-from kb.search.ranking.filters import MODEL, NAMES, UNTESTED, VERIFIED
+from kb.search.ranking.filters import (
+    MODEL,
+    NAMES,
+    UNTESTED,
+    VERIFIED,
+    most_tested,
+    tested_builds,
+)
 
 # Values of a facet that stand there without being folded out.
 OPEN = 10
@@ -47,6 +54,14 @@ class Facet:
 def chosen_facets(parameters: QueryDict) -> dict[str, list[str]]:
     """The facets that the address names, with their values."""
     return {name: values for name in NAMES if (values := parameters.getlist(name))}
+
+
+def chosen_build(parameters: QueryDict) -> tuple[str, list[str]]:
+    """The build in the address, else the most tested one; and every tested build."""
+    builds = tested_builds()
+    slugs = [build.slug for build in builds]
+    requested = parameters.get("build", "")
+    return (requested if requested in slugs else most_tested(builds)), slugs
 
 
 def facets(

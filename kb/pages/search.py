@@ -10,15 +10,9 @@ from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Record
-from kb.pages.facets import Facet, Option, chosen_facets, facets
+from kb.pages.facets import Facet, Option, chosen_build, chosen_facets, facets
 from kb.pages.paging import Window, window
-from kb.search.ranking.filters import (
-    UNTESTED,
-    Verdicts,
-    most_tested,
-    tested_builds,
-    verdicts_on,
-)
+from kb.search.ranking.filters import UNTESTED, Verdicts, verdicts_on
 from kb.search.ranking.find import Hit, hits
 from kb.search.ranking.listing import SORTS, Listing, listing
 from kb.search.reading.query import MAX_QUERY
@@ -75,10 +69,7 @@ def named_record(query: str) -> Record | None:
 def answer(
     page: SearchPage, parameters: QueryDict, chosen: dict[str, list[str]]
 ) -> SearchPage:
-    tested = tested_builds()
-    slugs = [row.slug for row in tested]
-    requested = parameters.get("build", "")
-    on = requested if requested in slugs else most_tested(tested)
+    on, builds = chosen_build(parameters)
     sort = parameters.get("sort", "")
     sort = sort if sort in SORTS else SORTS[0]
     verdicts = verdicts_on(on)
@@ -92,7 +83,7 @@ def answer(
         unknown=results.unknown,
         facets=list(facets(results.counts, chosen)),
         build=on,
-        builds=slugs,
+        builds=builds,
         sort=sort,
         sorts=sort_options(sort),
     )

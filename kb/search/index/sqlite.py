@@ -88,23 +88,12 @@ class SqliteEngine:
         return fetch(FACETS + among, [as_json(documents)])
 
     def add(self, contents: Mapping[int, Contents]) -> None:
-        with connection.cursor() as cursor:
-            for column, table in TABLES.items():
-                cursor.executemany(
-                    f"INSERT INTO {table} (rowid, tokens) "  # noqa: S608
-                    "VALUES (%s, %s)",
-                    rows_for(column, contents),
-                )
+        insert("INSERT INTO {0} (rowid, tokens) VALUES (%s, %s)", contents)
 
     def remove(self, contents: Mapping[int, Contents]) -> None:
-        # Without contents of its own FTS5 has to be told what a row held.
-        with connection.cursor() as cursor:
-            for column, table in TABLES.items():
-                cursor.executemany(
-                    f"INSERT INTO {table} ({table}, rowid, tokens) "  # noqa: S608
-                    "VALUES ('delete', %s, %s)",
-                    rows_for(column, contents),
-                )
+        # A contentless FTS5 table needs the tokens of a row to delete it.
+        delete = "INSERT INTO {0} ({0}, rowid, tokens) VALUES ('delete', %s, %s)"
+        insert(delete, contents)
 
     def clear(self) -> None:
         with connection.cursor() as cursor:
@@ -142,6 +131,13 @@ def fetch(statement: str, values: list[str]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
         return list(cursor.fetchall())
+
+
+def insert(statement: str, contents: Mapping[int, Contents]) -> None:
+    """Execute the statement for each row of each table, which is its {0}."""
+    with connection.cursor() as cursor:
+        for column, table in TABLES.items():
+            cursor.executemany(statement.format(table), rows_for(column, contents))
 
 
 def rows_for(column: str, contents: Mapping[int, Contents]) -> list[tuple[int, str]]:

@@ -8,9 +8,9 @@ from functools import cached_property
 from django.utils.safestring import SafeString
 
 from kb.models import Record
-from kb.search.index.store import current_store, records_of
+from kb.search.index.store import current_store
+from kb.search.ranking.listing import by_words
 from kb.search.ranking.snippets import snippet
-from kb.search.ranking.words import match_words
 from kb.search.reading.query import Query, read_query
 
 MAX_HITS = 50
@@ -35,15 +35,8 @@ class Hit:
 def find(query: str, lang: str) -> list[Hit]:
     """The published records that best answer words in either language, best first."""
     terms = read_query(query)
-    store = current_store()
-    matches = match_words(terms, store)[:MAX_HITS]
-    rows = records_of(store, [match.document for match in matches])
-    scores = [
-        (rows[match.document][0], match.score)
-        for match in matches
-        if match.document in rows
-    ]
-    return hits(scores, terms, lang)
+    _facets, scores = by_words(terms, current_store(), MAX_HITS)
+    return hits(list(scores.items()), terms, lang)
 
 
 def hits(scores: list[tuple[str, float]], query: Query, lang: str) -> list[Hit]:

@@ -59,27 +59,14 @@ class Signature(NamedTuple):
         return [f"{self.kind}:{self.text}"]
 
     def pack(self) -> list[Any]:
-        """As JSON values, for a store to keep beside its record."""
-        return [
-            self.kind,
-            self.text,
-            self.class_name,
-            self.letters,
-            " ".join(sorted(self.tokens)),
-            " ".join(sorted(self.ids)),
-        ]
+        """As a list of strings, for JSON; `unpack` reads it."""
+        *texts, tokens, ids = self
+        return [*texts, " ".join(sorted(tokens)), " ".join(sorted(ids))]
 
     @classmethod
     def unpack(cls, row: list[Any]) -> Signature:
-        kind, text, class_name, letters, tokens, ids = row
-        return cls(
-            kind,
-            text,
-            class_name,
-            letters,
-            frozenset(tokens.split()),
-            frozenset(ids.split()),
-        )
+        *texts, tokens, ids = row
+        return cls._make([*texts, frozenset(tokens.split()), frozenset(ids.split())])
 
 
 def rarest_word(text: str) -> str:
