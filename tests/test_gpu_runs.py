@@ -21,10 +21,10 @@ from django.utils import timezone
 
 from runner import harness, sandbox
 from runner.builds import registry
-from runner.gpus import drive, lock
+from runner.gpus import gpu_run, lock
 from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
-from runner.runs import quarantine
+from runner.runs import host_gpus
 from runner.worker import execution
 from tests import runs
 from tests.test_telemetry import A100, ECC, H100, H200, Played
@@ -32,7 +32,7 @@ from tests.test_telemetry import A100, ECC, H100, H200, Played
 
 def reporter(
     uuid: str | None = H200, on_check: Callable[[str], None] = lambda name: None
-) -> tuple[drive.StartWith, list[tuple[str | None, list[int]]]]:
+) -> tuple[gpu_run.StartWith, list[tuple[str | None, list[int]]]]:
     """A start whose checks report as if torch had run on that GPU, and its calls."""
     calls: list[tuple[str | None, list[int]]] = []
     source = runs.source(device="cuda")
@@ -71,7 +71,7 @@ SOURCE = runs.source(device="cuda")
 class DriveTest(Played):
     def test_a_run_has_its_gpu_and_tells_of_it(self) -> None:
         start_with, calls = reporter()
-        body = drive.drive(SOURCE, start_with, self.rig())
+        body = gpu_run.drive(SOURCE, start_with, self.rig())
         ((visible, held),) = calls
         self.assertEqual(visible, H200)
         self.assertEqual(len(held), 1)
@@ -85,12 +85,12 @@ class DriveTest(Played):
 
     def test_torch_that_cannot_name_its_gpu_used_the_one_it_was_given(self) -> None:
         start_with, _ = reporter(uuid=None)
-        body = drive.drive(SOURCE, start_with, self.rig())
+        body = gpu_run.drive(SOURCE, start_with, self.rig())
         self.assertEqual(body["device"]["uuid"], H200)
 
     def test_a_run_that_strayed_to_another_gpu_says_nothing(self) -> None:
         start_with, _ = reporter(uuid=H100)
-        body = drive.drive(SOURCE, start_with, self.rig())
+        body = gpu_run.drive(SOURCE, start_with, self.rig())
         self.assertEqual((body["verdict"], body["reason"]), ("error", "device_lost"))
         self.assertIsNone(body["is_affected"])
 
@@ -107,7 +107,7 @@ class DriveTest(Played):
             problems.append(problem)
 
         start_with, _ = reporter(on_check=fail)
-        body = drive.drive(SOURCE, start_with, self.rig(on_problem=note))
+        body = gpu_run.drive(SOURCE, start_with, self.rig(on_problem=note))
         self.assertEqual((body["verdict"], body["reason"]), ("error", "device_health"))
         self.assertEqual((body["hits"], body["is_affected"]), (None, None))
         self.assertEqual(body["workarounds"], {"off": "untested"})
@@ -128,7 +128,7 @@ class DriveTest(Played):
         problems: list[Problem] = []
         start_with, _ = reporter(on_check=fail)
         with self.assertRaises(harness.Cancelled):
-            drive.drive(
+            gpu_run.drive(
                 SOURCE,
                 start_with,
                 self.rig(on_problem=problems.append),
@@ -139,7 +139,7 @@ class DriveTest(Played):
 
     def test_a_cpu_run_locks_nothing_and_sees_no_gpu(self) -> None:
         start_with, calls = reporter()
-        body = drive.drive(SOURCE, start_with, self.rig(), on_cpu=True)
+        body = gpu_run.drive(SOURCE, start_with, self.rig(), on_cpu=True)
         self.assertEqual(calls, [("", [])])
         self.assertEqual(set(body["telemetry"]), {"driver", "cpu"})
         self.assertFalse((self.folder / "locks").exists())
@@ -169,7 +169,7 @@ class DriveTest(Played):
 
         def run() -> None:
             start_with, _ = reporter(on_check=enter)
-            bodies.append(drive.drive(SOURCE, start_with, self.rig(say=say)))
+            bodies.append(gpu_run.drive(SOURCE, start_with, self.rig(say=say)))
 
         threads = [threading.Thread(target=run) for _ in range(2)]
         for thread in threads:
@@ -202,12 +202,12 @@ import sys
 from pathlib import Path
 from runner import measured, nvml, sandbox
 python, repro, locks, answers = sys.argv[1:]
-measured.drive(
+gpu_run.drive(
     Path(repro).read_text(),
     lambda visible, held: sandbox.start_in(
         python, repro, gpus=visible, hold_fds=held, on_line=print
     ),
-    measured.Rig(Path(locks), nvml.Recorded(Path(answers))),
+    gpu_run.HostGpus(Path(locks), nvml.Recorded(Path(answers))),
     on_event=lambda *words: print(*words, flush=True),
 )
 """
@@ -253,7 +253,7 @@ class ChoiceTest(Played):
     def choices(self, header: str, **fields: Any) -> list[tuple[str, ...]]:
         source = SOURCE.replace('device = "cuda"', f'device = "cuda"\n# {header}')
         parsed, _ = harness.read_repro(source)
-        return drive.choices(self.rig(**fields), parsed)
+        return gpu_run.candidates(self.rig(**fields), parsed)
 
     def test_a_run_gets_gpus_that_fit(self) -> None:
         self.play("two_gpus")
@@ -281,8 +281,8 @@ class OnSite(Played):
         site = override_settings(NVML_ANSWERS=str(self.path), DATA_DIR=self.folder)
         site.enable()
         self.addCleanup(site.disable)
-        quarantine.forget()
-        self.addCleanup(quarantine.forget)
+        host_gpus.clear_cache()
+        self.addCleanup(host_gpus.clear_cache)
 
 
 class RunTest(OnSite, TransactionTestCase):
@@ -343,7 +343,7 @@ class RunTest(OnSite, TransactionTestCase):
         )
         with (
             self.spoiling(**{ECC: 2}),
-            self.assertLogs("runner.runs.quarantine", "ERROR"),
+            self.assertLogs("runner.runs.host_gpus", "ERROR"),
         ):
             execution.execute(run)
         run.refresh_from_db()
@@ -366,7 +366,7 @@ class SiteTest(OnSite, TestCase):
     def test_a_worker_offers_what_nvml_lists(self) -> None:
         self.play("two_gpus")
         row = runs.install(self.folder / "python", devices=[{"class": "cuda"}])
-        first, second = quarantine.offered([row])
+        first, second = host_gpus.offered([row])
         self.assertEqual((first["uuid"], first["capability"]), (A100, "8.0"))
         self.assertEqual(
             (second["name"], second["memory_mib"]), ("NVIDIA H100 80GB HBM3", 81559)
@@ -378,19 +378,19 @@ class SiteTest(OnSite, TestCase):
         self.write()
         gpu = {"class": "cuda", "name": "NVIDIA H200", "capability": "9.0"}
         rows = [runs.install(self.folder / name, devices=[gpu, gpu]) for name in "ab"]
-        offered = quarantine.offered(rows)
+        offered = host_gpus.offered(rows)
         self.assertEqual([row["uuid"] for row in offered], ["cuda-0", "cuda-1"])
         self.assertEqual({row["name"] for row in offered}, {"NVIDIA H200"})
         # Such a GPU is locked like any other; torch knows it by its number.
         start_with, calls = reporter(uuid=None)
-        body = drive.drive(SOURCE, start_with, self.rig(chosen=("cuda-1",)))
+        body = gpu_run.drive(SOURCE, start_with, self.rig(chosen=("cuda-1",)))
         self.assertEqual([(seen, len(held)) for seen, held in calls], [("1", 1)])
         self.assertEqual(body["verdict"], "bug_present")
         self.assertNotIn("devices", body["telemetry"])
 
     def test_a_quarantine_stays_until_an_operator_lifts_it(self) -> None:
         self.device()
-        rig = quarantine.rig()
+        rig = host_gpus.for_run()
         assert rig.on_problem
         rig.on_problem(Problem("device_health", H200, "129 MiB were not given back"))
         row = Device.objects.get()
@@ -398,15 +398,15 @@ class SiteTest(OnSite, TestCase):
         self.assertEqual(row.reason, "device_health: 129 MiB were not given back")
         self.assertEqual(rig.avoided(), {H200})
         header, _ = harness.read_repro(SOURCE)
-        self.assertEqual(drive.choices(rig, header), [])
-        self.assertEqual(quarantine.pause(Device.objects.all()), 0)
-        self.assertEqual(quarantine.lift(Device.objects.all()), 1)
+        self.assertEqual(gpu_run.candidates(rig, header), [])
+        self.assertEqual(host_gpus.pause(Device.objects.all()), 0)
+        self.assertEqual(host_gpus.lift(Device.objects.all()), 1)
         row.refresh_from_db()
         self.assertEqual((row.state, row.reason), (Device.State.READY, ""))
-        self.assertEqual(drive.choices(rig, header), [(H200,)])
+        self.assertEqual(gpu_run.candidates(rig, header), [(H200,)])
 
     def test_a_gpu_no_worker_announced_is_quarantined_too(self) -> None:
-        quarantine.quarantine(Problem("device_lost", H200, "gone"))
+        host_gpus.quarantine(Problem("device_lost", H200, "gone"))
         self.assertEqual(Device.objects.get().state, Device.State.QUARANTINED)
 
     def test_only_who_may_change_devices_lifts_it(self) -> None:

@@ -14,7 +14,7 @@ from kb.models import Finding
 from runner import harness
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
-from runner.runs import ledger, live_log, submission, throttle, waiting
+from runner.runs import ledger, live_log, scheduling, submission, throttle
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
@@ -290,7 +290,7 @@ class CapTest(TestCase):
         self.assertEqual(ledger.claim([QUEUE], "w"), first)
         self.assertIsNone(ledger.claim([QUEUE], "w"))
         row.refresh_from_db()
-        self.assertEqual(waiting.next_waiting([QUEUE], row, 2), [])
+        self.assertEqual(scheduling.next_waiting([QUEUE], row, 2), [])
         click = self.queue(3)
         self.assertEqual(ledger.claim([QUEUE], "w"), click)
         self.assertEqual(second.state, "queued")
@@ -385,11 +385,11 @@ class DeadlineTest(TestCase):
         assert run
         limit = 10 * (len(repro.checks) + 3) + ledger.DEADLINE_SLACK_S
         self.assertEqual(ledger.deadline_s(run), limit)
-        keeper = execution.Keeper(run)
+        keeper = execution.LeaseKeeper(run)
         keeper._tick()
         self.assertFalse(keeper.lost)
         with mock.patch.object(ledger, "deadline_s", return_value=-1):
-            late = execution.Keeper(run)
+            late = execution.LeaseKeeper(run)
         late._tick()
         self.assertTrue(late.lost and late.should_stop())
 
@@ -572,13 +572,13 @@ class PlaceTest(TestCase):
         second = runs.make_run(repro_digest="sha256:other")
         third = runs.make_run(repro_digest="sha256:third", priority=2)
         places = [
-            waiting.place_in_queue(run).position for run in (first, second, third)
+            scheduling.place_in_queue(run).position for run in (first, second, third)
         ]
         self.assertEqual(places, [0, 1, 2])
-        self.assertIsNone(waiting.place_in_queue(first).eta_s)
+        self.assertIsNone(scheduling.place_in_queue(first).eta_s)
         claimed = ledger.claim([QUEUE], "w")
         assert claimed
-        self.assertEqual(waiting.place_in_queue(claimed), waiting.Place())
+        self.assertEqual(scheduling.place_in_queue(claimed), scheduling.QueuePosition())
 
     def test_slots_and_mean_duration_make_the_estimate(self) -> None:
         worker(QUEUE)
@@ -594,7 +594,7 @@ class PlaceTest(TestCase):
                 evidence=found,
             )
         waiting_runs = [runs.make_run(repro_digest=f"sha256:{n}") for n in range(5)]
-        place = waiting.place_in_queue(waiting_runs[4])
+        place = scheduling.place_in_queue(waiting_runs[4])
         self.assertEqual((place.position, place.eta_s), (4, 20))
 
 

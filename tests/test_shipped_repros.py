@@ -61,7 +61,7 @@ def run(source: str, record: str, name: str = "repro") -> dict[str, Any]:
     """The evidence of a source under the build of the tests, as the site makes it."""
     job = execution.Job(source, name, record)
     quiet = execution.Listeners(phase=lambda phase, text: None)
-    return execution.run_now(job, torch_python(), quiet, hide_gpus=True)
+    return execution.run_now(job, torch_python(), quiet, on_cpu=True)
 
 
 def run_shipped(which: tuple[str, str]) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from django.test import (
 )
 
 from runner.gpus import devices, telemetry
-from runner.gpus.drive import Rig
+from runner.gpus.gpu_run import HostGpus
 from runner.gpus.nvml import NvmlError, Recorded
-from runner.gpus.telemetry import Watch
+from runner.gpus.telemetry import GpuMonitor
 
 ANSWERS = Path(__file__).with_name("nvml")
 H200 = "GPU-11111111-2222-3333-4444-555555555501"
@@ -55,13 +55,15 @@ class Played(SimpleTestCase):
         memory.update(used=used * MIB, free=memory["total"] - used * MIB)
         self.change(index, **{MEMORY: memory})
 
-    def rig(self, **fields: Any) -> Rig:
-        return Rig(self.folder / "locks", Recorded(self.path), **fields)
+    def rig(self, **fields: Any) -> HostGpus:
+        return HostGpus(self.folder / "locks", Recorded(self.path), **fields)
 
 
 class WatchTest(Played):
-    def watch(self, during: Callable[[], None], after: Callable[[], None]) -> Watch:
-        watch = Watch(Recorded(self.path), [H200])
+    def watch(
+        self, during: Callable[[], None], after: Callable[[], None]
+    ) -> GpuMonitor:
+        watch = GpuMonitor(Recorded(self.path), [H200])
         with watch:
             during()
             seen = watch.samples
@@ -123,7 +125,7 @@ class WatchTest(Played):
             def ask(self, function: str, *arguments: object) -> object:
                 raise NvmlError("DriverNotLoaded")
 
-        with Watch(Nothing(), [H200]) as watch:
+        with GpuMonitor(Nothing(), [H200]) as watch:
             pass
         self.assertIsNone(watch.problem())
         self.assertEqual(watch.report()["driver"], {"error": "DriverNotLoaded"})

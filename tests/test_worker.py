@@ -13,7 +13,8 @@ from typing import Any
 from django.test import SimpleTestCase, TestCase, tag
 
 from runner.models import Installation
-from runner.worker.heartbeat import devices_of, queues_of, ready_installations
+from runner.runs import host_gpus
+from runner.worker.heartbeat import queues_of, ready_installations
 from tests import runs
 from tests.sites import PATIENCE_S, SETUP, Site, is_alive, wait_for
 
@@ -53,7 +54,7 @@ class QueuesTest(TestCase):
             ],
         )
         # No NVML here: known by its number.
-        self.assertEqual(devices_of(rows), [{**gpu, "uuid": "cuda-0"}])
+        self.assertEqual(host_gpus.offered(rows), [{**gpu, "uuid": "cuda-0"}])
 
 
 @tag("own_site", "long")

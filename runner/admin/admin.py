@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _, ngettext
 
 from runner import access
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
-from runner.runs import backfill, ledger, quarantine
+from runner.runs import backfill, host_gpus, ledger
 
 JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'
 
@@ -188,14 +188,14 @@ class DeviceAdmin(ReadOnlyAdmin):
         description=_("Pause: no further run gets these GPUs"), permissions=["operate"]
     )
     def pause(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
-        count = quarantine.pause(queryset)
+        count = host_gpus.pause(queryset)
         self.message_user(request, _("GPUs paused: %(n)d") % {"n": count})
 
     @admin.action(
         description=_("Use again: lift pause and quarantine"), permissions=["operate"]
     )
     def use_again(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
-        count = quarantine.lift(queryset)
+        count = host_gpus.lift(queryset)
         self.message_user(request, _("GPUs in use again: %(n)d") % {"n": count})
 
 

@@ -13,7 +13,7 @@ from kb.findings.results import timestamp
 from kb.languages import in_each_language
 from kb.publishing.documents import absolute
 from runner.models import Build, Evidence, LogChunk, Run, Worker
-from runner.runs import waiting
+from runner.runs import scheduling
 from runner.wording import verdicts
 
 Json = dict[str, Any]
@@ -32,7 +32,7 @@ def urls_of(name: str, *args: Any) -> Json:
 def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Json:
     """A run as contract §8 has it; `checks` once its evidence is there."""
     body = run.evidence.body if run.evidence else {}
-    place = waiting.place_in_queue(run)
+    place = scheduling.place_in_queue(run)
     repro = run.repro
     return {
         "id": str(run.id),

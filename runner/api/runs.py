@@ -32,7 +32,7 @@ from runner.access import may_cancel, requester
 from runner.api import documents, prefer, shapes
 from runner.api.idempotency import Answered, once
 from runner.models import Build, Run
-from runner.runs import ledger, live_log, submission, waiting
+from runner.runs import ledger, live_log, scheduling, submission
 from runner.runs.refusals import RunRefused
 from runner.runs.submission import MAX_TRIALS
 
@@ -87,7 +87,7 @@ def version_of(run_id: str) -> tuple[object, ...]:
         run = None
     if run is None:
         raise Problem("unknown_run", _("There is no run %s.") % run_id)
-    place = waiting.place_in_queue(run)
+    place = scheduling.place_in_queue(run)
     columns = [field.attname for field in Run._meta.concrete_fields]
     # The lease is renewed each second and is not shown.
     shown = [getattr(run, name) for name in columns if name != "lease_until"]

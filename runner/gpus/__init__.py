@@ -1,5 +1,6 @@
-"""GPUs: what NVML says of them, who holds one, and how one is while a run has it.
+"""GPUs of a host: inventory, locks, and telemetry of runs.
 
-`nvml` asks NVIDIA's driver, `devices` lists what a host has; a second vendor stands
-beside `nvml`. Standard library and pynvml, so that a checkout without Django works.
+`nvml` calls NVIDIA's driver, `devices` reads GPUs, `gpu_run` drives a repro on them; a
+backend for a second vendor would stand beside `nvml`. Standard library and pynvml, so
+that a checkout without Django works.
 """

@@ -70,19 +70,19 @@ REMAPPED = ("corrected", "uncorrected", "pending", "failure")
 
 @contextmanager
 def session(nvml: Nvml) -> Iterator[None]:
-    """Initialised for the block; raises NvmlError where it cannot be.
+    """NVML initialised for the block. Raises NvmlError.
 
-    Short sessions: after an upgrade of the driver a long one answers nothing more.
+    Keep sessions short: one that is open while the driver is upgraded stops answering.
     """
     nvml.ask("nvmlInit")
     try:
         yield
     finally:
-        field(nvml.ask, "nvmlShutdown")
+        reading(nvml.ask, "nvmlShutdown")
 
 
-def field(read: Callable[..., Any], *arguments: Any) -> Any:
-    """A value, or {"error": name} where NVML has none."""
+def reading(read: Callable[..., Any], *arguments: Any) -> Any:
+    """The value that `read` returns, or {"error": name} where NVML raises."""
     try:
         return read(*arguments)
     except NvmlError as error:
@@ -94,7 +94,7 @@ def is_error(value: Any) -> bool:
 
 
 class Gpu(NamedTuple):
-    """A GPU or a MIG instance: what runs are given. `board` is the whole GPU."""
+    """A GPU or a MIG instance. `board`: handle of the whole GPU."""
 
     uuid: str
     handle: Any
@@ -103,7 +103,10 @@ class Gpu(NamedTuple):
 
 
 def gpus(nvml: Nvml) -> Iterator[Gpu]:
-    """Every GPU of the host; of one in MIG mode its instances. In a session."""
+    """Every GPU of the host, or the MIG instances of one in MIG mode.
+
+    Call it within a session.
+    """
     for index in range(nvml.ask("nvmlDeviceGetCount")):
         try:
             board = nvml.ask("nvmlDeviceGetHandleByIndex", index)
@@ -111,14 +114,14 @@ def gpus(nvml: Nvml) -> Iterator[Gpu]:
         except NvmlError:
             continue  # Lost, or another user's: the rest is still there.
         for handle in parts:
-            uuid = field(nvml.ask, "nvmlDeviceGetUUID", handle)
+            uuid = reading(nvml.ask, "nvmlDeviceGetUUID", handle)
             if not is_error(uuid):
                 yield Gpu(uuid, handle, board, index)
 
 
 def mig_instances(nvml: Nvml, board: Any) -> Iterator[Any]:
     """Handles of a GPU's MIG instances; none where the mode is off or unknown."""
-    if field(mig_mode, nvml, board) != 1:
+    if reading(mig_mode, nvml, board) != 1:
         return
     for number in range(nvml.ask("nvmlDeviceGetMaxMigDeviceCount", board)):
         try:
@@ -131,45 +134,45 @@ def mig_instances(nvml: Nvml, board: Any) -> Iterator[Any]:
 
 
 def system(nvml: Nvml) -> dict[str, Any]:
-    """Versions of the driver, of NVML and of the CUDA the driver offers."""
+    """Versions of the driver, NVML and the CUDA that the driver supports."""
 
     def cuda() -> str:
         version = nvml.ask("nvmlSystemGetCudaDriverVersion_v2")
         return f"{version // 1000}.{version % 1000 // 10}"
 
     return {
-        "driver": field(nvml.ask, "nvmlSystemGetDriverVersion"),
-        "nvml": field(nvml.ask, "nvmlSystemGetNVMLVersion"),
-        "cuda_driver": field(cuda),
+        "driver": reading(nvml.ask, "nvmlSystemGetDriverVersion"),
+        "nvml": reading(nvml.ask, "nvmlSystemGetNVMLVersion"),
+        "cuda_driver": reading(cuda),
     }
 
 
-def unanswered(error: NvmlError) -> dict[str, Any]:
-    """`system` where NVML could not be reached."""
+def system_errors(error: NvmlError) -> dict[str, Any]:
+    """What `system` returns where NVML cannot be initialised."""
     return {key: {"error": error.name} for key in ("driver", "nvml", "cuda_driver")}
 
 
 def identity(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
-    """What does not change during a run."""
+    """Fields that do not change during a run."""
 
     def number(function: str) -> int:
         return int(nvml.ask(function, gpu.handle))
 
     return {
         "uuid": gpu.uuid,
-        "name": field(nvml.ask, "nvmlDeviceGetName", gpu.handle),
-        "architecture": field(
+        "name": reading(nvml.ask, "nvmlDeviceGetName", gpu.handle),
+        "architecture": reading(
             named, nvml, "nvmlDeviceGetArchitecture", gpu.board, ARCHITECTURES
         ),
-        "capability": field(capability, nvml, gpu.board),
+        "capability": reading(capability, nvml, gpu.board),
         "memory_total": memory(nvml, gpu)["memory_total"],
-        "mig_mode": field(mig_mode, nvml, gpu.board),
-        "gpu_instance": field(number, "nvmlDeviceGetGpuInstanceId"),
-        "compute_instance": field(number, "nvmlDeviceGetComputeInstanceId"),
-        "compute_mode": field(
+        "mig_mode": reading(mig_mode, nvml, gpu.board),
+        "gpu_instance": reading(number, "nvmlDeviceGetGpuInstanceId"),
+        "compute_instance": reading(number, "nvmlDeviceGetComputeInstanceId"),
+        "compute_mode": reading(
             named, nvml, "nvmlDeviceGetComputeMode", gpu.board, COMPUTE_MODES
         ),
-        "persistence": field(nvml.ask, "nvmlDeviceGetPersistenceMode", gpu.board),
+        "persistence": reading(nvml.ask, "nvmlDeviceGetPersistenceMode", gpu.board),
     }
 
 
@@ -189,30 +192,30 @@ def mig_mode(nvml: Nvml, board: Any) -> int:
 
 
 def state(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
-    """What a run may change: memory, load, and what tells of a sick GPU."""
+    """Fields that a run may change: memory, load and health counters."""
     return {
         **load(nvml, gpu),
-        "energy": field(thousandths, nvml, "TotalEnergyConsumption", gpu.board),
+        "energy": reading(thousandths, nvml, "TotalEnergyConsumption", gpu.board),
         "ecc": {
-            name: field(nvml.ask, "nvmlDeviceGetTotalEccErrors", gpu.board, *which)
+            name: reading(nvml.ask, "nvmlDeviceGetTotalEccErrors", gpu.board, *which)
             for name, which in ECC.items()
         },
-        "remapped_rows": field(remapped_rows, nvml, gpu.board),
-        "processes": field(processes, nvml, gpu),
+        "remapped_rows": reading(remapped_rows, nvml, gpu.board),
+        "processes": reading(processes, nvml, gpu),
     }
 
 
 def load(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
-    """The part that is cheap enough to ask for several times a second."""
+    """The fields that are cheap enough to be sampled several times a second."""
     return {
         **memory(nvml, gpu),
-        "power": field(thousandths, nvml, "PowerUsage", gpu.board),
-        "temperature": field(temperature, nvml, gpu),
+        "power": reading(thousandths, nvml, "PowerUsage", gpu.board),
+        "temperature": reading(temperature, nvml, gpu),
         "clocks": {
-            name: field(nvml.ask, "nvmlDeviceGetClockInfo", gpu.board, kind)
+            name: reading(nvml.ask, "nvmlDeviceGetClockInfo", gpu.board, kind)
             for name, kind in CLOCKS.items()
         },
-        "throttle": field(throttle, nvml, gpu),
+        "throttle": reading(throttle, nvml, gpu),
     }
 
 
@@ -228,7 +231,7 @@ def remapped_rows(nvml: Nvml, board: Any) -> dict[str, int]:
 
 def memory(nvml: Nvml, gpu: Gpu) -> dict[str, Any]:
     """Total, used and free memory in MiB."""
-    answer = field(nvml.ask, "nvmlDeviceGetMemoryInfo", gpu.handle)
+    answer = reading(nvml.ask, "nvmlDeviceGetMemoryInfo", gpu.handle)
     return {
         f"memory_{name}": answer if is_error(answer) else getattr(answer, name) // MIB
         for name in ("total", "used", "free")
@@ -245,7 +248,7 @@ def temperature(nvml: Nvml, gpu: Gpu) -> int:
 
 
 def throttle(nvml: Nvml, gpu: Gpu) -> list[str]:
-    """Why the clocks are not at their highest; drivers before 535 have the old name."""
+    """Clock event reasons; drivers before 535 know the older function name only."""
     try:
         bits = nvml.ask("nvmlDeviceGetCurrentClocksEventReasons", gpu.board)
     except NvmlError as error:
@@ -256,35 +259,35 @@ def throttle(nvml: Nvml, gpu: Gpu) -> list[str]:
 
 
 def processes(nvml: Nvml, gpu: Gpu) -> list[dict[str, Any]]:
-    """Who uses it: host pids with memory in MiB, None where it is not told.
+    """Compute processes: host pid, and memory in MiB or None where NVML has none.
 
-    In a container the list may be empty although others are there.
+    In a container the list may be empty although other processes use the GPU.
     """
-    found = []
+    rows = []
     for row in nvml.ask("nvmlDeviceGetComputeRunningProcesses", gpu.handle):
         used = row.usedGpuMemory
-        found.append({"pid": row.pid, "memory": None if used is None else used // MIB})
-    return found
+        rows.append({"pid": row.pid, "memory": None if used is None else used // MIB})
+    return rows
 
 
 def snapshot(nvml: Nvml) -> dict[str, Any]:
-    """Everything about every GPU, now."""
+    """Identity and state of every GPU now."""
     try:
         with session(nvml):
             rows = [{**identity(nvml, gpu), **state(nvml, gpu)} for gpu in gpus(nvml)]
             return {**system(nvml), "devices": rows}
     except NvmlError as error:
-        return {**unanswered(error), "devices": {"error": error.name}}
+        return {**system_errors(error), "devices": {"error": error.name}}
 
 
 # --- what runs are given -----------------------------------------------------------
 
 
 def inventory(nvml: Nvml) -> list[dict[str, Any]]:
-    """The GPUs that runs may have, as a worker's row lists them; [] where none is.
+    """The GPUs that runs may have, as a worker's row lists them.
 
-    CUDA_VISIBLE_DEVICES of this process narrows it, as it would narrow torch. Raises
-    NvmlError where NVML cannot say.
+    CUDA_VISIBLE_DEVICES of this process limits the list, as it limits torch. Raises
+    NvmlError.
     """
     with session(nvml):
         driver = system(nvml)["driver"]
@@ -292,35 +295,34 @@ def inventory(nvml: Nvml) -> list[dict[str, Any]]:
             {
                 "class": "cuda",
                 "uuid": gpu.uuid,
-                "name": plain(known["name"], ""),
-                "capability": plain(known["capability"], ""),
-                "memory_mib": plain(known["memory_total"], 0),
-                "driver": plain(driver, None),
+                "name": value_or(facts["name"], ""),
+                "capability": value_or(facts["capability"], ""),
+                "memory_mib": value_or(facts["memory_total"], 0),
+                "driver": value_or(driver, None),
             }
             for gpu in visible(list(gpus(nvml)), os.environ.get("CUDA_VISIBLE_DEVICES"))
-            for known in [identity(nvml, gpu)]
+            for facts in [identity(nvml, gpu)]
         ]
 
 
-def plain(value: Any, otherwise: Any) -> Any:
+def value_or(value: Any, otherwise: Any) -> Any:
     return otherwise if is_error(value) else value
 
 
-def visible(found: list[Gpu], wanted: str | None) -> list[Gpu]:
-    """Those that CUDA_VISIBLE_DEVICES names, by index or by the start of a UUID.
+def visible(available: list[Gpu], requested: str | None) -> list[Gpu]:
+    """The GPUs that CUDA_VISIBLE_DEVICES names, by index or UUID prefix.
 
-    As CUDA reads it: the first name that fits nothing ends the list. NVML counts in
-    PCI order, CUDA only with CUDA_DEVICE_ORDER=PCI_BUS_ID: the same on a host whose
-    GPUs are alike.
+    As in CUDA, the first name without a match ends the list. NVML counts in PCI order,
+    CUDA does so with CUDA_DEVICE_ORDER=PCI_BUS_ID or where all GPUs are alike.
     """
-    if wanted is None:
-        return found
+    if requested is None:
+        return available
     chosen: list[Gpu] = []
-    for word in filter(None, (word.strip() for word in wanted.split(","))):
-        fitting = [gpu for gpu in found if is_named(gpu, word)]
-        if not fitting:
+    for word in filter(None, (word.strip() for word in requested.split(","))):
+        matching = [gpu for gpu in available if is_named(gpu, word)]
+        if not matching:
             break
-        chosen += [gpu for gpu in fitting if gpu not in chosen]
+        chosen += [gpu for gpu in matching if gpu not in chosen]
     return chosen
 
 
@@ -329,16 +331,16 @@ def is_named(gpu: Gpu, word: str) -> bool:
 
 
 def proc_uuids(folder: Path = PROC_GPUS) -> list[str]:
-    """UUIDs as the kernel's driver lists them: where NVML cannot be asked."""
-    found = []
+    """UUIDs from the kernel driver's /proc files, for hosts without NVML."""
+    uuids = []
     for path in sorted(folder.glob("*/information")):
         match = re.search(r"GPU UUID:\s*(GPU-[0-9a-f-]{36})", path.read_text())
-        found += [match.group(1)] if match else []
-    return found
+        uuids += [match.group(1)] if match else []
+    return uuids
 
 
 def has_nodes() -> bool:
-    """Whether a GPU's device file is there, of NVIDIA or of AMD."""
+    """Whether device nodes of NVIDIA or AMD GPUs exist."""
     return Path("/dev/nvidiactl").exists() or Path("/dev/kfd").exists()
 
 
@@ -350,9 +352,9 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="print raw answers")
     options = parser.parse_args()
     recorder = Recorder(Live())
-    found = snapshot(recorder)
-    shown = recorder.answers if options.record else found
-    sys.stdout.write(json.dumps(shown, indent=1) + "\n")
+    snapshot_now = snapshot(recorder)
+    output = recorder.answers if options.record else snapshot_now
+    sys.stdout.write(json.dumps(output, indent=1) + "\n")
     return 0
 
 

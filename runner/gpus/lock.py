@@ -1,8 +1,8 @@
 """One run per GPU: flock(2) on a file per UUID.
 
-The kernel frees the lock when the last descriptor of it is closed. Whoever starts a
-run's processes lets one that outlives all others inherit it, so that no orphan can
-outlast the lock, whatever became of the worker. Standard library only.
+The kernel frees a lock when its last descriptor is closed. The init of a run inherits
+one and outlives all other processes of the run, so that no orphan can use a GPU after
+its lock is gone, even if the worker is killed. Standard library only.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 POLL_S = 0.2
-# In place of a UUID where nothing tells one: "cuda-0" is what torch calls cuda:0.
+# Replaces a UUID that is unknown: "cuda-0" is torch's cuda:0.
 BY_INDEX = "cuda-"
 
 
 class Interrupted(Exception):
-    """Whoever waited for a GPU was told to stop."""
+    """The wait for a GPU was cancelled."""
 
 
 class GpuLock:
@@ -31,13 +31,13 @@ class GpuLock:
         self.descriptors = descriptors
 
     def release(self) -> None:
-        """Close them here; what a process of the run has inherited still counts."""
+        """Close the descriptors here; those that the run has inherited still count."""
         while self.descriptors:
             os.close(self.descriptors.pop())
 
 
 def visible(uuid: str) -> str:
-    """What CUDA_VISIBLE_DEVICES calls it."""
+    """The name of a GPU in CUDA_VISIBLE_DEVICES."""
     return uuid.removeprefix(BY_INDEX)
 
 
@@ -46,21 +46,21 @@ def path_of(folder: Path, uuid: str) -> Path:
 
 
 def try_lock(folder: Path, uuids: Sequence[str]) -> GpuLock | None:
-    """All of them at once, or None. In one order everywhere, so nobody deadlocks."""
+    """Lock all of them, else none and None; in sorted order, against deadlocks."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    held = GpuLock(uuids, [])
+    lock = GpuLock(uuids, [])
     for uuid in sorted(set(uuids)):
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path_of(folder, uuid), flags, 0o600)
-        held.descriptors.append(descriptor)
+        lock.descriptors.append(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            held.release()
+            lock.release()
             return None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
-    return held
+    return lock
 
 
 def wait_for(
@@ -70,21 +70,21 @@ def wait_for(
     stopped: Callable[[], bool] | None = None,
     waiting: Callable[[str], None] | None = None,
 ) -> GpuLock:
-    """The first of several choices of GPUs that can be had, waiting if need be.
+    """Lock the first of `choices` that is free, polling until one is.
 
-    `waiting(text)` is told once that it takes a while, and who has the GPU. Raises
-    Interrupted once `stopped()` is true.
+    `waiting(text)` is called once, with the owner of the lock. Raises Interrupted once
+    `stopped()` is true.
     """
-    choices, told = list(choices), False
+    choices, notified = list(choices), False
     while True:
         for uuids in choices:
-            held = try_lock(folder, uuids)
-            if held:
-                return held
+            lock = try_lock(folder, uuids)
+            if lock:
+                return lock
         if stopped and stopped():
             raise Interrupted
-        if waiting and not told:
-            told = True
+        if waiting and not notified:
+            notified = True
             waiting(f"another run has the GPU{owner(folder, choices)}: waiting for it")
         time.sleep(POLL_S)
 
@@ -99,8 +99,8 @@ def owner(folder: Path, choices: Sequence[Sequence[str]]) -> str:
 
 
 def is_locked(folder: Path, uuid: str) -> bool:
-    """Whether some run has it now, or an orphan of one."""
-    held = try_lock(folder, [uuid])
-    if held:
-        held.release()
-    return held is None
+    """Whether a run, or an orphan of one, holds the lock."""
+    lock = try_lock(folder, [uuid])
+    if lock:
+        lock.release()
+    return lock is None

@@ -1,4 +1,4 @@
-"""Who answers NVML's questions: the driver through pynvml, or a file of answers.
+"""NVML backends: the driver through pynvml, or a file of recorded answers.
 
 Standard library and pynvml (nvidia-ml-py).
 """
@@ -45,16 +45,16 @@ class Live:
             return call(*arguments)
         except pynvml.NVMLError as error:
             name = type(error).__name__
-            known = name.removeprefix("NVMLError_")
+            short = name.removeprefix("NVMLError_")
             number = getattr(error, "value", "?")
-            raise NvmlError(known if known != name else f"Error{number}") from error
+            raise NvmlError(short if short != name else f"Error{number}") from error
 
 
 class Recorded:
-    """Answers from a file; read at each nvmlInit, so that it may change under way.
+    """Answers from a file, which is read again at each nvmlInit.
 
-    A handle is the mapping of its device. A question with further arguments is keyed
-    "function(1,0)"; what the file does not answer is not supported.
+    A handle is the mapping of its device. A call with further arguments has the key
+    "function(1,0)"; a call without an answer raises NotSupported.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,7 +85,7 @@ class Recorded:
 
 
 def as_structure(answer: Any) -> Any:
-    """JSON as pynvml would return it: tables become objects with attributes."""
+    """JSON as pynvml returns it: objects become structures with attributes."""
     if isinstance(answer, dict):
         return SimpleNamespace(**answer)
     if isinstance(answer, list):
@@ -99,7 +99,7 @@ def open_nvml(answers: str = "") -> Nvml:
 
 
 class Recorder:
-    """Passes questions on to the driver and keeps the answers as a file has them."""
+    """Forwards calls to a backend and keeps the answers in the form of `Recorded`."""
 
     def __init__(self, nvml: Nvml) -> None:
         self.nvml = nvml

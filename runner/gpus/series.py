@@ -1,6 +1,6 @@
-"""Samples of GPUs over the time of a run, thinned out so that they stay few. Pure.
+"""Time series of GPU readings over a run, downsampled to a bounded length. Pure.
 
-Standard library: the watcher of a run uses it (runner.gpus.telemetry).
+Standard library only.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-# Per GPU. At the limit every second sample goes, and half as many are kept from then.
+# Samples per GPU. At the limit every second one is dropped and the stride doubles.
 LIMIT = 240
 DIGITS = 1
 
@@ -25,7 +25,7 @@ class Series:
         self.seen: dict[str, int] = {}
 
     def take(self, uuid: str, at_s: float, reading: Mapping[str, Any]) -> None:
-        """Keep a sample taken `at_s` seconds after the start, or pass it by."""
+        """Add a sample taken `at_s` seconds after the start, or skip it."""
         number = self.seen.get(uuid, 0)
         self.seen[uuid] = number + 1
         stride = self.stride.setdefault(uuid, 1)
@@ -38,14 +38,14 @@ class Series:
             self.stride[uuid] = stride * 2
 
     def of(self, uuid: str) -> dict[str, list[Any]]:
-        """{"at": [...], "memory_used": [...]}, equally long; {} without samples."""
+        """{"at": [...], "memory_used": [...]} of equal length; {} without samples."""
         rows = self.rows.get(uuid, [])
         if not rows:
             return {}
-        found = {name: [row[name] for row in rows] for name in rows[0]}
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
         return {
             name: values
-            for name, values in found.items()
+            for name, values in columns.items()
             if any(value is not None for value in values)
         }
 

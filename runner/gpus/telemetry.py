@@ -1,8 +1,8 @@
-"""What NVML saw of a GPU before, during and after a run, and whether it stayed well.
+"""GPU telemetry before, during and after a run, and the health check of its GPUs.
 
-Fields and units as in runner.gpus.devices; each is a value or {"error": name}. Standard
-library and pynvml. The samples are taken by a thread of the runner: the processes of
-the run have no part in what is said of them.
+Fields and units as in runner.gpus.devices; each is a value or {"error": name}. A thread
+of the runner samples, so that the run cannot tamper with its telemetry. Standard
+library and pynvml.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ SAMPLE_S = 0.2
 # A driver frees the memory of a dead process within moments, not at once.
 SETTLE_S = 10.0
 SETTLE_POLL_S = 0.1
-# The driver itself keeps some for a first context; one left behind is far larger.
+# The driver keeps some memory after a first context; a leaked context is far larger.
 TOLERANCE_MIB = 128
 EXTREMES = ("memory_used", "power", "temperature")
 
 
 class Problem(NamedTuple):
-    """Why a run on this GPU is no evidence: the contract's reason, and the facts."""
+    """Why a run on this GPU is no evidence: the contract's reason, and details."""
 
     reason: str
     uuid: str
     text: str
 
 
-class Watch:
-    """Looks at some GPUs for as long as a run has them.
+class GpuMonitor:
+    """Reads some GPUs before, during and after the `with` block of a run.
 
-    `with Watch(nvml, uuids) as watch: ...`, then `watch.report()` and
-    `watch.problem()`. Nothing here raises for what NVML cannot say.
+    Afterwards `report()` and `problem()` describe it. Errors of NVML are recorded, not
+    raised.
     """
 
     def __init__(self, nvml: Nvml, uuids: Sequence[str]) -> None:
         self.nvml = nvml
         self.uuids = tuple(uuids)
         self.system: dict[str, Any] = {}
-        self.known: dict[str, dict[str, Any]] = {}
+        self.identities: dict[str, dict[str, Any]] = {}
         self.before: dict[str, dict[str, Any]] = {}
         self.after: dict[str, dict[str, Any]] = {}
         self.extremes: dict[str, dict[str, Any]] = {}
@@ -54,12 +54,12 @@ class Watch:
         self._ending = threading.Event()
         self._sampler: threading.Thread | None = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> GpuMonitor:
         self.system = self._system()
-        self.known = self._read(devices.identity)
+        self.identities = self._read(devices.identity)
         self.before = self._read(devices.state)
-        for uuid, seen in self.before.items():
-            widen(self.extremes.setdefault(uuid, {}), seen)
+        for uuid, reading in self.before.items():
+            merge_sample(self.extremes.setdefault(uuid, {}), reading)
         if self.before:
             self._sampler = threading.Thread(target=self._sample, daemon=True)
             self._sampler.start()
@@ -80,10 +80,10 @@ class Watch:
             with devices.session(self.nvml):
                 return devices.system(self.nvml)
         except NvmlError as error:
-            return devices.unanswered(error)
+            return devices.system_errors(error)
 
     def _read(self, what: Any) -> dict[str, dict[str, Any]]:
-        """{uuid: fields}; a GPU that is not there any more has no entry."""
+        """{uuid: fields}, without GPUs that NVML no longer lists."""
         if not self.uuids:
             return {}
         try:
@@ -98,58 +98,58 @@ class Watch:
     def _sample(self) -> None:
         began = time.monotonic()
         while True:
-            for uuid, seen in self._read(devices.load).items():
-                widen(self.extremes.setdefault(uuid, {}), seen)
-                self.series.take(uuid, time.monotonic() - began, seen)
+            for uuid, reading in self._read(devices.load).items():
+                merge_sample(self.extremes.setdefault(uuid, {}), reading)
+                self.series.take(uuid, time.monotonic() - began, reading)
             self.samples += 1
             if self._ending.wait(SAMPLE_S):
                 return
 
     def _unsettled(self) -> bool:
         return any(
-            leftover(self.before[uuid], self.after[uuid]) > TOLERANCE_MIB
+            leaked_memory_mib(self.before[uuid], self.after[uuid]) > TOLERANCE_MIB
             for uuid in self.after
         )
 
     def report(self) -> dict[str, Any]:
-        """`telemetry` of the evidence, as far as the GPUs go."""
-        found: dict[str, Any] = dict(self.system)
+        """The GPU part of the evidence's `telemetry`."""
+        telemetry: dict[str, Any] = dict(self.system)
         if self.uuids:
-            found["devices"] = [self._device(uuid) for uuid in self.uuids]
-        return found
+            telemetry["devices"] = [self._device(uuid) for uuid in self.uuids]
+        return telemetry
 
     def _device(self, uuid: str) -> dict[str, Any]:
         before, after = self.before.get(uuid), self.after.get(uuid)
         return {
-            **self.known.get(uuid, {"uuid": uuid}),
-            "before": shown(before),
+            **self.identities.get(uuid, {"uuid": uuid}),
+            "before": summarized(before),
             "during": {**self.extremes.get(uuid, {}), "samples": self.samples},
-            "after": shown(after),
+            "after": summarized(after),
             "energy_used": difference(before, after, "energy"),
             "series": self.series.of(uuid),
         }
 
     def problem(self) -> Problem | None:
-        """What makes the run worthless, for the first GPU that has something."""
+        """The first problem of a GPU that invalidates the run, or None."""
         for uuid, before in self.before.items():
-            found = health(before, self.after.get(uuid))
-            if found:
-                return Problem(found[0], uuid, found[1])
+            finding = health(before, self.after.get(uuid))
+            if finding:
+                return Problem(finding[0], uuid, finding[1])
         return None
 
 
 # --- pure functions over readings ---------------------------------------------------
 
 
-def widen(extremes: dict[str, Any], seen: Mapping[str, Any]) -> None:
-    """Take one sample into the highest values, the clocks' range and the reasons."""
+def merge_sample(extremes: dict[str, Any], reading: Mapping[str, Any]) -> None:
+    """Update maxima, clock ranges and throttle reasons with one sample."""
     for name in EXTREMES:
-        value = seen[name]
+        value = reading[name]
         if is_error(value):
             extremes.setdefault(name, value)
         elif is_error(extremes.get(name)) or value > extremes.get(name, value - 1):
             extremes[name] = value
-    for name, value in seen["clocks"].items():
+    for name, value in reading["clocks"].items():
         ranges = extremes.setdefault("clocks", {})
         if is_error(value):
             ranges.setdefault(name, value)
@@ -157,7 +157,7 @@ def widen(extremes: dict[str, Any], seen: Mapping[str, Any]) -> None:
             known = ranges.get(name)
             low, high = (value, value) if known is None or is_error(known) else known
             ranges[name] = [min(low, value), max(high, value)]
-    reasons = seen["throttle"]
+    reasons = reading["throttle"]
     if is_error(reasons):
         extremes.setdefault("throttle", reasons)
     else:
@@ -165,21 +165,18 @@ def widen(extremes: dict[str, Any], seen: Mapping[str, Any]) -> None:
         extremes["throttle"] = sorted({*([] if is_error(known) else known), *reasons})
 
 
-def shown(reading: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A reading for the evidence: of the processes, which are others', the number."""
+def summarized(reading: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A reading for the evidence, with only the number of processes."""
     if reading is None:
         return {"error": "GpuIsLost"}
     listed = reading["processes"]
-    return {
-        **reading,
-        "processes": listed if is_error(listed) else len(listed),
-    }
+    return {**reading, "processes": listed if is_error(listed) else len(listed)}
 
 
 def difference(
     before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, name: str
 ) -> Any:
-    """How much a counter grew, or the error of either reading."""
+    """The increase of a counter, or the error of either reading."""
     readings = [reading[name] for reading in (before, after) if reading]
     errors = [value for value in readings if is_error(value)]
     if errors or len(readings) < 2:
@@ -190,26 +187,26 @@ def difference(
 def health(
     before: Mapping[str, Any], after: Mapping[str, Any] | None
 ) -> tuple[str, str] | None:
-    """The reason and the facts where a GPU did not come out as it went in."""
+    """(error reason, details) of a GPU that the run left unhealthy, or None."""
     if after is None:
         return "device_lost", "NVML does not list the GPU any more"
-    gone = after["memory_used"]
-    if is_error(gone) and not is_error(before["memory_used"]):
-        return "device_lost", f"NVML says {gone['error']}"
+    memory_used = after["memory_used"]
+    if is_error(memory_used) and not is_error(before["memory_used"]):
+        return "device_lost", f"NVML says {memory_used['error']}"
     facts = [
         *changes("ECC errors", before["ecc"], after["ecc"]),
         *changes("remapped rows", before["remapped_rows"], after["remapped_rows"]),
     ]
-    kept = leftover(before, after)
-    if kept > TOLERANCE_MIB:
-        facts.append(f"{kept} MiB of its memory were not given back")
+    leaked_mib = leaked_memory_mib(before, after)
+    if leaked_mib > TOLERANCE_MIB:
+        facts.append(f"{leaked_mib} MiB of its memory were not given back")
     return ("device_health", "; ".join(facts)) if facts else None
 
 
 def changes(
     what: str, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterable[str]:
-    """Counters that moved; one that either reading lacks cannot have."""
+    """Descriptions of counters that changed; errors of either reading are skipped."""
     if is_error(before) or is_error(after):
         return
     for name, old in before.items():
@@ -218,11 +215,10 @@ def changes(
             yield f"{what} ({name.replace('_', ', ')}): {old} before, {new} after"
 
 
-def leftover(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
-    """MiB in use that were free before, without what other processes took meanwhile.
+def leaked_memory_mib(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    """MiB in use now that were free before, less the growth of other processes.
 
-    Others are those NVML listed before the run: one that came during it may be the
-    run's own.
+    Only processes listed before the run are others: a later one may be the run's own.
     """
     old, new = before["memory_used"], after["memory_used"]
     if is_error(old) or is_error(new):
@@ -231,7 +227,7 @@ def leftover(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
 
 
 def growth(before: Any, after: Any) -> Iterable[int]:
-    """How much more each process that was there before uses now."""
+    """MiB by which each process listed before has grown."""
     if is_error(before) or is_error(after):
         return
     used = {row["pid"]: row["memory"] or 0 for row in before}

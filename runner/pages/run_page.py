@@ -22,7 +22,7 @@ from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.observations import Observations, bug_of, group_of, observations_of
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.plot import Plot, plots_of
-from runner.runs import live_log, waiting
+from runner.runs import live_log, scheduling
 from runner.wording import queue, verdicts
 from runner.wording.verdicts import Badge
 
@@ -79,7 +79,7 @@ class RunPage:
     run: Run
     sentence: str
     phases: list[Phase]
-    place: waiting.Place
+    place: scheduling.QueuePosition
     worker: Worker | None
     shown: Verdicted | None
     badge: Badge | None
@@ -152,7 +152,7 @@ def build(run: Run, after: int = 0) -> RunPage:
         run=run,
         sentence=verdicts.run_sentence(run)[lang],
         phases=list(run_phases(run, shown.body if shown else None)),
-        place=waiting.place_in_queue(run),
+        place=scheduling.place_in_queue(run),
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
         badge=run_badge(run, lang),

@@ -13,8 +13,8 @@ from runner import access
 from runner.access import requester
 from runner.models import Build
 from runner.pages.known_builds import KnownBuilds
-from runner.runs import throttle, waiting
-from runner.runs.serving import Fleet
+from runner.runs import scheduling, throttle
+from runner.runs.admission import FleetSnapshot
 from runner.runs.submission import MAX_TRIALS
 from runner.wording import queue
 
@@ -34,7 +34,7 @@ class RunPanel:
     chosen: str
     # Why the button is off; empty where a run can be started.
     refusal: str
-    place: waiting.Place
+    place: scheduling.QueuePosition
     device: str
     trials: int
     max_trials: int
@@ -67,39 +67,41 @@ def build(
     if not repros:
         return None
     first = repros[0]
-    known = Fleet()
-    known.installations = known_builds.installations
-    choices = choices_for(first, known, known_builds.runnable)
+    fleet = FleetSnapshot()
+    fleet.installations = known_builds.installations
+    choices = choices_for(first, fleet, known_builds.runnable)
     chosen = choose(choices, reader_choice.of(request).torch)
     return RunPanel(
         repros=repros,
         builds=choices,
         chosen=chosen.build.slug if chosen else "",
         refusal=own_refusal(request) or (chosen.refusal if chosen else ""),
-        place=waiting.place_of_a_click(
-            f"{chosen.build.slug}.{first.device}", known.online
+        place=scheduling.place_of_a_click(
+            f"{chosen.build.slug}.{first.device}", fleet.online
         )
         if chosen
-        else waiting.Place(),
+        else scheduling.QueuePosition(),
         device=first.device,
         trials=first.header.get("trials", 1),
         max_trials=MAX_TRIALS,
         timeout_s=first.header.get("timeout_s", 60),
         memory_mib=first.header.get("memory_mib", 2048),
         may_run=access.may_run(request.user),
-        workers=len(known.online),
-        has_gpu=any(worker.devices for worker in known.online),
+        workers=len(fleet.online),
+        has_gpu=any(worker.devices for worker in fleet.online),
         newest=newest_finding(record, chosen.build.slug if chosen else ""),
     )
 
 
-def choices_for(repro: Repro, known: Fleet, builds: list[Build]) -> list[Choice]:
-    """Every installed build, newest version first, with what keeps it from this."""
-    found = []
+def choices_for(
+    repro: Repro, fleet: FleetSnapshot, builds: list[Build]
+) -> list[Choice]:
+    """Every installed build, newest version first, with its refusal."""
+    choices = []
     for build in builds:
-        refused = known.refusal(repro, build, repro.device)
-        found.append(Choice(build, refused.detail(current_lang()) if refused else ""))
-    return found
+        refusal = fleet.refusal(repro, build, repro.device)
+        choices.append(Choice(build, refusal.detail(current_lang()) if refusal else ""))
+    return choices
 
 
 def choose(choices: list[Choice], wanted: str) -> Choice | None:

@@ -13,7 +13,7 @@ from runner.models import Build, Run
 from runner.runs import submission
 from runner.runs.refusals import RunRefused
 
-# At most so many are queued at once: an interrupted fill leaves no more behind.
+# Runs queued at once; an interrupted backfill leaves no more than these.
 WINDOW = 50
 
 
@@ -31,7 +31,7 @@ class Cell:
 
 @dataclass
 class Progress:
-    """What became of the cells so far."""
+    """How many cells are done, and how they ended."""
 
     total: int
     done: int = 0
@@ -44,7 +44,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's end: its run, or why there was none."""
+    """How a cell ended: its run, or its refusal. `known`: the result was cached."""
 
     cell: Cell
     run: Run | None = None
@@ -55,12 +55,12 @@ class Result:
 def cells(
     records: Collection[str] = (), builds: Collection[str] = (), *, again: bool = False
 ) -> list[Cell]:
-    """Cells without a fresh result, newest build first; with `again` all of them.
+    """Cells without a fresh result, newest build first; with `again`, all cells.
 
-    `records` and `builds` narrow them to these ids and slugs.
+    `records`, `builds`: only these ids and slugs.
     """
-    known = Record.objects.visible()
-    known = known.filter(id__in=records) if records else known
+    listed = Record.objects.visible()
+    listed = listed.filter(id__in=records) if records else listed
     rows = Build.objects.runnable()
     rows = rows.filter(slug__in=builds) if builds else rows
     ordered = sorted(rows, key=lambda row: build_order(row.raw, row.slug), reverse=True)
@@ -68,7 +68,7 @@ def cells(
     return [
         Cell(repro, build)
         for build in ordered
-        for record in known.prefetch_related("repros")
+        for record in listed.prefetch_related("repros")
         for repro in record.repros.all()
         if (record.id, repro.name, build.slug, repro.device) not in tested
     ]
@@ -82,7 +82,7 @@ def tested_cells() -> set[tuple[str, str, str, str]]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits for the block's end: a run that was queued is also counted."""
+    """Defer SIGINT to the end of the block, so that every queued run is counted."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -91,10 +91,10 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Filler:
-    """Keeps a window of the cells queued and tells of each that has ended."""
+    """Keeps at most `window` cells queued and reports each cell that ends."""
 
-    def __init__(self, wanted: list[Cell], *, again: bool, window: int) -> None:
-        self.left = list(reversed(wanted))
+    def __init__(self, cells: list[Cell], *, again: bool, window: int) -> None:
+        self.left = list(reversed(cells))
         self.again = again
         self.window = window
         self.active: dict[str, Cell] = {}
@@ -104,7 +104,7 @@ class Filler:
         return not self.left and not self.active
 
     def step(self) -> Iterator[Result]:
-        """Submit what the window has room for; yields the cells that have ended."""
+        """Submit cells up to the window; yields the cells that have ended."""
         yield from self.collect()
         while self.left and len(self.active) < self.window:
             with uninterrupted():
@@ -113,11 +113,11 @@ class Filler:
                 yield ended
 
     def submit(self, cell: Cell) -> Result | None:
-        """Queue a cell, or follow the run that is there. A result if it ended so."""
+        """Submit a cell; its result if it was refused or cached, else None."""
         repro = cell.repro
         priority = Run.Priority.REVERIFY if self.again else Run.Priority.MATRIX
         try:
-            found = submission.submit(
+            submitted = submission.submit(
                 repro,
                 cell.build,
                 repro.device,
@@ -125,15 +125,15 @@ class Filler:
                 again=self.again,
                 priority=priority,
             )
-        except RunRefused as refused:
-            return Result(cell, refused=refused)
-        if found.run.is_over:
-            return Result(cell, found.run, known=True)
-        self.active[str(found.run.pk)] = cell
+        except RunRefused as refusal:
+            return Result(cell, refused=refusal)
+        if submitted.run.is_over:
+            return Result(cell, submitted.run, known=True)
+        self.active[str(submitted.run.pk)] = cell
         return None
 
     def collect(self) -> Iterator[Result]:
-        """The followed runs that have ended since."""
+        """Results of the active runs that have ended since the last call."""
         over = Run.objects.filter(pk__in=self.active).exclude(state__in=Run.ACTIVE)
         for run in over.order_by("finished_at"):
             yield Result(self.active.pop(str(run.pk)), run)

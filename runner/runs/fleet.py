@@ -1,4 +1,4 @@
-"""The workers as their rows describe them: who is there, and which GPUs are free."""
+"""Workers and GPUs as their rows describe them: which are online, which are free."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORKER_STALE = timedelta(seconds=30)
 
 
 def ago(span: timedelta) -> CombinedExpression:
-    """A moment in the past by the database's clock."""
+    """`span` before now, by the database's clock."""
     return Now() - span
 
 
@@ -60,7 +60,7 @@ def capability_number(text: str) -> int:
 
 
 def requirements(header: dict[str, Any]) -> dict[str, int]:
-    """What a repro's header asks of GPUs, as columns of a run."""
+    """GPU requirements of a repro's header, as columns of a run."""
     return {
         "min_capability": capability_number(header.get("min_capability") or ""),
         "min_memory_mib": int((header.get("min_memory_gib") or 0) * 1024),
@@ -69,7 +69,7 @@ def requirements(header: dict[str, Any]) -> dict[str, int]:
 
 
 def healthy_gpus(hosts: Collection[str]) -> QuerySet[Device]:
-    """GPUs of these hosts that a worker sees now and no operator or check withdrew."""
+    """GPUs of these hosts with a recent heartbeat, neither paused nor quarantined."""
     return Device.objects.filter(
         host__in=hosts, state=Device.State.READY, last_seen__gte=ago(WORKER_STALE)
     )
@@ -83,9 +83,9 @@ def gpus_in_use() -> set[str]:
 
 
 def unnamed_gpus(worker: Worker) -> list[Device]:
-    """GPUs that only torch sees, without a UUID: the host runs one of those at a time.
+    """At most one unsaved Device for the GPUs that torch sees but that have no UUID.
 
-    Not stored: there is nothing to know them by.
+    Without a UUID they cannot be told apart, so the host runs one such run at a time.
     """
     return [
         Device(
@@ -102,10 +102,10 @@ def unnamed_gpus(worker: Worker) -> list[Device]:
 def free_gpus(
     worker: Worker, among: Collection[str] | None = None, *, lock: bool = False
 ) -> list[Device]:
-    """Healthy GPUs of a worker's host that no running run holds, least capable first.
+    """Healthy GPUs of a worker's host that no run holds, least capable first.
 
-    `among`: only these UUIDs. `lock`: until the end of the transaction, where the
-    database can: two claims then cannot count on the same GPU.
+    `among`: only these UUIDs. `lock`: lock the rows for the transaction, where the
+    database can, so that two claims cannot take the same GPU.
     """
     if unnamed := unnamed_gpus(worker):
         hosts = Worker.objects.filter(host=worker.host).values("name")
@@ -118,17 +118,17 @@ def free_gpus(
         rows = rows.filter(uuid__in=among)
     if lock and connection.features.has_select_for_update:
         rows = rows.select_for_update()
-    found = list(rows.order_by("uuid"))
-    # Asked after the lock: what another claim took before it is visible now.
-    busy = gpus_in_use() if found else set()
+    healthy = list(rows.order_by("uuid"))
+    # Read after taking the lock, so that GPUs of an earlier claim are visible.
+    in_use = gpus_in_use() if healthy else set()
     return sorted(
-        (row for row in found if row.uuid not in busy),
+        (row for row in healthy if row.uuid not in in_use),
         key=lambda row: (capability_number(row.capability), row.memory_mib),
     )
 
 
 def at_least(gpu: Device, gpus: Iterable[Device]) -> list[Device]:
-    """Those that can do what `gpu` can, itself included."""
+    """GPUs with at least the capability and memory of `gpu`, itself included."""
     lowest = capability_number(gpu.capability)
     return [
         row
@@ -139,26 +139,26 @@ def at_least(gpu: Device, gpus: Iterable[Device]) -> list[Device]:
 
 
 def fits(gpus: Collection[Device]) -> Q:
-    """Runs on the CPU, and runs that these GPUs can take together."""
-    found = Q(device=DeviceClass.CPU)
+    """Filter for runs on the CPU and runs whose requirements these GPUs meet."""
+    query = Q(device=DeviceClass.CPU)
     for gpu in gpus:
-        found |= Q(
+        query |= Q(
             device=DeviceClass.CUDA,
             min_capability__lte=capability_number(gpu.capability),
             min_memory_mib__lte=gpu.memory_mib,
             min_devices__lte=len(at_least(gpu, gpus)),
         )
-    return found
+    return query
 
 
 def gpus_for(run: Run, free: Iterable[Device]) -> list[Device]:
-    """The least capable of the free GPUs that suffice; [] on the CPU."""
+    """The least capable free GPUs that meet the requirements; [] for a CPU run."""
     if run.device == DeviceClass.CPU:
         return []
-    able = [
+    sufficient = [
         row
         for row in free
         if capability_number(row.capability) >= run.min_capability
         and row.memory_mib >= run.min_memory_mib
     ]
-    return able[: run.min_devices]
+    return sufficient[: run.min_devices]

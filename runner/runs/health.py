@@ -1,4 +1,4 @@
-"""How the queue is doing: for the health page, for probes and for Prometheus."""
+"""State of the queue for the health page, readiness probes and Prometheus."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from runner.models import Chore, Device, Run, Worker
 from runner.runs import fleet
 
-# A run that waits so long although a worker idles has been forgotten by somebody.
+# A run that waits this long while a worker is idle points at a fault.
 FORGOTTEN = timedelta(seconds=60)
 SWEEP_LATE = timedelta(seconds=30)
 RECENT = timedelta(days=1)
@@ -27,7 +27,7 @@ RECENT = timedelta(days=1)
 
 @dataclass(frozen=True)
 class QueueRow:
-    """One queue: who waits in it, since when, and who serves it."""
+    """Counts of one queue, the creation time of its oldest queued run, its workers."""
 
     queue: str
     waiting: int
@@ -70,7 +70,7 @@ def seconds_since(moment: datetime | None) -> float:
 
 
 def look() -> Health:
-    """The state of workers and queues now. A handful of queries."""
+    """The current state of workers, GPUs and queues."""
     online = list(fleet.online_workers())
     sweep = Chore.objects.filter(name=Chore.SWEEP).first()
     queues = list(queue_rows(online))
@@ -87,28 +87,28 @@ def look() -> Health:
 
 
 def queue_rows(online: list[Worker]) -> Iterator[QueueRow]:
-    """Queues that are served or that a run waits or executes in, by name."""
+    """Queues that a worker serves or that have active runs, by name."""
     active = Run.objects.active().order_by()
     counted = active.values_list("build_id", "device", "state").annotate(
         Count("pk"), Min("created_at")
     )
-    found: dict[str, dict[str, tuple[int, datetime]]] = {}
+    by_queue: dict[str, dict[str, tuple[int, datetime]]] = {}
     for build, device, state, count, oldest in counted:
-        found.setdefault(f"{build}.{device}", {})[state] = (count, oldest)
+        by_queue.setdefault(f"{build}.{device}", {})[state] = (count, oldest)
     busy = Counter(
         Run.objects.filter(state=Run.State.RUNNING).values_list("worker", flat=True)
     )
-    for queue in sorted(fleet.served_queues(online) | set(found)):
+    for queue in sorted(fleet.served_queues(online) | set(by_queue)):
         serving = [row for row in online if queue in row.queues]
-        takers = [row for row in serving if not (row.paused or row.draining)]
-        waiting, oldest = found.get(queue, {}).get(Run.State.QUEUED, (0, None))
-        running, _oldest = found.get(queue, {}).get(Run.State.RUNNING, (0, None))
-        idle = sum(max(0, row.slots - busy[row.name]) for row in takers)
+        accepting = [row for row in serving if not (row.paused or row.draining)]
+        waiting, oldest = by_queue.get(queue, {}).get(Run.State.QUEUED, (0, None))
+        running, _oldest = by_queue.get(queue, {}).get(Run.State.RUNNING, (0, None))
+        idle = sum(max(0, row.slots - busy[row.name]) for row in accepting)
         yield QueueRow(queue, waiting, running, oldest, len(serving), idle)
 
 
 def verdicts_since(span: timedelta) -> dict[str, int]:
-    # Only a finished run has a verdict; asked for by its state, SQLite would read all.
+    # By verdict, not by state: with the state SQLite would scan every finished run.
     rows = Run.objects.filter(verdict__isnull=False, finished_at__gte=fleet.ago(span))
     counted = rows.order_by().values_list("verdict").annotate(count=Count("*"))
     return {str(verdict): count for verdict, count in counted}
@@ -117,7 +117,7 @@ def verdicts_since(span: timedelta) -> dict[str, int]:
 def alarms(
     queues: Iterable[QueueRow], online: list[Worker], last_sweep: datetime | None
 ) -> Iterator[str | Promise]:
-    """What an operator should look at, in the reader's words."""
+    """Problems an operator should look at, in the reader's language."""
     rows = list(queues)
     active = any(row.waiting or row.running for row in rows)
     if not online:
@@ -139,7 +139,7 @@ def alarms(
 
 # --- probes ----------------------------------------
 def not_ready() -> list[str]:
-    """Why requests should not be sent here; empty if they may be."""
+    """Reasons why this process cannot serve requests; empty if it can."""
     try:
         executor = MigrationExecutor(connection)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -155,11 +155,11 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def may_scrape(authorization: str) -> bool:
-    """Anybody where reading needs no login; else who has METRICS_TOKEN."""
+    """Whether metrics may be read: by METRICS_TOKEN, else unless READ_LOGIN is set."""
     if not settings.METRICS_TOKEN:
         return not settings.READ_LOGIN
-    wanted = f"Bearer {settings.METRICS_TOKEN}"
-    return constant_time_compare(authorization, wanted)
+    expected = f"Bearer {settings.METRICS_TOKEN}"
+    return constant_time_compare(authorization, expected)
 
 
 Samples = Iterable[tuple[str, float]]
@@ -176,7 +176,7 @@ def metrics() -> str:
 
 
 def gauges(state: Health) -> Iterator[tuple[str, str, Samples]]:
-    """Name, help and labelled values of each."""
+    """Name, help text and labelled samples of each gauge."""
     rows = [(label(queue=row.queue), row) for row in state.queues]
     yield "runs_queued", "Runs that wait.", [(k, row.waiting) for k, row in rows]
     yield "runs_running", "Runs that execute.", [(k, row.running) for k, row in rows]
@@ -200,7 +200,7 @@ def gpu_samples(gpus: Iterable[Device]) -> list[tuple[str, float]]:
 
 
 def label(**names: str) -> str:
-    """{name="value"}, escaped as the format asks."""
+    """{name="value"}, escaped as the Prometheus text format requires."""
     pairs = []
     for name, value in names.items():
         text = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,11 +1,10 @@
 """The queue of runs: the rows themselves, changed by conditional UPDATEs only.
 
 queued → running → finished | cancelled, and back to queued when a worker is lost.
-A worker holds a run by a lease that `claim` sets and `beat` renews; `finish` is
-fenced by the attempt, so a worker that lost its lease can write nothing. Times
-come from the database's clock.
+`claim` sets a lease and `beat` renews it. The attempt number is the fencing token: a
+worker that lost its lease can write nothing. Times come from the database's clock.
 
-Runs come in by runner.runs.submission; runner.runs.waiting says which one is next.
+`runner.runs.submission` queues runs; `runner.runs.scheduling` orders them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from django.db.models.functions import Now
 from kb.choices import Verdict
 from runner.evidence import store as evidence_store
 from runner.models import Chore, Device, Installation, Run, Worker
-from runner.runs import fleet, waiting
+from runner.runs import fleet, scheduling
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -54,9 +53,9 @@ class Beat:
 
 
 def deadline_s(run: Run) -> float:
-    """Seconds after which an attempt has hung: every check has its own limit.
+    """Seconds after which an attempt counts as hung.
 
-    A net for the case that whoever enforces those limits hangs itself.
+    Every check has its own limit; this one is for a worker that hangs itself.
     """
     header, checks = run.repro.header, run.repro.checks
     limit = float(header.get("timeout_s") or 60)
@@ -64,18 +63,18 @@ def deadline_s(run: Run) -> float:
 
 
 def held(run: Run) -> QuerySet[Run]:
-    """The run's row while this attempt still holds it."""
+    """The run's row, if this attempt still holds its lease."""
     return Run.objects.filter(pk=run.pk, attempt=run.attempt, state=Run.State.RUNNING)
 
 
-# --- one attempt, by the worker that holds it ----------------------------------------
+# --- by the worker that holds the lease ----------------------------------------
 def claim(
     queues: Sequence[str], worker: str, gpus: Collection[str] | None = None
 ) -> Run | None:
-    """Take the next run that this worker may execute, with a lease; None if none.
+    """Claim the next run that this worker may execute, or None.
 
-    A run on GPUs gets those it will use: `gpu` holds their UUIDs, joined by commas.
-    They are chosen among `gpus`, or among all that the worker's host has.
+    `run.gpu` becomes the UUIDs of its GPUs, joined by commas: chosen among `gpus`, or
+    among all of the worker's host.
     """
     row = Worker.objects.filter(pk=worker).first()
     if not queues or (row and (row.paused or row.draining)):
@@ -87,10 +86,10 @@ def claim(
         return None  # another claim got the GPU; the next wake-up tries again
     if pk is None:
         return None
-    # It is ours by now: where it cannot be read, nobody would execute it. What is read
-    # after the lease may be another attempt.
+    # Retried because the lease is taken, so that nobody else would execute the run; for
+    # less than a lease, after which the row may belong to another attempt.
     rows = Run.objects.select_related("repro", "build")
-    return insist(lambda: rows.get(pk=pk), LEASE / 2)
+    return retry(lambda: rows.get(pk=pk), LEASE / 2)
 
 
 def take_next(
@@ -100,9 +99,9 @@ def take_next(
     among: Collection[str] | None,
 ) -> Any:
     free: list[Device] = []
-    if row and waiting.has_gpu_queue(queues):
+    if row and scheduling.has_gpu_queue(queues):
         free = fleet.free_gpus(row, among, lock=True)
-    rows = waiting.claimable(queues, row, free)
+    rows = scheduling.claimable(queues, row, free)
     if connection.features.has_select_for_update_skip_locked:
         rows = rows.select_for_update(skip_locked=True)
     run = rows.first()
@@ -121,7 +120,7 @@ def take_next(
 
 
 def beat(run: Run) -> Beat:
-    """Renew the lease, and learn whether somebody cancelled the run."""
+    """Renew the lease; reports a lost lease and a requested cancellation."""
     if not held(run).update(lease_until=Now() + LEASE):
         return Beat(alive=False)
     cancelled = held(run).filter(cancel_requested=True).exists()
@@ -133,24 +132,24 @@ def set_phase(run: Run, phase: str) -> bool:
 
 
 def finish(run: Run, result: dict[str, Any] | str) -> bool:
-    """End the run with its evidence, or with the reason of an error that left none.
+    """Finish the run with its evidence, or with the reason of an error without any.
 
-    Verdict, evidence and findings appear together. False when the lease was lost:
-    then nothing was written. Raises EvidenceRefused, the run being held still.
+    Verdict, evidence and findings are written in one transaction. False, with nothing
+    written, when the lease was lost. Raises EvidenceRefused; the lease is kept then.
     """
-    return insist(partial(finish_once, run, result))
+    return retry(partial(finish_once, run, result))
 
 
-def insist(ask: Callable[[], Answer], at_most: timedelta = LEASE) -> Answer:
-    """Ask also where the database is away for a moment, as long as a lease lasts.
+def retry(query: Callable[[], Answer], at_most: timedelta = LEASE) -> Answer:
+    """Repeat a query while the database is unreachable, for at most one lease.
 
-    A verdict may have taken minutes of a GPU. After an answer that was lost on the
-    way, the fence makes the second try write nothing.
+    A verdict may have taken minutes of a GPU. Where the first write succeeded and only
+    its answer was lost, the fencing token keeps the second from writing again.
     """
     deadline = time.monotonic() + at_most.total_seconds()
     while True:
         try:
-            return ask()
+            return query()
         except (OperationalError, InterfaceError) as error:
             if connection.in_atomic_block or time.monotonic() > deadline:
                 raise
@@ -164,7 +163,7 @@ def finish_once(run: Run, result: dict[str, Any] | str) -> bool:
     verdict = body["verdict"] if body else Verdict.ERROR
     reason = body["reason"] if body else result
     with transaction.atomic():
-        # First, so that two attempts cannot both go on to write evidence.
+        # Before the evidence, so that only one attempt goes on to write it.
         ended = held(run).update(
             state=Run.State.FINISHED,
             phase="",
@@ -181,13 +180,13 @@ def finish_once(run: Run, result: dict[str, Any] | str) -> bool:
 
 
 def cancelled(run: Run) -> bool:
-    """End a run whose processes were killed because somebody cancelled it."""
-    return insist(lambda: bool(held(run).update(**CANCELLED)))
+    """End a cancelled run after its processes were killed."""
+    return retry(lambda: bool(held(run).update(**CANCELLED)))
 
 
 def give_back(run: Run) -> bool:
-    """Queue a run again that its worker cannot end, because it is told to stop."""
-    return insist(lambda: bool(held(run).update(**REQUEUED)))
+    """Requeue a run whose worker is stopping."""
+    return retry(lambda: bool(held(run).update(**REQUEUED)))
 
 
 CANCELLED: dict[str, Any] = {
@@ -207,7 +206,7 @@ REQUEUED: dict[str, Any] = {
 
 # --- by anybody ----------------------------------------
 def cancel(run: Run) -> bool:
-    """Cancel a queued run now, ask the worker of a running one. False if it is over."""
+    """Cancel a queued run, or request it of a running one; False if it is over."""
     row = Run.objects.filter(pk=run.pk)
     if row.filter(state=Run.State.QUEUED).update(**CANCELLED):
         return True
@@ -215,7 +214,7 @@ def cancel(run: Run) -> bool:
 
 
 def sweep() -> dict[str, int]:
-    """Take up what lost workers left behind. Any number of processes may do this."""
+    """Requeue or end runs whose lease has expired. Safe in any number of processes."""
     lapsed = Run.objects.filter(state=Run.State.RUNNING, lease_until__lt=Now())
     cancelled = lapsed.filter(cancel_requested=True).update(**CANCELLED)
     lost = lapsed.filter(attempt__gte=MAX_ATTEMPTS).update(
@@ -238,7 +237,7 @@ def sweep() -> dict[str, int]:
 
 
 def end_runs_of_removed_builds() -> int:
-    """Queued runs whose build has no interpreter any more would wait for ever."""
+    """End queued runs that no installation and no online worker can serve any more."""
     ready = Installation.objects.filter(
         build=OuterRef("build"), state=Installation.State.READY
     )

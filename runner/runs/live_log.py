@@ -1,4 +1,4 @@
-"""The log of a run: rows that a page asks for by number, one packed row afterwards."""
+"""The log of a run: numbered rows while it is active, one gzipped row afterwards."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class LiveLog:
 
 
 def lines(run: Run, after: int, limit: int) -> list[LogChunk]:
-    """Up to `limit` lines that follow number `after`; rows need not be stored ones."""
+    """Up to `limit` lines after number `after`; unsaved rows if the log is packed."""
     archive = RunLog.objects.filter(run=run).first()
     if archive is None:
         return list(run.log.filter(seq__gt=after).order_by("seq")[:limit])
@@ -91,7 +91,7 @@ def unpack(archive: RunLog) -> list[LogChunk]:
 
 
 def pack_finished() -> int:
-    """Replace the rows of runs that are over by one packed row each; how many runs."""
+    """Pack the logs of finished runs into one row each; returns how many."""
     over = Run.objects.exclude(state__in=Run.ACTIVE).order_by()
     due = over.filter(log__isnull=False).values_list("pk", flat=True).distinct()
     return sum(map(pack, due[:PACK_AT_ONCE]))
@@ -107,15 +107,15 @@ def pack(pk: UUID) -> bool:
         rows = [*(unpack(archive) if archive else []), *run.log.order_by("seq")]
         # A line that was packed before stays what it was.
         first = {row.seq: row for row in reversed(rows)}
-        kept = [first[seq] for seq in sorted(first)]
-        table = [[getattr(row, name) for name in PACKED_COLUMNS] for row in kept]
+        unique = [first[seq] for seq in sorted(first)]
+        table = [[getattr(row, name) for name in PACKED_COLUMNS] for row in unique]
         text = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
         RunLog.objects.update_or_create(
             run=run,
             defaults={
                 "packed": gzip.compress(text.encode(errors="replace"), mtime=0),
-                "lines": len(kept),
-                "text_bytes": sum(len(row.text.encode()) for row in kept),
+                "lines": len(unique),
+                "text_bytes": sum(len(row.text.encode()) for row in unique),
             },
         )
         run.log.all().delete()

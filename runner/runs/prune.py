@@ -1,4 +1,4 @@
-"""Deleting what has served its time: old logs and superseded runs, never evidence."""
+"""Retention: deletes old logs and superseded runs, never evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def old_logs() -> QuerySet[RunLog]:
 
 
 def superseded_runs() -> QuerySet[Run]:
-    """Runs that ended RUN_DAYS ago and are not the last answer to their question."""
+    """Runs that ended RUN_DAYS ago and were cancelled or superseded by a newer one."""
     newer = Run.objects.filter(
         repro=OuterRef("repro"),
         build=OuterRef("build"),
@@ -40,7 +40,7 @@ def superseded_runs() -> QuerySet[Run]:
 
 
 def prune(*, dry_run: bool = False) -> dict[str, int]:
-    """Delete what is due; returns how many logs and runs (`dry_run`: would be)."""
+    """Delete what is due; returns the counts, which `dry_run` only predicts."""
     if dry_run:
         return {"logs": old_logs().count(), "runs": superseded_runs().count()}
     done = {"logs": delete(old_logs()), "runs": delete(superseded_runs())}
@@ -52,7 +52,7 @@ def delete(rows: QuerySet[RunLog] | QuerySet[Run]) -> int:
     total = 0
     while keys := list(rows.order_by().values_list("pk", flat=True)[:BATCH]):
         with transaction.atomic():
-            # First by name: a run's own lines would be fetched one by one.
+            # In one statement: the cascade would fetch the lines of each run.
             if rows.model is Run:
                 LogChunk.objects.filter(run__in=keys).delete()
             rows.model._default_manager.filter(pk__in=keys).delete()

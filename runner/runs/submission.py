@@ -1,6 +1,6 @@
-"""Asking for a run: a fresh result, the active run of the same question, or a new one.
+"""Submitting a run: gives a fresh result, the active run of the same key, or a new run.
 
-Whoever asks hears at once when nothing here could execute it, and what would help.
+A run that nothing here could execute is refused at once, with what would help.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from kb.models import Repro
 from runner import harness
 from runner.models import Build, Run
 from runner.runs import fleet, throttle
-from runner.runs.serving import Fleet
+from runner.runs.admission import FleetSnapshot
 from runner.transport import publish
 
-# Of the trigger, in one run that a person or a program asks for.
+# Trials of the trigger in one submitted run.
 MAX_TRIALS = 20
 NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)
-# What only a person at the button does not wait for.
+# Refusal codes that re-verification and matrix runs wait out in the queue.
 MAY_WAIT = {"paused", "offline"}
 
 
@@ -47,25 +47,25 @@ def submit(
 ) -> Submitted:
     """Queue a run, join the one that is active, or return a fresh result.
 
-    Raises RunRefused when nothing here could ever execute it, or when the requester
-    or the site has too many runs waiting.
+    Raises RunRefused where nothing here could execute it, or the requester or the site
+    has too many queued runs.
     """
-    question: dict[str, Any] = {
+    key: dict[str, Any] = {
         "repro_digest": repro.digest,
         "build": build,
         "device": device,
         "protocol": harness.PROTOCOL,
     }
-    same = Run.objects.filter(**question)
-    cached = None if again else fresh_result(same, trials)
+    same_key = Run.objects.filter(**key)
+    cached = None if again else fresh_result(same_key, trials)
     if cached:
         return Submitted(cached, cached=True)
-    active = same.active().first()
+    active = same_key.active().first()
     if active:
         return join(active, trials, priority)
     refuse(repro, build, device, requester, priority)
     run = Run(
-        **question,
+        **key,
         **fleet.requirements(repro.header),
         repro=repro,
         trials=trials,
@@ -73,8 +73,8 @@ def submit(
         requester=requester,
     )
     if not insert(run):
-        # Somebody submitted the same in between; theirs may even be over.
-        return Submitted(same.latest("created_at"), joined=True)
+        # The same run was submitted in between, and may even have finished.
+        return Submitted(same_key.latest("created_at"), joined=True)
     transaction.on_commit(partial(publish, run.queue), robust=True)
     return Submitted(run)
 
@@ -82,8 +82,8 @@ def submit(
 def refuse(
     repro: Repro, build: Build, device: str, requester: str, priority: int
 ) -> None:
-    """Raise RunRefused where the run could not execute, or one asks for too many."""
-    refused = Fleet().refusal(repro, build, device)
+    """Raise RunRefused where no worker could execute it, or a rate limit is reached."""
+    refused = FleetSnapshot().refusal(repro, build, device)
     if priority == Run.Priority.CLICK:
         refused = refused or throttle.refusal(requester)
     elif refused and refused.code in MAY_WAIT:
@@ -93,16 +93,16 @@ def refuse(
 
 
 def join(active: Run, trials: int, priority: int) -> Submitted:
-    """Make a run that waits as urgent and as thorough as its keenest requester asks."""
-    waiting = Run.objects.filter(pk=active.pk, state=Run.State.QUEUED)
-    waiting.filter(priority__gt=priority).update(priority=priority)
-    waiting.filter(trials__lt=trials).update(trials=trials)
+    """Raise priority and trials of a run that is still queued to what is asked now."""
+    queued = Run.objects.filter(pk=active.pk, state=Run.State.QUEUED)
+    queued.filter(priority__gt=priority).update(priority=priority)
+    queued.filter(trials__lt=trials).update(trials=trials)
     active.refresh_from_db(fields=["state", "priority", "trials"])
     return Submitted(active, joined=True)
 
 
 def insert(run: Run) -> bool:
-    """False where an active run of the same question exists."""
+    """False where an active run of the same key exists."""
     try:
         with transaction.atomic():
             run.save(force_insert=True)

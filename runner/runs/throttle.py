@@ -1,4 +1,4 @@
-"""How many runs one may ask for: counted from the rows, so every process agrees."""
+"""Rate limits on new runs, counted from the rows so that every process agrees."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ RETRY_S = 30
 
 
 def refusal(requester: str) -> RunRefused | None:
-    """Why one may start no run now; None where one may.
+    """Why this requester may not start a run now, or None.
 
-    Codes: `throttled` is the requester's own limit, `busy` the site's.
+    Codes: `throttled` for the requester's own limit, `busy` for the site's.
     """
     queued = Q(state=Run.State.QUEUED)
     own = Q(requester=requester)
@@ -35,33 +35,31 @@ def refusal(requester: str) -> RunRefused | None:
         recent=Count("pk", filter=own & Q(created_at__gt=ago(HOUR))),
     )
     if counted["clicks"] >= settings.MAX_QUEUED:
-        return waiting(refusals.QUEUE_FULL.refusal("busy"), RETRY_S)
+        return refusals.QUEUE_FULL.refusal("busy", wait_s=RETRY_S)
     if not requester:
         return None
     if counted["waiting"] >= settings.QUEUED_PER_REQUESTER:
-        words = refusals.OWN_QUEUE_FULL.refusal("throttled", count=counted["waiting"])
-        return waiting(words, RETRY_S)
+        return refusals.OWN_QUEUE_FULL.refusal(
+            "throttled", wait_s=RETRY_S, count=counted["waiting"]
+        )
     if counted["recent"] >= settings.RUNS_PER_HOUR:
-        words = refusals.TOO_OFTEN.refusal("throttled", count=counted["recent"])
-        return waiting(words, seconds_until_one_more(requester))
+        wait_s = seconds_until_one_more(requester)
+        return refusals.TOO_OFTEN.refusal(
+            "throttled", wait_s=wait_s, count=counted["recent"]
+        )
     return None
 
 
 def seconds_until_one_more(requester: str) -> int:
-    """When the oldest run that counts will be an hour old."""
+    """Seconds until the oldest run that counts is an hour old."""
     recent = Run.objects.filter(requester=requester).order_by("-created_at")
     started = recent.values_list("created_at", flat=True)
     oldest = started[settings.RUNS_PER_HOUR - 1]
     return max(1, ceil((oldest + HOUR - timezone.now()).total_seconds()))
 
 
-def waiting(refused: RunRefused, seconds: int) -> RunRefused:
-    refused.wait_s = seconds
-    return refused
-
-
 def address_key(text: str) -> str:
-    """Whom an address is counted as: itself, or its /64 network."""
+    """The key an address is counted under: an IPv4 address, or an IPv6 /64 network."""
     try:
         address = ip_address(text)
     except ValueError:

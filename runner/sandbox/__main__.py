@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import exits, harness, sandbox
-from runner.gpus import drive as measured
+from runner.gpus import gpu_run
 from runner.pool.start import WarmStart
 
 
@@ -77,10 +77,10 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
             return cold
         return WarmStart(options.pool, cold, keeps_cache=False)
 
-    return measured.drive(
+    return gpu_run.drive(
         source,
         start_with,
-        measured.Rig(Path(options.locks), say=print_progress),
+        gpu_run.HostGpus(Path(options.locks), say=print_progress),
         name=path.stem,
         record=header.record,
         trials=options.trials,

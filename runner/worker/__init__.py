@@ -1,5 +1,5 @@
-"""A worker: hears of runs, executes them, and says that it is alive.
+"""A worker: takes runs from the queue, executes them, and sends heartbeats.
 
-`tasks` is its Celery half, `execution` one run from its claim to its evidence,
-`heartbeat` the rows of worker and devices, `supervisor` the processes of `up`.
+`tasks` is its Celery part, `execution` one run from claim to evidence, `heartbeat` the
+rows of worker and devices, `supervisor` the processes of `manage.py up`.
 """

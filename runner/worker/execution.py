@@ -1,4 +1,4 @@
-"""One run from claim to finish: its checks, its live log, its lease, its evidence."""
+"""Executes runs: from the claim over checks, live log and lease to the evidence."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from kb.choices import DeviceClass
 from runner import harness, sandbox
 from runner.builds import compile_cache, registry
 from runner.evidence import store
-from runner.gpus import drive
-from runner.gpus.drive import Rig
+from runner.gpus import gpu_run
+from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
 from runner.pool import start
-from runner.runs import ledger, quarantine
+from runner.runs import host_gpus, ledger
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import needs_of
 
 log = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.2
-# Set when this process is to end soon: runs are given back to the queue.
+# Set when this process is about to end: its runs go back to the queue.
 stopping = threading.Event()
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to run: a source by name, for a record or for none (`--file`)."""
+    """The source of a repro, its name, and its record (None: `run_repro --file`)."""
 
     source: str
     name: str
@@ -47,7 +47,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Listeners:
-    """Who hears of a run while it executes, and who may stop it."""
+    """Callbacks during a run: (phase, text), (check, stream, text), is it cancelled."""
 
     phase: Callable[[str, str], None]
     line: Callable[[str, str, str], None] | None = None
@@ -59,25 +59,25 @@ def run_now(
     interpreter: str,
     listeners: Listeners,
     *,
-    hide_gpus: bool = False,
-    rig: Rig | None = None,
+    on_cpu: bool = False,
+    gpus: HostGpus | None = None,
 ) -> dict[str, Any]:
-    """Drive a repro under an interpreter, here and now; returns its evidence.
+    """Run a repro under an interpreter in this process; returns its evidence.
 
-    `rig`: the GPUs it may have. Raises ContractError for a source that keeps no
-    contract and Cancelled once `listeners.cancelled()` is true.
+    `gpus`: those it may use. Raises ContractError for a source that breaks the contract
+    and Cancelled once `listeners.cancelled()` is true.
     """
     with sandbox.scratch_folder() as folder, ExitStack() as stack:
         path = Path(folder) / f"{job.name}.py"
         path.write_bytes(job.source.encode())
         cache = stack.enter_context(cache_of(job, interpreter, Path(folder)))
 
-        def start_with(visible: str | None, held: Sequence[int]) -> harness.Start:
+        def start_with(visible: str | None, lock_fds: Sequence[int]) -> harness.Start:
             cold = sandbox.start_in(
                 interpreter,
                 str(path),
                 gpus=visible,
-                hold_fds=held,
+                hold_fds=lock_fds,
                 compile_cache=cache,
                 on_line=listeners.line,
                 cancelled=listeners.cancelled,
@@ -86,12 +86,14 @@ def run_now(
                 pool_socket(), cold, keeps_cache=job.record is not None
             )
 
-        return drive.drive(
+        return gpu_run.drive(
             job.source,
             start_with,
-            rig
-            or quarantine.rig(say=lambda text: listeners.phase("requirements", text)),
-            on_cpu=hide_gpus,
+            gpus
+            or host_gpus.for_run(
+                say=lambda text: listeners.phase("requirements", text)
+            ),
+            on_cpu=on_cpu,
             cancelled=listeners.cancelled,
             name=job.name,
             record=job.record,
@@ -105,7 +107,7 @@ def run_now(
 
 @contextmanager
 def cache_of(job: Job, interpreter: str, folder: Path) -> Iterator[str]:
-    """Where Inductor keeps what it builds: for a reviewed repro beyond the run."""
+    """The folder for Inductor's cache: kept between runs of a reviewed repro only."""
     if job.record is None or "compiler" not in needs_of(job.source.encode()):
         yield str(folder / "inductor")
         return
@@ -115,13 +117,13 @@ def cache_of(job: Job, interpreter: str, folder: Path) -> Iterator[str]:
 
 
 def pool_socket() -> str:
-    """Where the warm pool of this site listens, if it runs."""
+    """Path of the socket of this site's warm pool."""
     return str(settings.DATA_DIR / "pool.sock")
 
 
 # --- a run of the queue ----------------------------------------
 def drain(worker: str) -> int:
-    """Execute runs of the worker's queues until none waits; returns how many."""
+    """Execute runs of the worker's queues until none is queued; returns how many."""
     done = 0
     while not stopping.is_set():
         run = ledger.claim(queues_of(worker), worker)
@@ -134,20 +136,20 @@ def drain(worker: str) -> int:
 
 
 def queues_of(worker: str) -> list[str]:
-    """What the worker's row says it serves."""
+    """The queues in the worker's row."""
     row = Worker.objects.filter(pk=worker).first()
     return list(row.queues) if row else []
 
 
 def execute(run: Run) -> bool:
-    """Execute a claimed run and end it. False when its lease was lost on the way."""
+    """Execute a claimed run and end it. False when its lease was lost meanwhile."""
     if run.repro.digest != run.repro_digest:
         # The reviewed source changed while the run waited.
         return ledger.finish(run, "refused")
-    installation = ledger.insist(partial(installation_for, run))
+    installation = ledger.retry(partial(installation_for, run))
     if installation is None:
         return ledger.finish(run, "build_missing")
-    keeper = Keeper(run)
+    keeper = LeaseKeeper(run)
     keeper.start()
     try:
         result = result_of(run, installation, keeper)
@@ -165,7 +167,7 @@ def execute(run: Run) -> bool:
 
 
 def end(run: Run, result: dict[str, Any] | str) -> bool:
-    """Finish the run. Evidence that is not taken must not look like a lost worker."""
+    """Finish the run, as refused where its evidence is; else it would count as lost."""
     try:
         ended = ledger.finish(run, result)
     except store.EvidenceRefused as error:
@@ -177,39 +179,38 @@ def end(run: Run, result: dict[str, Any] | str) -> bool:
 
 
 def result_of(
-    run: Run, installation: Installation, keeper: Keeper
+    run: Run, installation: Installation, keeper: LeaseKeeper
 ) -> dict[str, Any] | str | None:
-    """Evidence, the reason of an error that leaves none, or None if stopped."""
+    """Evidence, the reason of an error without evidence, or None if stopped."""
     repro, interpreter = run.repro, installation.interpreter
     job = Job(repro.source, repro.name, repro.record_id, run.trials)
     listeners = Listeners(keeper.set_phase, keeper.add_line, keeper.should_stop)
 
     def note(problem: Problem) -> None:
-        # What ran on a GPU that is not well is no evidence.
         keeper.add_line(
             "requirements", "harness", f"GPU {problem.uuid}: {problem.text}"
         )
-        quarantine.quarantine(problem, run)
+        host_gpus.quarantine(problem, run)
 
-    rig = quarantine.rig(run.gpu, partial(keeper.set_phase, "requirements"), note)
+    gpus = host_gpus.for_run(run.gpu, partial(keeper.set_phase, "requirements"), note)
     try:
         on_cpu = run.device == DeviceClass.CPU
-        body = run_now(job, interpreter, listeners, hide_gpus=on_cpu, rig=rig)
+        body = run_now(job, interpreter, listeners, on_cpu=on_cpu, gpus=gpus)
     except harness.Cancelled:
         return None
     except harness.ContractError as error:
         for text in error.errors:
             keeper.add_line("requirements", "harness", text)
         return "contract"
-    if body["reason"] in drive.VOID:
+    if body["reason"] in gpu_run.VOIDING_REASONS:
         return str(body["reason"])
     return evidence_of(run, installation, body, keeper)
 
 
 def evidence_of(
-    run: Run, installation: Installation, body: dict[str, Any], keeper: Keeper
+    run: Run, installation: Installation, body: dict[str, Any], keeper: LeaseKeeper
 ) -> dict[str, Any] | str:
-    """The evidence if it is of the build that was asked for, else a reason."""
+    """The evidence if it is of the run's build, else an error reason."""
     slug = body["build"]["slug"]
     if slug == run.build_id:
         return body
@@ -223,7 +224,7 @@ def evidence_of(
 
 
 def installation_for(run: Run) -> Installation | None:
-    """This host's installation for the run; None, noted, when it is gone."""
+    """This host's installation for the run; None, marked missing, when it is gone."""
     stack = run.repro.header.get("stack") or {}
     installation = registry.installation_for(run.build_id, stack)
     if installation:
@@ -235,7 +236,7 @@ def installation_for(run: Run) -> Installation | None:
 
 
 def mark(installation: Installation, state: Installation.State, error: str) -> None:
-    """No further run is sent to an installation that does not hold its build."""
+    """Mark a ready installation as unusable, so that no further run is sent to it."""
     Installation.objects.filter(
         pk=installation.pk, state=Installation.State.READY
     ).update(state=state, error=error)
@@ -247,11 +248,11 @@ def outcome_of(result: dict[str, Any] | str) -> str:
     return ": ".join(filter(None, (result["verdict"], result["reason"])))
 
 
-class Keeper(threading.Thread):
-    """Keeps a run's lease while it executes, and writes its phase and live log.
+class LeaseKeeper(threading.Thread):
+    """Renews a run's lease while it executes, and writes its phase and live log.
 
-    `lost` once another attempt may have the run, `cancel_requested` once somebody
-    cancelled it; either stops the checks.
+    `lost`: another attempt may have the run. `cancel_requested`: a user cancelled it.
+    Either stops the checks.
     """
 
     def __init__(self, run: Run) -> None:
@@ -267,7 +268,7 @@ class Keeper(threading.Thread):
         self._began = self._renewed = time.monotonic()
         self._deadline_s = ledger.deadline_s(run)
 
-    # Called from the thread that drives the checks.
+    # --- called by the thread that drives the checks
     def set_phase(self, phase: str, text: str) -> None:
         with self._lock:
             self._phase = phase
@@ -282,11 +283,11 @@ class Keeper(threading.Thread):
         return self.lost or self.cancel_requested or stopping.is_set()
 
     def stop(self) -> None:
-        """Write what is left; afterwards nobody renews the lease."""
+        """Write what is left and stop renewing the lease."""
         self._ending.set()
         self.join()
 
-    # The thread itself.
+    # --- run by this thread
     def run(self) -> None:
         try:
             while not self._ending.wait(FLUSH_SECONDS):
@@ -299,15 +300,15 @@ class Keeper(threading.Thread):
         try:
             self._flush()
             if time.monotonic() - self._began > self._deadline_s:
-                self.lost = True  # the lease is not renewed: another may try
+                self.lost = True  # not renewed: another attempt may start
             elif time.monotonic() - self._renewed >= ledger.BEAT_SECONDS:
                 self._beat()
         except DatabaseFault as error:
             log.warning("Run %s: database: %s", self.run_row.pk, error)
             connection.close()
             self._live_log = None
-            unheard = time.monotonic() - self._renewed
-            self.lost = self.lost or unheard > ledger.LEASE.total_seconds()
+            since_renewal = time.monotonic() - self._renewed
+            self.lost = self.lost or since_renewal > ledger.LEASE.total_seconds()
 
     def _flush(self) -> None:
         with self._lock:
@@ -317,7 +318,7 @@ class Keeper(threading.Thread):
         if lines:
             self._live_log.append(lines)
         with self._lock:
-            # At once: what fails below must not write them a second time.
+            # Before anything else can fail: they must not be written twice.
             del self._lines[: len(lines)]
         if phase is not None:
             ledger.set_phase(self.run_row, phase)
@@ -325,8 +326,8 @@ class Keeper(threading.Thread):
             self._phase = None if self._phase == phase else self._phase
 
     def _beat(self) -> None:
-        asked = time.monotonic()
+        sent_at = time.monotonic()
         beat = ledger.beat(self.run_row)
-        self._renewed = asked
+        self._renewed = sent_at
         self.lost = self.lost or not beat.alive
         self.cancel_requested = self.cancel_requested or beat.cancel_requested

@@ -1,8 +1,8 @@
-"""What a worker says of itself and does between runs.
+"""A worker's heartbeat, and its housekeeping between runs.
 
-A thread of the worker's process writes its row, sweeps, follows builds that come
-and go, wakes its own idle slots for queued runs that nobody was told of, and ends a
-worker that was asked to drain once its last run is over.
+A thread of the worker writes its row, sweeps expired leases, consumes the queues of
+builds that were added, wakes idle slots for queued runs whose wake-up was lost, and
+ends a draining worker after its last run.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from runner import harness, sandbox, transport
 from runner.builds import registry
 from runner.models import Device, Installation, Worker
 from runner.pool.keeper import PoolKeeper
-from runner.runs import fleet, ledger, live_log, prune, quarantine, waiting
+from runner.runs import fleet, host_gpus, ledger, live_log, prune, scheduling
 from runner.worker import execution
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 2.0
-LOOK_SECONDS = 0.2
-PRUNE_LOOK_SECONDS = 3600.0
+POLL_SECONDS = 0.2
+PRUNE_CHECK_SECONDS = 3600.0
 FORGET_AFTER = timedelta(days=1)
 
 
 def default_name() -> str:
-    """Unlike that of any other worker: two must never share a row."""
+    """A name with this process's id: two workers must never share a row."""
     return full_name(f"worker-{os.getpid()}")
 
 
@@ -47,7 +47,7 @@ def full_name(name: str) -> str:
 
 
 def ready_installations() -> list[Installation]:
-    # Also those whose interpreter vanished: their runs end as build_missing.
+    # Including those whose interpreter is gone: their runs end as build_missing.
     rows = Installation.objects.filter(
         host=registry.host_name(),
         state=Installation.State.READY,
@@ -66,13 +66,8 @@ def queues_of(installations: list[Installation]) -> list[str]:
     return sorted(queues)
 
 
-def devices_of(installations: list[Installation]) -> list[dict[str, Any]]:
-    """The GPUs that runs may have, each once."""
-    return quarantine.offered(installations)
-
-
 def record_devices(devices: list[dict[str, Any]]) -> None:
-    """Write down the GPUs of this host; whether they may be used is not ours to say."""
+    """Create or update the rows of this host's GPUs, but never their state."""
     for item in devices:
         if not item.get("uuid"):
             continue
@@ -88,33 +83,27 @@ def record_devices(devices: list[dict[str, Any]]) -> None:
         )
 
 
-class Announcer(threading.Thread):
-    """The worker's row, sweeper and alarm clock.
+class Heartbeat(threading.Thread):
+    """Writes the worker's row, sweeps, and wakes idle slots.
 
-    `listen(queue)`, set once the worker exists, makes it take wake-ups of one more
-    queue and says whether it could yet; `stopping()` is True once it takes no more
-    runs.
+    `consume(queue)`, set once the worker exists, makes it consume one more queue and
+    returns whether it could. `stopping()`: whether the worker takes no more runs.
     """
 
-    def __init__(
-        self,
-        name: str,
-        slots: int,
-        stopping: Callable[[], bool],
-    ) -> None:
-        super().__init__(name="announcer", daemon=True)
+    def __init__(self, name: str, slots: int, stopping: Callable[[], bool]) -> None:
+        super().__init__(name="heartbeat", daemon=True)
         self.worker_name = name
         self.slots = slots
-        self.listen: Callable[[str], bool] = lambda queue: True
+        self.consume: Callable[[str], bool] = lambda queue: True
         self.stopping = stopping
-        self.heard: set[str] = set()
+        self.consumed: set[str] = set()
         self.row: Worker | None = None
-        self._prune_due = time.monotonic() + PRUNE_LOOK_SECONDS
+        self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
         self._ending = threading.Event()
         self._pool = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
 
     def stop(self) -> None:
-        """Take the row away: this worker is gone. One that is paused stays so."""
+        """Delete the row. A paused worker keeps it, and is paused when it restarts."""
         self._ending.set()
         self.join()
         Worker.objects.filter(pk=self.worker_name, paused=False).delete()
@@ -123,7 +112,7 @@ class Announcer(threading.Thread):
         try:
             due = 0.0
             self._pool.ensure()
-            while not self._ending.wait(LOOK_SECONDS):
+            while not self._ending.wait(POLL_SECONDS):
                 if self.stopping() and not execution.stopping.is_set():
                     execution.stopping.set()
                     due = 0.0
@@ -143,7 +132,7 @@ class Announcer(threading.Thread):
                 log.warning("Swept: %s", swept)
             live_log.pack_finished()
             if time.monotonic() >= self._prune_due:
-                self._prune_due = time.monotonic() + PRUNE_LOOK_SECONDS
+                self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
                 prune.prune_if_due()
             self.end_when_drained()
             self.wake_idle_slots(queues)
@@ -152,11 +141,11 @@ class Announcer(threading.Thread):
             connection.close()
 
     def announce(self) -> list[str]:
-        """Write the row; returns the queues it names."""
+        """Write the row and consume new queues; returns the queues it names."""
         rows = [] if self.stopping() else ready_installations()
         queues = queues_of(rows)
         tier = sandbox.tier()
-        devices = devices_of(rows)
+        devices = host_gpus.offered(rows)
         record_devices(devices)
         fields = {
             "host": registry.host_name(),
@@ -175,22 +164,22 @@ class Announcer(threading.Thread):
             create_defaults={**fields, "started_at": Now()},
         )
         for queue in queues:
-            if queue not in self.heard and self.listen(queue):
-                self.heard.add(queue)
+            if queue not in self.consumed and self.consume(queue):
+                self.consumed.add(queue)
                 log.info("Serving %s", queue)
         return queues
 
     def wake_idle_slots(self, queues: list[str]) -> None:
-        """A wake-up may have been lost, or its worker; the row still waits."""
+        """Publish wake-ups for queued runs: theirs may have been lost."""
         assert self.row  # noqa: S101  # announced above
         if self.row.paused or self.row.draining:
             return
         idle = self.slots - fleet.running_on(self.worker_name)
-        for queue in waiting.next_waiting(queues, self.row, idle):
+        for queue in scheduling.next_waiting(queues, self.row, idle):
             transport.publish(queue)
 
     def end_when_drained(self) -> None:
-        """As if told to stop: a warm shutdown, with nothing left to give back."""
+        """Send SIGTERM to this worker once a draining one has no run left."""
         if self.stopping() or not (self.row and self.row.draining):
             return
         if not fleet.running_on(self.worker_name):
@@ -199,6 +188,6 @@ class Announcer(threading.Thread):
 
 
 def forget_old_workers() -> None:
-    """Drop the rows of workers that died without a word."""
+    """Delete the rows of workers without a heartbeat for a day, unless paused."""
     gone = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER))
     gone.exclude(paused=True).delete()

@@ -1,7 +1,7 @@
-"""Several child processes under one parent: started, restarted, stopped together.
+"""Process supervisor: starts child processes, restarts and stops them.
 
-Standard library only. Each child leads a process group of its own, so that a Ctrl-C
-in the terminal reaches only the parent, which then stops them in order.
+Standard library only. Each child leads a process group of its own, so that Ctrl-C in
+the terminal reaches only the parent, which stops the children in order.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from types import FrameType
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-LOOK_EVERY_S = 0.2
+POLL_S = 0.2
 GRACE_S = 8
 # A child that lived this long before it died is restarted without delay.
-STEADY_S = 60
-LONGEST_WAIT_S = 30
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STABLE_S = 60
+MAX_BACKOFF_S = 30
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def die_with_parent() -> None:
@@ -34,13 +34,13 @@ def die_with_parent() -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
+    """Become the subreaper: the parent of every descendant whose own parent ends."""
     if LIBC is not None:
         LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 class Child:
-    """A command that is kept running, or run once."""
+    """A command that is kept running, or runs once."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Child:
 
 
 class Supervisor:
-    """Keeps children running until a signal asks for the end."""
+    """Keeps children running until SIGINT, SIGTERM or SIGHUP."""
 
     def __init__(self, children: list[Child], progress: Callable[[str], None]) -> None:
         self.children = children
@@ -89,45 +89,47 @@ class Supervisor:
         self.stopping = False
 
     def run(self, tick: Callable[[], None]) -> None:
-        """Start the children and watch them; `tick` is called between two looks.
+        """Keep the children running until a stop is requested; `tick` is called often.
 
-        Returns when asked to stop, with no descendant left.
+        When it returns, no descendant is left.
         """
-        before = {number: signal.signal(number, self.ask_stop) for number in STOPS}
+        before = {
+            number: signal.signal(number, self.request_stop) for number in SIGNALS
+        }
         adopt_orphans()
         try:
             while not self.stopping:
-                self.look()
+                self.check_children()
                 tick()
                 reap(self.owned())
-                time.sleep(LOOK_EVERY_S)
+                time.sleep(POLL_S)
         finally:
             self.stop()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def ask_stop(self, number: int, frame: FrameType | None) -> None:
+    def request_stop(self, number: int, frame: FrameType | None) -> None:
         self.stopping = True
 
     def owned(self) -> set[int]:
         return {child.process.pid for child in self.children if child.process}
 
-    def look(self) -> None:
-        """Start what is due and note what has died."""
+    def check_children(self) -> None:
+        """Start children that are due; schedule the restart of those that died."""
         now = time.monotonic()
         for child in self.children:
             if child.restart_at is not None:
                 if now >= child.restart_at:
                     child.start()
             elif not child.is_alive and not child.once:
-                steady = now - child.started > STEADY_S
-                child.failures = 0 if steady else child.failures + 1
-                wait = min(2**child.failures - 1, LONGEST_WAIT_S)
-                child.restart_at = now + wait
-                self.progress(f"{child.name} {ending(child)}: restart in {wait} s")
+                was_stable = now - child.started > STABLE_S
+                child.failures = 0 if was_stable else child.failures + 1
+                backoff_s = min(2**child.failures - 1, MAX_BACKOFF_S)
+                child.restart_at = now + backoff_s
+                self.progress(f"{child.name} {ending(child)}: restart in {backoff_s} s")
 
     def stop(self) -> None:
-        """End every child, then whatever they left."""
+        """Stop every child, then kill all remaining descendants."""
         for child in self.children:
             child.signal(signal.SIGTERM)
         deadline = time.monotonic() + GRACE_S
@@ -154,14 +156,14 @@ def child_pids(pid: int | str = "self") -> Iterator[int]:
 
 
 def reap(owned: set[int]) -> None:
-    """Collect adopted processes that have ended."""
+    """Reap adopted processes that have ended."""
     for pid in set(child_pids()) - owned:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
 def kill_descendants() -> None:
-    """Kill what is left; its own children become ours and are next."""
+    """Kill descendants level by level: each kill reparents the next level to us."""
     while pids := list(child_pids()):
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):

@@ -12,16 +12,16 @@ from celery.worker import state
 
 from runner import sandbox, transport
 from runner.worker import execution
-from runner.worker.heartbeat import Announcer, forget_old_workers
+from runner.worker.heartbeat import Heartbeat, forget_old_workers
 
 publish = transport.publish
-# Nobody publishes to it: a worker without builds must listen somewhere.
+# Never published to: a worker without builds must consume at least one queue.
 IDLE_QUEUE = "idle"
 
 
 @shared_task(name=transport.WAKE, bind=True)  # type: ignore[untyped-decorator]
 def wake(task: Any, queue: str) -> None:
-    """Execute queued runs until none is left; `queue` says where one waits."""
+    """Execute queued runs until none is left. `queue`: where one was submitted."""
     execution.drain(task.request.hostname)
 
 
@@ -29,10 +29,10 @@ def is_stopping() -> bool:
     return state.should_stop is not None or state.should_terminate is not None
 
 
-def listener(worker: Any) -> Callable[[str], bool]:
-    """Makes a running worker consume one more queue."""
+def consume_with(worker: Any) -> Callable[[str], bool]:
+    """A function that makes a running worker consume one more queue."""
 
-    def listen(queue: str) -> bool:
+    def consume(queue: str) -> bool:
         consumer = worker.consumer
         if consumer is None or consumer.task_consumer is None:
             return False
@@ -40,26 +40,26 @@ def listener(worker: Any) -> Callable[[str], bool]:
         consumer.call_soon(consumer.add_task_queue, name)
         return True
 
-    return listen
+    return consume
 
 
 def serve(name: str, slots: int) -> int:
     """Run a worker until it is told to stop; returns its exit status.
 
-    Slots are threads: a run is a process of its own, so nothing is gained by more.
+    Slots are threads, because each run is a process of its own anyway.
     """
-    # About pickled messages under root; ours are JSON.
+    # It warns of pickled messages under root; ours are JSON.
     warnings.simplefilter("ignore", SecurityWarning)
-    announcer = Announcer(name, slots, is_stopping)
+    heartbeat = Heartbeat(name, slots, is_stopping)
     forget_old_workers()
     sandbox.remove_leftovers()
-    announcer.announce()
+    heartbeat.announce()
     worker = current_app.Worker(
         hostname=name,
         pool="threads",
         concurrency=slots,
         queues=[
-            transport.queue_name(queue) for queue in (IDLE_QUEUE, *announcer.heard)
+            transport.queue_name(queue) for queue in (IDLE_QUEUE, *heartbeat.consumed)
         ],
         without_gossip=True,
         without_mingle=True,
@@ -68,10 +68,10 @@ def serve(name: str, slots: int) -> int:
         redirect_stdouts=False,
         quiet=True,
     )
-    announcer.listen = listener(worker)
-    announcer.start()
+    heartbeat.consume = consume_with(worker)
+    heartbeat.start()
     try:
         worker.start()
     finally:
-        announcer.stop()
+        heartbeat.stop()
     return int(worker.exitcode or 0)

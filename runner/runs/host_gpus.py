@@ -1,4 +1,4 @@
-"""The GPUs of this host as the site knows them: offered, held, quarantined."""
+"""The GPUs of this host: which runs may have, which are paused or quarantined."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from runner.builds import registry
 from runner.gpus import devices, lock, nvml
-from runner.gpus.drive import Rig, ignore
+from runner.gpus.gpu_run import HostGpus, ignore
 from runner.gpus.nvml import NvmlError
 from runner.gpus.telemetry import Problem
 from runner.models import Device, Installation, Run
@@ -31,22 +31,22 @@ def locks() -> Path:
 
 
 @lru_cache(maxsize=4)
-def source(answers: str) -> nvml.Nvml:
+def nvml_source(answers: str) -> nvml.Nvml:
     return nvml.open_nvml(answers)
 
 
-def rig(
+def for_run(
     chosen: str = "",
     say: Callable[[str], None] = ignore,
     on_problem: Callable[[Problem], None] | None = None,
-) -> Rig:
-    """This host's GPUs for one run; `chosen`: what its claim assigned, as Run.gpu.
+) -> HostGpus:
+    """This host's GPUs for one run. `chosen`: the UUIDs its claim assigned (Run.gpu).
 
-    A GPU that the run leaves unwell is quarantined, unless `on_problem` does better.
+    `on_problem` defaults to quarantining a GPU that the run leaves unhealthy.
     """
-    return Rig(
+    return HostGpus(
         locks=locks(),
-        nvml=source(settings.NVML_ANSWERS),
+        nvml=nvml_source(settings.NVML_ANSWERS),
         chosen=tuple(filter(None, chosen.split(","))),
         avoided=withdrawn,
         say=say,
@@ -55,7 +55,7 @@ def rig(
 
 
 def withdrawn() -> frozenset[str]:
-    """UUIDs that an operator or a run took out of use; none without a database."""
+    """UUIDs of paused and quarantined GPUs; empty where there is no database yet."""
     rows = Device.objects.filter(host=registry.host_name())
     try:
         return frozenset(
@@ -66,43 +66,43 @@ def withdrawn() -> frozenset[str]:
 
 
 def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
-    """GPUs that runs may have: NVML's, or where it says nothing those torch saw."""
+    """GPUs that runs may have: from NVML, else those that a build's probe saw."""
     try:
-        return list(_inventory(settings.NVML_ANSWERS, _period()))
+        return list(_inventory(settings.NVML_ANSWERS, _cache_period()))
     except NvmlError:
-        seen = [row.facts.get("devices") or [] for row in installations]
-        most = max(seen, key=len, default=[])
+        probed = [row.facts.get("devices") or [] for row in installations]
+        torch_gpus = max(probed, key=len, default=[])
         names = devices.proc_uuids()
-        if len(names) != len(most):
-            names = [f"{lock.BY_INDEX}{index}" for index in range(len(most))]
+        if len(names) != len(torch_gpus):
+            names = [f"{lock.BY_INDEX}{index}" for index in range(len(torch_gpus))]
         return [
             {**item, "uuid": item.get("uuid") or name}
-            for item, name in zip(most, names, strict=True)
+            for item, name in zip(torch_gpus, names, strict=True)
         ]
 
 
-def _period() -> int:
+def _cache_period() -> int:
     return int(time.monotonic() // INVENTORY_KEPT_S)
 
 
 @lru_cache(maxsize=4)
 def _inventory(answers: str, period: int) -> tuple[dict[str, Any], ...]:
-    return tuple(devices.inventory(source(answers)))
+    return tuple(devices.inventory(nvml_source(answers)))
 
 
-def forget() -> None:
-    """Ask anew what there is."""
+def clear_cache() -> None:
+    """Drop the cached inventory and NVML connection."""
     _inventory.cache_clear()
-    source.cache_clear()
+    nvml_source.cache_clear()
 
 
 def quarantine(problem: Problem, run: Run | None = None) -> None:
     """Withdraw a GPU of this host until an operator lifts it."""
     log.error("GPU %s: %s: %s", problem.uuid, problem.reason, problem.text)
-    told = f"{problem.reason}: {problem.text}"
+    reason = f"{problem.reason}: {problem.text}"
     if run:
-        told += f" (run {run.pk})"
-    fields = {"state": Device.State.QUARANTINED, "reason": told}
+        reason += f" (run {run.pk})"
+    fields = {"state": Device.State.QUARANTINED, "reason": reason}
     try:
         Device.objects.update_or_create(
             host=registry.host_name(),
@@ -115,12 +115,12 @@ def quarantine(problem: Problem, run: Run | None = None) -> None:
 
 
 def lift(rows: QuerySet[Device]) -> int:
-    """Give GPUs back to the runs, whatever withdrew them."""
+    """Lift pause and quarantine; returns how many GPUs changed."""
     return rows.exclude(state=Device.State.READY).update(
         state=Device.State.READY, reason=""
     )
 
 
 def pause(rows: QuerySet[Device]) -> int:
-    """Take GPUs that are in order out of use; the run that has one ends normally."""
+    """Pause GPUs that are ready; a run that holds one ends normally."""
     return rows.filter(state=Device.State.READY).update(state=Device.State.PAUSED)

@@ -1,4 +1,4 @@
-"""Whether any worker could execute a repro on a build, and if not, why."""
+"""Admission control: whether any worker could execute a run, and if not, why."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from runner.runs import fleet, refusals
 from runner.runs.fleet import WORKER_STALE, ago
 from runner.runs.refusals import RunRefused
 
-# So long a run may wait for a worker that went away, say for its restart.
+# A run may be queued for a worker that was seen this recently: it may be restarting.
 RESTART = timedelta(minutes=10)
 MIB_PER_GIB = 1024
 
 
-class Fleet:
-    """Workers, GPUs and installations, each read once to judge many builds."""
+class FleetSnapshot:
+    """Workers, GPUs and installations, each read once for any number of builds."""
 
     @cached_property
     def workers(self) -> list[Worker]:
@@ -33,86 +33,86 @@ class Fleet:
 
     @cached_property
     def gpus(self) -> dict[str, list[Device]]:
-        """GPUs that are seen now, in any state, by host."""
-        found = defaultdict(list)
+        """GPUs with a recent heartbeat, in any state, by host."""
+        by_host = defaultdict(list)
         for row in Device.objects.filter(last_seen__gte=ago(WORKER_STALE)):
-            found[row.host].append(row)
-        return dict(found)
+            by_host[row.host].append(row)
+        return dict(by_host)
 
     @cached_property
     def installations(self) -> dict[str, list[Installation]]:
-        found = defaultdict(list)
+        by_build = defaultdict(list)
         for row in Installation.objects.filter(build__isnull=False):
-            found[str(row.build_id)].append(row)
-        return dict(found)
+            by_build[str(row.build_id)].append(row)
+        return dict(by_build)
 
     def refusal(self, repro: Repro, build: Build, device: str) -> RunRefused | None:
-        """Why no worker could run this; None where one can, now or in a moment."""
+        """Why no worker can run this; None where one can, now or after a restart."""
         if device == DeviceClass.CUDA and repro.device == DeviceClass.CPU:
             return refusals.CPU_ONLY.refusal("device")
         queue = f"{build.slug}.{device}"
-        serving = [row for row in self.online if queue in row.queues]
-        if not serving:
+        workers = [row for row in self.online if queue in row.queues]
+        if not workers:
             return self.absence(build, queue, device)
-        if all(row.paused for row in serving):
+        if all(row.paused for row in workers):
             return refusals.PAUSED.refusal("paused", raw=build.raw)
         if device == DeviceClass.CUDA:
-            active = [row for row in serving if not row.paused]
+            active = [row for row in workers if not row.paused]
             return self.gpu_refusal(repro, build, active)
         return None
 
     def absence(self, build: Build, queue: str, device: str) -> RunRefused | None:
-        """Why nobody serves the queue; None where somebody is about to."""
+        """Why no online worker serves the queue; None where one is expected back."""
         rows = self.installations.get(build.slug, [])
         ready = [row for row in rows if row.state == Installation.State.READY]
         hosts = {row.host for row in ready}
-        seen = [row.last_seen for row in self.workers if row.host in hosts]
-        known = any(queue in row.queues for row in self.workers)
-        if device == DeviceClass.CUDA and not known:
+        heartbeats = [row.last_seen for row in self.workers if row.host in hosts]
+        was_served = any(queue in row.queues for row in self.workers)
+        if device == DeviceClass.CUDA and not was_served:
             return refusals.NO_DEVICE.refusal("no_device", raw=build.raw)
-        if ready and (not seen or timezone.now() - max(seen) <= RESTART):
+        if ready and (not heartbeats or timezone.now() - max(heartbeats) <= RESTART):
             return None
         if ready:
-            en, zh = refusals.duration(timezone.now() - max(seen))
+            en, zh = refusals.duration(timezone.now() - max(heartbeats))
             return refusals.OFFLINE.refusal(
                 "offline", raw=build.raw, ago=en, ago_zh=f" {zh}"
             )
         broken = [row for row in rows if row.state == Installation.State.BROKEN]
         if broken:
-            said = broken[0].error.strip().splitlines() or [broken[0].state]
-            reason = said[-1][:200]
+            error_lines = broken[0].error.strip().splitlines() or [broken[0].state]
+            reason = error_lines[-1][:200]
             return refusals.BROKEN.refusal("broken", raw=build.raw, reason=reason)
         return refusals.NO_INSTALLATION.refusal("no_installation", raw=build.raw)
 
     def gpu_refusal(
         self, repro: Repro, build: Build, workers: list[Worker]
     ) -> RunRefused | None:
-        """Why no machine of these workers has the GPUs that the repro asks for."""
+        """Why no host of these workers has the GPUs that the repro requires."""
         hosts = {row.host for row in workers}
-        seen = [gpu for host in hosts for gpu in self.gpus.get(host, [])]
-        seen += [gpu for row in workers for gpu in fleet.unnamed_gpus(row)]
-        ready = [gpu for gpu in seen if gpu.state == Device.State.READY]
-        if not seen:
+        visible = [gpu for host in hosts for gpu in self.gpus.get(host, [])]
+        visible += [gpu for row in workers for gpu in fleet.unnamed_gpus(row)]
+        ready = [gpu for gpu in visible if gpu.state == Device.State.READY]
+        if not visible:
             return refusals.NO_DEVICE.refusal("no_device", raw=build.raw)
         if not ready:
-            reason = seen[0].reason or seen[0].get_state_display()
+            reason = visible[0].reason or visible[0].get_state_display()
             return refusals.WITHDRAWN.refusal("paused", raw=build.raw, reason=reason)
-        asked = fleet.requirements(repro.header)
-        able = [gpu for gpu in ready if has_capability(gpu, asked["min_capability"])]
-        if not able:
+        needs = fleet.requirements(repro.header)
+        capable = [gpu for gpu in ready if has_capability(gpu, needs["min_capability"])]
+        if not capable:
             have = ", ".join(sorted({gpu.capability for gpu in ready}))
             return refusals.CAPABILITY.refusal(
                 "capability", needed=repro.header["min_capability"], have=have
             )
-        large = [gpu for gpu in able if gpu.memory_mib >= asked["min_memory_mib"]]
+        large = [gpu for gpu in capable if gpu.memory_mib >= needs["min_memory_mib"]]
         if not large:
-            have = f"{max(gpu.memory_mib for gpu in able) / MIB_PER_GIB:.0f}"
-            needed = f"{asked['min_memory_mib'] / MIB_PER_GIB:.0f}"
+            have = f"{max(gpu.memory_mib for gpu in capable) / MIB_PER_GIB:.0f}"
+            needed = f"{needs['min_memory_mib'] / MIB_PER_GIB:.0f}"
             return refusals.MEMORY.refusal("memory", needed=needed, have=have)
         most = max(sum(gpu.host == host for gpu in large) for host in hosts)
-        if most < asked["min_devices"]:
+        if most < needs["min_devices"]:
             return refusals.DEVICES.refusal(
-                "devices", needed=asked["min_devices"], have=most
+                "devices", needed=needs["min_devices"], have=most
             )
         return None
 

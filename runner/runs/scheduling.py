@@ -1,8 +1,7 @@
-"""Runs that wait: which comes next, and how long a queued one may take."""
+"""Which queued run is next, and the position and wait estimate of each."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,8 +21,8 @@ ESTIMATE_RUNS = 20
 
 
 @dataclass(frozen=True)
-class Place:
-    """How many runs are ahead of a queued one (0 = next), and about how long."""
+class QueuePosition:
+    """Runs ahead of a queued one (0: it is next), and its estimated wait in seconds."""
 
     position: int | None = None
     eta_s: int | None = None
@@ -32,9 +31,9 @@ class Place:
 def claimable(
     queues: Collection[str], worker: Worker | None, gpus: Collection[Device]
 ) -> QuerySet[Run]:
-    """The queued runs that a worker may take now, the next one first.
+    """Queued runs that a worker may claim now, the next one first.
 
-    A run made for another harness protocol waits for a worker of its own.
+    Runs submitted for another harness protocol are left to workers of that protocol.
     """
     rows = Run.objects.filter(
         fleet.in_queues(queues),
@@ -49,7 +48,7 @@ def claimable(
 
 
 def requesters_at_their_cap() -> list[str]:
-    """Who has as many runs executing as one may; theirs wait for others."""
+    """Requesters with RUNNING_PER_REQUESTER runs executing; their other runs wait."""
     rows = Run.objects.filter(state=Run.State.RUNNING).exclude(requester="")
     counted = rows.order_by().values("requester").annotate(running=Count("pk"))
     capped = counted.filter(running__gte=settings.RUNNING_PER_REQUESTER)
@@ -57,7 +56,7 @@ def requesters_at_their_cap() -> list[str]:
 
 
 def is_last_slot_for_clicks(worker: Worker) -> bool:
-    """The matrix never fills every slot of a worker that has several."""
+    """Whether matrix runs fill all slots but one; that one is left to clicks."""
     if worker.slots < 2:
         return False
     background = Run.objects.filter(
@@ -78,24 +77,24 @@ def has_gpu_queue(queues: Collection[str]) -> bool:
     return any(queue.endswith(f".{DeviceClass.CUDA}") for queue in queues)
 
 
-# --- how long ----------------------------------------
-def place_in_queue(run: Run) -> Place:
-    """Where a queued run stands; nothing for any other."""
+# --- position and estimate ----------------------------------------
+def place_in_queue(run: Run) -> QueuePosition:
+    """The position of a queued run; an empty one for a run in any other state."""
     if run.state != Run.State.QUEUED:
-        return Place()
+        return QueuePosition()
     earlier = Q(priority__lt=run.priority) | Q(
         priority=run.priority, created_at__lt=run.created_at
     )
     return place_behind(earlier, run.queue, list(fleet.online_workers()))
 
 
-def place_of_a_click(queue: str, online: Iterable[Worker]) -> Place:
-    """Where a run would stand that somebody starts now."""
+def place_of_a_click(queue: str, online: Iterable[Worker]) -> QueuePosition:
+    """The position that a run started by a click now would get."""
     return place_behind(Q(priority=Run.Priority.CLICK), queue, online)
 
 
-def place_behind(earlier: Q, queue: str, online: Iterable[Worker]) -> Place:
-    """Behind which queued runs of the same workers, and for how long."""
+def place_behind(earlier: Q, queue: str, online: Iterable[Worker]) -> QueuePosition:
+    """The position behind the `earlier` runs of all queues that these workers serve."""
     workers = [row for row in online if queue in row.queues and takes_runs(row)]
     queues = fleet.served_queues(workers) or {queue}
     counted = (
@@ -110,12 +109,12 @@ def place_behind(earlier: Q, queue: str, online: Iterable[Worker]) -> Place:
     ahead, running = counted["ahead"], counted["running"]
     slots = sum(worker.slots for worker in workers)
     if not slots or not (ahead or running):
-        return Place(ahead)
-    spent = typical_seconds(Run.objects.filter(fleet.in_queues([queue])))
-    if spent is None:
-        return Place(ahead)
+        return QueuePosition(ahead)
+    mean_s = typical_seconds(Run.objects.filter(fleet.in_queues([queue])))
+    if mean_s is None:
+        return QueuePosition(ahead)
     # What runs now is half done on average.
-    return Place(ahead, ceil(spent * (ahead + running / 2) / slots))
+    return QueuePosition(ahead, ceil(mean_s * (ahead + running / 2) / slots))
 
 
 def takes_runs(worker: Worker) -> bool:
@@ -130,10 +129,3 @@ def typical_seconds(rows: QuerySet[Run]) -> float | None:
         .aggregate(mean=Avg(F("finished_at") - F("started_at")))["mean"]
     )
     return mean.total_seconds() if mean is not None else None
-
-
-def waiting_by_queue() -> Counter[str]:
-    """How many runs wait in each queue."""
-    rows = Run.objects.filter(state=Run.State.QUEUED).order_by()
-    counted = rows.values_list("build_id", "device").annotate(Count("pk"))
-    return Counter({f"{build}.{device}": n for build, device, n in counted})
