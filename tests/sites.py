@@ -24,8 +24,8 @@ import json, sys
 import django
 django.setup()
 from pathlib import Path
-from runner import ledger, submission
 from runner.models import Run
+from runner.runs import ledger, submission
 from tests import runs
 """
 # Executes one JSON string of code per line and prints what it assigned to `answer`.

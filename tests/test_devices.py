@@ -147,8 +147,8 @@ class SnapshotTest(SimpleTestCase):
 HOLDER = """
 import subprocess, sys
 from pathlib import Path
-from runner import gpu_lock
-held = gpu_lock.try_lock(Path(sys.argv[1]), [sys.argv[2]])
+from runner.gpus import lock
+held = lock.try_lock(Path(sys.argv[1]), [sys.argv[2]])
 orphan = subprocess.Popen(
     ["sleep", "600"], pass_fds=held.descriptors, stdout=subprocess.DEVNULL
 )

@@ -200,7 +200,8 @@ backends = N(cudnn=N(version=lambda: 92000))
 DRIVER = """
 import sys
 from pathlib import Path
-from runner import measured, nvml, sandbox
+from runner import sandbox
+from runner.gpus import gpu_run, nvml
 python, repro, locks, answers = sys.argv[1:]
 gpu_run.drive(
     Path(repro).read_text(),
