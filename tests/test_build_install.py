@@ -72,7 +72,7 @@ class UvTest(SimpleTestCase):
         )
         self.assertEqual(found["index-url"], "https://mirror/simple")
         self.assertEqual((found["find-links"], found["timeout"]), ("/wheels", "9"))
-        extra = uv.options(found, {}).variables["UV_INDEX"]
+        extra = uv.variables(found, {})["UV_INDEX"]
         self.assertEqual(extra, "https://a/simple https://b/simple")
 
     def test_mirrors_certificates_and_folders_are_passed_on(self) -> None:
@@ -83,17 +83,12 @@ class UvTest(SimpleTestCase):
             "cert": "/ca.pem",
             "trusted-host": "mirror",
             "proxy": "http://proxy:3128",
-            "pre": "true",
-            "no-index": "0",
         }
-        found = uv.options(settings_, {}, "https://torch/cpu")
+        found = uv.variables(settings_, {}, "https://torch/cpu")
         self.assertEqual(
-            found.arguments,
-            ["--find-links", "/wheels", "--find-links", "https://b/links.html"],
-        )
-        self.assertEqual(
-            found.variables,
+            found,
             {
+                "UV_FIND_LINKS": "/wheels,https://b/links.html",
                 "UV_DEFAULT_INDEX": "https://user:secret@mirror/simple",
                 "UV_INDEX": "https://a/simple https://torch/cpu",
                 "UV_INDEX_STRATEGY": "unsafe-best-match",
@@ -101,16 +96,15 @@ class UvTest(SimpleTestCase):
                 "SSL_CERT_FILE": "/ca.pem",
                 "HTTP_PROXY": "http://proxy:3128",
                 "HTTPS_PROXY": "http://proxy:3128",
-                "UV_PRERELEASE": "allow",
             },
         )
 
     def test_what_is_set_for_uv_itself_has_the_last_word(self) -> None:
         own = {"UV_INDEX_URL": "https://own/simple", "UV_INDEX": "https://more/simple"}
-        found = uv.options(
+        found = uv.variables(
             {"index-url": "https://m", "extra-index-url": "https://e"}, own
         )
-        self.assertEqual(found.variables, {"UV_INDEX_STRATEGY": "unsafe-best-match"})
+        self.assertEqual(found, {"UV_INDEX_STRATEGY": "unsafe-best-match"})
 
     def test_where_pip_has_a_wheel_without_cuda_uv_must_have_it_too(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-"""Torch builds on this host: found, installed, probed, listed, removed.
+"""Torch builds on this host: discovery, installation, probing, listing, removal.
 
-`registry` keeps Build and Installation in step with what lies on the disk; `probe` and
-`features` ask an interpreter under its own Python. torch is never imported here.
+`registry` synchronises the rows of Build and Installation with the disk; `probe` and
+`features` run under a build's own Python. torch is never imported here.
 """

@@ -1,7 +1,7 @@
-"""What torch.compile built for reviewed repros: kept, one folder for each and build.
+"""Compile caches of reviewed repros: one folder for each repro and build.
 
-No repro can reach the folder of another, so none can poison another's. Standard library
-only. The content was written by runs: nothing in here follows a link in it.
+No repro can reach the folder of another, so none can poison another's. The content is
+untrusted: nothing here follows a link in it. Standard library only.
 """
 
 from __future__ import annotations
@@ -17,41 +17,40 @@ from pathlib import Path
 
 from runner import harness
 
-MOST_MIB = 4096
+LIMIT_MIB = 4096
 LOCK = ".lock"
 
 
 @contextmanager
-def kept(root: Path, interpreter: str, source: str) -> Iterator[str]:
-    """The folder of this repro under this interpreter, for the length of a run.
+def locked_folder(root: Path, interpreter: str, source: str) -> Iterator[str]:
+    """The cache folder of this repro under this interpreter, locked for the block.
 
-    It stays while anybody uses it; the ones not used for longest go when all together
-    are above MOST_MIB.
+    Afterwards the least recently used unlocked folders above LIMIT_MIB are removed.
     """
-    place = root / name_of(interpreter) / harness.source_digest(source)[7:19]
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(place / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    folder = root / interpreter_key(interpreter) / harness.source_digest(source)[7:19]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)
-        os.utime(place)
-        # The run owns this one; the lock above it is out of its reach.
-        yield str(place / "files")
+        os.utime(folder)
+        # The run owns this folder; the lock file above it is out of its reach.
+        yield str(folder / "files")
     finally:
         os.close(lock)
         prune(root)
 
 
-def name_of(interpreter: str) -> str:
+def interpreter_key(interpreter: str) -> str:
     return hashlib.sha256(os.path.abspath(interpreter).encode()).hexdigest()[:12]  # noqa: PTH100
 
 
-def prune(root: Path, most_mib: float = MOST_MIB) -> list[Path]:
-    """Remove what was not used for longest until the rest is small enough."""
-    places = [path for path in root.glob("*/*") if path.is_dir()]
-    sizes = {path: size_mib(path) for path in places}
+def prune(root: Path, limit_mib: float = LIMIT_MIB) -> list[Path]:
+    """Remove the least recently used folders until the rest fits; returns them."""
+    folders = [path for path in root.glob("*/*") if path.is_dir()]
+    sizes = {path: size_mib(path) for path in folders}
     removed = []
-    for path in sorted(places, key=lambda path: path.stat().st_mtime):
-        if sum(sizes.values()) <= most_mib:
+    for path in sorted(folders, key=lambda path: path.stat().st_mtime):
+        if sum(sizes.values()) <= limit_mib:
             break
         if remove(path):
             removed.append(path)
@@ -59,15 +58,15 @@ def prune(root: Path, most_mib: float = MOST_MIB) -> list[Path]:
     return removed
 
 
-def remove(place: Path) -> bool:
-    """Remove one folder that nobody uses; whether it could be."""
+def remove(folder: Path) -> bool:
+    """Remove a folder unless a run has it locked; returns whether it did."""
     try:
-        lock = os.open(place / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     except BlockingIOError:
         return False
     finally:
@@ -75,13 +74,13 @@ def remove(place: Path) -> bool:
     return True
 
 
-def size_mib(place: Path) -> float:
-    """What the files below a folder take; a folder that goes meanwhile counts less."""
+def size_mib(folder: Path) -> float:
+    """Disk usage of a folder; files that vanish meanwhile are not counted."""
     total = 0
     with contextlib.suppress(OSError):
-        for _, _, names, handle in os.fwalk(place):
+        for _, _, names, handle in os.fwalk(folder):
             for name in names:
                 with contextlib.suppress(OSError):
-                    found = os.stat(name, dir_fd=handle, follow_symlinks=False)
-                    total += found.st_blocks * 512
+                    status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+                    total += status.st_blocks * 512
     return total / harness.MIB

@@ -6,11 +6,10 @@
 # bug = "features < 0"
 # match_waived = "this is no repro"
 # ///
-"""What a build can do, asked in a throw-away process under its own Python.
+"""Probes the features of a build, in a throw-away process under its own Python.
 
-A check like those of a repro, so that the harness holds and reads it. Nothing here
-needs a GPU; what would spoil CUDA for later forks is harmless: the process ends.
-Syntax of Python 3.8.
+Written as a check of a repro, so that the harness can start, limit and read it. Needs
+no GPU. Initialising CUDA is harmless here because the process ends. Python 3.8 syntax.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ CHUNKS = 40
 
 
 def control() -> dict[str, Any]:
-    """Only here because every repro has one; so the next two."""
+    """Required by the contract, as are detector and trigger."""
     return {}
 
 
@@ -42,10 +41,10 @@ detector = trigger = control
 
 def has(path: str) -> bool:
     """Whether torch has a name such as "nn.functional.rms_norm"."""
-    found = torch
+    value = torch
     for name in path.split("."):
-        found = getattr(found, name, None)
-        if found is None:
+        value = getattr(value, name, None)
+        if value is None:
             return False
     return True
 
@@ -67,7 +66,7 @@ def cxx() -> str:
 
 
 def missing_for_compile() -> list[str]:
-    """What keeps torch.compile on the CPU from working, as far as one can see."""
+    """Requirements of torch.compile on the CPU that are missing here."""
     missing = []
     if not has("compile"):
         return ["torch.compile"]
@@ -88,7 +87,7 @@ def missing_for_compile() -> list[str]:
 
 
 def arch_flags() -> str:
-    """Compute capabilities the CUDA kernels were built for."""
+    """Compute capabilities that the CUDA kernels were built for."""
     flags = getattr(torch._C, "_cuda_getArchFlags", None)
     try:
         return (flags() or "") if flags else ""
@@ -98,7 +97,7 @@ def arch_flags() -> str:
 
 def modules() -> dict[str, str]:
     """{import name: version} of every installed distribution."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for dist in metadata.distributions():
         try:
             name, version = dist.metadata["Name"], dist.version
@@ -111,12 +110,12 @@ def modules() -> dict[str, str]:
         origin = commit_of(dist)
         for top in names:
             if "/" not in top and not top.startswith("_"):
-                found.setdefault(top, origin or str(version))
-    return found
+                versions.setdefault(top, origin or str(version))
+    return versions
 
 
 def top_names(dist: metadata.Distribution) -> list[str]:
-    """Import names from the list of files, where top_level.txt is not written."""
+    """Import names from the file list, for distributions without top_level.txt."""
     names = set()
     for path in dist.files or ():
         first, _, rest = str(path).replace(os.sep, "/").partition("/")
@@ -128,7 +127,7 @@ def top_names(dist: metadata.Distribution) -> list[str]:
 
 
 def commit_of(dist: metadata.Distribution) -> str:
-    """ "git+URL@commit" of what was installed from a repository, else ""."""
+    """ "git+URL@commit" of a distribution installed from a repository, else ""."""
     try:
         origin = json.loads(dist.read_text("direct_url.json") or "{}")
     except ValueError:
@@ -140,9 +139,9 @@ def commit_of(dist: metadata.Distribution) -> str:
 
 
 def features() -> dict[str, str]:
-    """One JSON text, in pieces `part_00` and on."""
+    """The facts as JSON, split into `part_00`, `part_01`, …."""
     functional = "nn.functional."
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "features": {
             "sdpa": has(functional + "scaled_dot_product_attention"),
             "rms_norm": has(functional + "rms_norm"),
@@ -159,9 +158,9 @@ def features() -> dict[str, str]:
         "base_prefix": sys.base_prefix,
         "modules": modules(),
     }
-    text = json.dumps(found)
+    text = json.dumps(facts)
     if len(text) > CHUNK * CHUNKS:
-        found["modules"] = {}
-        text = json.dumps(found)
+        facts["modules"] = {}
+        text = json.dumps(facts)
     starts = range(0, len(text), CHUNK)
     return {f"part_{n:02}": text[at : at + CHUNK] for n, at in enumerate(starts)}

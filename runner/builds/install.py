@@ -23,23 +23,23 @@ from runner.builds.registry import BuildPin
 from runner.builds.venvs import InstallError, Progress
 from runner.models import Installation
 
-# Index unreachable: say so soon. A slow download is not cut short by these.
-IMPATIENT = ["--timeout", "15", "--retries", "1"]
+# Fail fast on an unreachable index; these do not limit a slow download.
+FAIL_FAST = ["--timeout", "15", "--retries", "1"]
 LIMIT_S = 3600
 NUMPY_1_UNTIL = (2, 3)
 # torch.compile of 2.6.0, 2.9.1 and 2.10.0 imports setuptools, 2.1.2 its pkg_resources
 # (all run here); under Python 3.11 only 2.11.0 and later name it as a dependency.
 SETUPTOOLS_UNTIL = (2, 11)
 RESERVE_MIB = 300
-# An environment in relation to its wheels, as seen with 2.5.1 and 2.13.0+cpu.
+# Disk size of an environment per size of its wheels, measured with 2.5.1, 2.13.0+cpu.
 UNPACKED = 2.3
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One way to get a torch: what is asked for, and from where.
+    """One way to get a torch: requirements, and the index they come from.
 
-    `sources`: requirements that are built here, because somebody named a repository.
+    `sources`: requirements from version control, which are built here. Sizes in MiB.
     """
 
     name: str
@@ -52,29 +52,29 @@ class Attempt:
 
     @property
     def pip_options(self) -> list[str]:
-        return ["--extra-index-url", self.extra_index, *IMPATIENT] * bool(
+        return ["--extra-index-url", self.extra_index, *FAIL_FAST] * bool(
             self.extra_index
         )
 
 
 @dataclass(frozen=True)
 class Installed:
-    """A complete environment, and what its torch said if it was made just now."""
+    """A complete environment, and its probe if it was made just now."""
 
     interpreter: Path
     probed: Probed | None = None
 
 
 def has_nvidia_gpu() -> bool:
-    """Whether the kernel's driver lists a GPU; nothing is initialised."""
+    """Whether the kernel driver lists a GPU, without initialising it."""
     return any(Path("/proc/driver/nvidia/gpus").glob("*"))
 
 
 def attempts_for_default(cuda: bool) -> Iterator[Attempt]:
-    """The ways to the default build, in order.
+    """Attempts for the default build, in order.
 
-    The CUDA wheel, more than ten times the size, only on a host with a GPU or when
-    asked for.
+    The CUDA wheel, more than ten times the size, only on a host with a GPU or if
+    requested.
     """
     pin = registry.default_build()
     yield attempt_for(pin)
@@ -98,13 +98,13 @@ def attempt_for(
 
 
 def attempt_for_version(version: str, extra: list[str]) -> Attempt:
-    """A release somebody names, with what it imports but does not ask for."""
+    """A release by version, with packages that it imports but does not require."""
     if not re.fullmatch(r"\d[0-9A-Za-z.+!_-]*", version):
         raise BuildError(f"{version!r} is not a torch version, such as 2.6.0.")
     release = harness.release(version)
     needs = ["numpy<2" if release < NUMPY_1_UNTIL else "numpy"]
     needs += ["setuptools<81"] if release < SETUPTOOLS_UNTIL else []
-    wheels, sources = sorted_out(extra)
+    wheels, sources = split_sources(extra)
     return Attempt(
         name=name_of(version, extra),
         requirements=[f"torch=={version}", *needs, *wheels],
@@ -113,8 +113,8 @@ def attempt_for_version(version: str, extra: list[str]) -> Attempt:
     )
 
 
-def sorted_out(extra: list[str]) -> tuple[list[str], list[str]]:
-    """What comes as wheels, and what is built from a repository (git+https://...)."""
+def split_sources(extra: list[str]) -> tuple[list[str], list[str]]:
+    """Requirements for wheels, and those built from a repository (git+https://...)."""
     for text in extra:
         if not text.strip() or text.startswith("-"):
             raise BuildError(f"{text!r} is not a requirement, such as peft==0.15.0.")
@@ -127,13 +127,13 @@ def is_repository(requirement: str) -> bool:
 
 
 def name_of(version: str, extra: list[str]) -> str:
-    """A folder's name: the version, and what else was asked for."""
+    """The folder of a build: its version and the extra requirements."""
     text = "-with-".join([version, *map(short_name, extra)]).lower()
     return re.sub(r"[^a-z0-9._]+", "-", text).strip("-.")[:100]
 
 
 def short_name(requirement: str) -> str:
-    """Of an address the repository's name and the first of its revision."""
+    """A requirement, or the repository name and short revision of an address."""
     if not is_repository(requirement):
         return requirement
     address, _, revision = requirement.rpartition("@")
@@ -146,10 +146,10 @@ def short_name(requirement: str) -> str:
 def install(
     attempts: list[Attempt], progress: Progress, installer: str = "auto"
 ) -> Installed:
-    """Make the environment by the first way that works, with uv where it is.
+    """Make the environment by the first attempt that works.
 
-    What an interrupted installation left is removed first; until torch has started
-    in the new one it counts as incomplete. Raises BuildError with what was tried.
+    Remains of an interrupted installation are removed first. Until torch has started in
+    it, the new environment counts as incomplete. Raises BuildError with every attempt.
     """
     if installer == "uv" and not uv.find():
         raise BuildError(
@@ -197,7 +197,7 @@ def require_space(mib: int) -> None:
 def fill(
     folder: Path, attempt: Attempt, progress: Progress, installer: str
 ) -> Installed:
-    """Packages, bytecode, and a first start of torch in the new environment."""
+    """Install packages, compile bytecode, and start torch once in the environment."""
     what = f"Installing {attempt.requirements[0]} from {attempt.source}"
     if attempt.download_mib:
         what += f" ({attempt.download_mib} MiB, {attempt.disk_mib} MiB on disk)"
@@ -212,7 +212,7 @@ def fill(
 
 
 def fill_by(installer: str, folder: Path, attempt: Attempt, progress: Progress) -> None:
-    """By uv where it is; by pip where uv is not, fails or would give another torch."""
+    """With uv; with pip where uv is missing, fails or would give another torch."""
     command = None if installer == "pip" else uv.find()
     if command:
         try:
@@ -237,14 +237,16 @@ def with_pip(folder: Path, attempt: Attempt, progress: Progress) -> None:
 def with_uv(
     folder: Path, attempt: Attempt, command: list[str], progress: Progress
 ) -> bool:
-    """Install with uv. False, nothing done, where pip would give another torch."""
-    chosen = uv.options(uv.pip_settings(), os.environ, attempt.extra_index)
-    tool = uv.Uv(command, chosen, settings.BUILDS_DIR)
+    """Install with uv. False, with nothing installed, where pip gives another torch."""
+    pip_settings = uv.pip_settings()
+    variables = uv.variables(pip_settings, os.environ, attempt.extra_index)
+    tool = uv.Uv(command, variables, settings.BUILDS_DIR)
     venvs.create(folder, pip=False)
     plan = tool.plan(folder, attempt.requirements)
     if plan and plan.wheels:
         progress(f"  {plan.describe()}")
-        local = local_torch(chosen.find_links, attempt.requirements[0])
+        find_links = pip_settings.get("find-links", "").split()
+        local = local_torch(find_links, attempt.requirements[0])
         if local and local != plan.version_of("torch"):
             progress(f"  pip instead of uv: pip's find-links hold torch {local}")
             return False
@@ -257,22 +259,22 @@ def with_uv(
 
 
 def local_torch(find_links: list[str], requirement: str) -> str:
-    """The torch that pip would take from its local folders; "" if it would not.
+    """The local version of torch that pip would take from its find-links; "" if none.
 
-    pip prefers 2.13.0+cpu there to the 2.13.0 of an index, which has CUDA with it.
+    pip prefers 2.13.0+cpu there to the 2.13.0 of an index, which comes with CUDA.
     """
     try:
-        wanted = Requirement(requirement)
+        requested = Requirement(requirement)
     except InvalidRequirement:
         return ""  # a file
-    supported, found = set(sys_tags()), []
+    supported, versions = set(sys_tags()), []
     for folder in filter(Path.is_dir, map(folder_of, find_links)):
         for path in folder.glob("torch-*.whl"):
             with contextlib.suppress(InvalidWheelFilename):
                 _, version, _, tags = parse_wheel_filename(path.name)
-                if version in wanted.specifier and tags & supported:
-                    found.append(version)
-    best = max(found, default=None)
+                if version in requested.specifier and tags & supported:
+                    versions.append(version)
+    best = max(versions, default=None)
     return str(best) if best and best.local else ""
 
 
@@ -290,7 +292,7 @@ def add(
     installed = install(attempts, progress, installer)
     python, probed = installed.interpreter, installed.probed
     if probed is None:
-        # It was there: what it is now counts, and one that broke is not deleted.
+        # Installed before: probed again, and not deleted if it is broken now.
         probed = probe.probe(python)
     installation = registry.save(python, probed, managed=True, with_=with_)
     progress(registry.describe(installation))
@@ -306,7 +308,7 @@ def add_release(
 def add_wheel(
     wheel: Path, with_: list[str], progress: Progress, installer: str = "auto"
 ) -> Installation:
-    """A build from a wheel file; what it depends on comes from the indexes."""
+    """Install a wheel file; its dependencies come from the indexes."""
     wheel = wheel.expanduser().absolute()
     parts = wheel.name.split("-")
     if wheel.suffix != ".whl" or len(parts) < 5 or not wheel.is_file():
@@ -317,7 +319,7 @@ def add_wheel(
             f"{name} is installed, and this file may be another of the same version. "
             f"Remove that one first: manage.py builds remove {name}"
         )
-    wheels, sources = sorted_out(with_)
+    wheels, sources = split_sources(with_)
     requirements = [str(wheel), "numpy", *wheels]
     attempt = Attempt(name, requirements, sources, source="the file")
     return add([attempt], progress, with_, installer)

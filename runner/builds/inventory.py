@@ -1,4 +1,4 @@
-"""What `builds list` tells: every known build, its installations and their disk."""
+"""The output of `builds list`: every known build, its installations and disk usage."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ NOT_INSTALLED = "not installed here"
 
 
 def rows() -> list[dict[str, Any]]:
-    """One for each installation, one for each build without any; plain JSON."""
+    """A row for each installation and each build without one, as plain JSON."""
     installed = Installation.objects.select_related("build")
-    found = [
-        row_of(row) for row in installed.order_by("build_id", "host", "interpreter")
-    ]
+    ordered = installed.order_by("build_id", "host", "interpreter")
+    table = [row_of(row) for row in ordered]
     bare = Build.objects.filter(installations=None)
     for build in bare.annotate(count=Count("evidence")).order_by("slug"):
         count = getattr(build, "count", 0)
-        found.append({**identity(build), "state": NOT_INSTALLED, "evidence": count})
-    return found
+        table.append({**identity(build), "state": NOT_INSTALLED, "evidence": count})
+    return table
 
 
 def identity(build: Build | None) -> dict[str, Any]:
@@ -52,7 +51,7 @@ def row_of(row: Installation) -> dict[str, Any]:
 
 
 def capabilities(row: Installation) -> dict[str, Any]:
-    """What the build can do, as its probe found; {} where it was not asked."""
+    """Features of the build from its probe; {} where they were not probed."""
     facts = row.facts
     if "features" not in facts:
         return {}
@@ -66,9 +65,9 @@ def capabilities(row: Installation) -> dict[str, Any]:
 
 
 def disk() -> tuple[int, int]:
-    """MiB that the builds made here take together, and counted one by one.
+    """MiB of all managed builds together, and summed one by one.
 
-    The first is what they cost: files that several share count once.
+    Together, a file that several builds share by hard links counts once.
     """
     folders = [path.parent.parent for path in registry.managed_interpreters()]
     return (
@@ -78,7 +77,7 @@ def disk() -> tuple[int, int]:
 
 
 def lines() -> Iterator[str]:
-    """The same for a person."""
+    """The rows as text for a terminal."""
     for row in rows():
         yield from lines_of(row)
     for name in registry.being_installed():
@@ -104,27 +103,27 @@ def lines_of(row: dict[str, Any]) -> Iterator[str]:
         for line in row["error"].splitlines():
             yield f"    | {line}"
         return
-    known = [
+    facts = [
         ("git", (row["git"] or "")[:12]),
         ("CUDA", row["cuda"]),
         ("cuDNN", row["cudnn"]),
         ("Python", row["python"]),
         ("with", ", ".join(row["with"])),
     ]
-    yield "    " + ", ".join(f"{what} {value}" for what, value in known if value)
+    yield "    " + ", ".join(f"{what} {value}" for what, value in facts if value)
     yield from ("    " + line for line in capability_lines(row["capabilities"]))
 
 
-def capability_lines(found: dict[str, Any]) -> Iterator[str]:
-    if not found:
+def capability_lines(facts: dict[str, Any]) -> Iterator[str]:
+    if not facts:
         return
-    archs = found["cuda_archs"]
+    archs = facts["cuda_archs"]
     cuda = f"CUDA kernels {archs[0]}-{archs[-1]}; " if archs else ""
-    yield f"{cuda}{' '.join(found['features'])}"
-    lacks = found["compile_lacks"]
-    if "compile" in found["features"]:
+    yield f"{cuda}{' '.join(facts['features'])}"
+    lacks = facts["compile_lacks"]
+    if "compile" in facts["features"]:
         yield (
             f"torch.compile lacks {', '.join(lacks)}"
             if lacks
-            else f"compiler: {found['compiler']}"
+            else f"compiler: {facts['compiler']}"
         )

@@ -1,7 +1,7 @@
-"""What an interpreter's torch is and can do, asked in throw-away processes.
+"""Probes the torch of an interpreter, in throw-away processes.
 
-torch is only ever imported under the build's own Python; what a probe does to a
-process (CUDA for one) ends with it. Standard library only.
+torch is only ever imported under the build's own Python, and what a probe does to its
+process, such as initialising CUDA, ends with it. Standard library only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Probed:
-    """What the probes said: identity, GPUs seen, facts (with the features)."""
+    """The result of the probes: identity, visible GPUs, and facts with the features."""
 
     identity: dict[str, Any]
     devices: list[dict[str, Any]]
@@ -34,48 +34,49 @@ class Probed:
 
 
 def probe(interpreter: Path, known: dict[str, Any] | None = None) -> Probed:
-    """Import an interpreter's torch and ask what it is.
+    """Import an interpreter's torch and identify it.
 
-    `known`: the facts of an earlier probe; what a build can do is not asked again
-    while its torch and the compiler are the same files. Raises BuildError with the
-    last lines of the traceback.
+    `known`: facts of an earlier probe; their features are reused while the files of
+    torch and compiler are the same. Raises BuildError with the end of the traceback.
     """
     report = harness.probe(str(interpreter))
     hello = report.hello
     if report.failure or not hello:
         raise BuildError(failure_of(report))
     facts = dict(hello["facts"])
-    kept = known if known and known.get("stamp") == stamp(known, interpreter) else None
-    facts.update(kept or features(interpreter))
+    cached = (
+        known if known and known.get("stamp") == stamp(known, interpreter) else None
+    )
+    facts.update(cached or features(interpreter))
     facts.update(hello["facts"])
     return Probed(hello["identity"], list(hello["devices"]), facts)
 
 
 def failure_of(report: harness.Report) -> str:
-    """The reason, and the last lines of what the process printed."""
+    """The reason, and the last lines of the output."""
     lines = report.log_text.rstrip().splitlines()[-TRACE_LINES:] or ["no output"]
     trace = "\n".join(line.removeprefix("[stderr] ") for line in lines)
     return f"{report.failure or 'no_report'}\n{trace[-TRACE_CHARS:]}"
 
 
 def features(interpreter: Path) -> dict[str, Any]:
-    """Facts of runner.builds.features, or why they could not be had."""
+    """Facts of runner.builds.features, or {"features_error": why there are none}."""
     start = harness.start_plain(str(interpreter), FEATURES)
     report = start(harness.CheckSpec("features", timeout_s=TIMEOUT_S))
-    said = harness.reported_observations(report)
-    if not isinstance(said, dict):
+    parts = harness.reported_observations(report)
+    if not isinstance(parts, dict):
         return {"features_error": failure_of(report)}
     try:
-        found = json.loads("".join(str(said[key]) for key in sorted(said)))
+        facts = json.loads("".join(str(parts[key]) for key in sorted(parts)))
     except ValueError:
         return {"features_error": "its answer cannot be read"}
-    found = dict(found) if isinstance(found, dict) else {}
-    found["stamp"] = stamp(found, interpreter)
-    return found
+    facts = dict(facts) if isinstance(facts, dict) else {}
+    facts["stamp"] = stamp(facts, interpreter)
+    return facts
 
 
 def stamp(facts: dict[str, Any], interpreter: Path) -> list[Any]:
-    """Changes with the interpreter, the torch it imports, its packages and CXX."""
+    """A cache key: changes with the interpreter, its torch, its packages and CXX."""
     torch = Path(str(facts.get("torch_file", "")))
     watched = (torch.with_name("version.py"), torch.parent.parent, Path(FEATURES))
     times = [path.stat().st_mtime_ns if path.exists() else 0 for path in watched]

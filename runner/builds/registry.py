@@ -1,4 +1,4 @@
-"""Torch builds on this host: which there are, and which interpreter serves one.
+"""Torch builds on this host: their rows, and which interpreter serves which build.
 
 torch is only ever imported by a throw-away process under the build's own Python.
 """
@@ -59,31 +59,31 @@ def host_name() -> str:
 
 
 def save_identity(identity: dict[str, Any]) -> Build:
-    """The Build row for an identity as the harness reports it; blanks are filled in.
+    """The Build row of an identity that the harness reported; blanks are filled in.
 
     Raises BuildError where another torch has that slug.
     """
-    said = {name: identity.get(name) or "" for name in IDENTITY}
-    build, _ = Build.objects.get_or_create(slug=identity["slug"], defaults=said)
+    reported = {name: identity.get(name) or "" for name in IDENTITY}
+    build, _ = Build.objects.get_or_create(slug=identity["slug"], defaults=reported)
     for name in ("raw", "git"):
-        mine, known = said[name], getattr(build, name)
-        if mine and known and mine != known:
+        value, stored = reported[name], getattr(build, name)
+        if value and stored and value != stored:
             raise BuildError(
-                f"this torch has {name} {mine}, but {build.slug} is known with "
-                f"{known}: results of the two must not be mixed"
+                f"this torch has {name} {value}, but {build.slug} is known with "
+                f"{stored}: results of the two must not be mixed"
             )
-    blanks = [name for name in said if said[name] and not getattr(build, name)]
+    blanks = [name for name in reported if reported[name] and not getattr(build, name)]
     for name in blanks:
-        setattr(build, name, said[name])
+        setattr(build, name, reported[name])
     if blanks:
         build.save(update_fields=blanks)
     return build
 
 
 def register(interpreter: Path, *, managed: bool) -> Installation:
-    """Probe an interpreter and write down what it is.
+    """Probe an interpreter and save it.
 
-    One that does not work becomes a broken installation with the reason.
+    One that fails is saved as broken or missing, with the reason.
     """
     row = known_row(interpreter)
     try:
@@ -108,15 +108,15 @@ def save(
     managed: bool,
     with_: list[str] | None = None,
 ) -> Installation:
-    """Write down an interpreter that works, as `probe` described it.
+    """Save a working interpreter from its probe.
 
-    `with_`: what it was asked to have beside torch; None leaves what is known.
+    `with_`: the extra requirements it was installed with; None keeps the saved ones.
     """
     row = known_row(interpreter)
-    asked = with_ if with_ is not None else (row.facts.get("with", []) if row else [])
+    extras = with_ if with_ is not None else (row.facts.get("with", []) if row else [])
     identity, modules = probed.identity, probed.facts.get("modules", {})
     packages = {**identity["packages"]}
-    named = set(map(module_of, asked))
+    named = set(map(module_of, extras))
     packages |= {
         name: version
         for name, version in modules.items()
@@ -132,7 +132,7 @@ def save(
         facts={
             **probed.facts,
             "devices": probed.devices,
-            "with": asked,
+            "with": extras,
             "cudnn": identity["cudnn"],
         },
         disk_bytes=venvs.disk_bytes(interpreter.parent.parent) if managed else 0,
@@ -173,7 +173,7 @@ def is_managed(interpreter: Path) -> bool:
 
 
 def managed_interpreters() -> list[Path]:
-    """Pythons of the builds that were installed here completely."""
+    """Pythons of the builds below BUILDS_DIR whose installation is complete."""
     return [
         path
         for path in sorted(settings.BUILDS_DIR.glob("*/bin/python"))
@@ -181,28 +181,28 @@ def managed_interpreters() -> list[Path]:
     ]
 
 
-def found_by_chance() -> Iterator[Path]:
-    """Pythons worth a look: the system's, and the one first on the PATH."""
+def undeclared_pythons() -> Iterator[Path]:
+    """Undeclared Pythons to probe: the system's, and the first on the PATH."""
     for name in ("/usr/bin/python3", shutil.which("python3")):
         if name and Path(name).exists():
             yield Path(name).parent.resolve() / Path(name).name
 
 
 def scan(progress: Progress) -> list[Installation]:
-    """Look again at every known, declared and likely interpreter of this host.
+    """Probe every known, declared and likely interpreter of this host again.
 
-    An interpreter nobody named is written down only when it has torch.
+    An undeclared interpreter is saved only if it has torch.
     """
     sweep()
-    known = Installation.objects.filter(host=host_name())
-    named = {Path(row.interpreter) for row in known}
-    named |= {interpreter_of(path) for path in settings.BUILDS}
-    named |= set(managed_interpreters())
+    saved = Installation.objects.filter(host=host_name())
+    declared = {Path(row.interpreter) for row in saved}
+    declared |= {interpreter_of(path) for path in settings.BUILDS}
+    declared |= set(managed_interpreters())
     installations = []
-    for path in sorted(named):
+    for path in sorted(declared):
         installations.append(register(path, managed=is_managed(path)))
         progress(describe(installations[-1]))
-    for path in sorted(set(found_by_chance()) - named):
+    for path in sorted(set(undeclared_pythons()) - declared):
         try:
             installations.append(save(path, probe(path), managed=False))
         except BuildError:
@@ -212,13 +212,13 @@ def scan(progress: Progress) -> list[Installation]:
 
 
 def interpreter_of(path: Path) -> Path:
-    """An environment may be named by its folder."""
+    """The interpreter of a path, which may be the folder of an environment."""
     path = path.expanduser().absolute()
     return venvs.python_of(path) if path.is_dir() else path
 
 
 def sweep() -> None:
-    """Remove what interrupted installations left, unless one is at work now."""
+    """Remove remains of interrupted installations, unless one is in progress."""
     try:
         with venvs.lock(settings.BUILDS_DIR / venvs.LOCK_NAME):
             venvs.sweep(settings.BUILDS_DIR)
@@ -227,7 +227,7 @@ def sweep() -> None:
 
 
 def describe(installation: Installation) -> str:
-    """One line for a person: the build, its state and where it is."""
+    """One line for a terminal: build, state, interpreter, and the error if any."""
     name = installation.build_id or "unknown build"
     text = f"{name}: {installation.state} ({installation.interpreter})"
     reason = installation.error.strip().splitlines()[-1:]
@@ -246,10 +246,9 @@ def installations_here() -> list[Installation]:
 def installation_for(
     build_slug: str, stack: Mapping[str, str] | None = None
 ) -> Installation | None:
-    """The installation on this host that serves a build.
+    """The installation on this host that fits a build and a repro's `stack` best.
 
-    Several may: one with what the repro's `stack` names serves that repro, the one
-    with the fewest additions all others.
+    Without a stack, the one with the fewest extra packages.
     """
     rows = [row for row in installations_here() if row.build_id == build_slug]
     return min(rows, key=lambda row: unfitness(row, stack or {}), default=None)
@@ -270,19 +269,19 @@ def unfitness(
     return len(missing), len(others), additions, not row.managed
 
 
-def is_version(installed: str, wanted: str) -> bool:
-    """Whether that is installed: a version, or a repository at a revision.
+def is_version(installed: str, required: str) -> bool:
+    """Whether the installed version is the required one, or of the required revision.
 
     A revision may be followed by a fragment: `…@b4ff1936#subdirectory=hopper`.
     """
-    revision = wanted.rpartition("@")[2].partition("#")[0]
-    if "+" in wanted and "@" in wanted:
+    revision = required.rpartition("@")[2].partition("#")[0]
+    if "+" in required and "@" in required:
         return installed.rpartition("@")[2].startswith(revision)
-    return installed == wanted
+    return installed == required
 
 
 def vanished(build_slug: str) -> list[Installation]:
-    """Installations of this host that pass for ready and have no interpreter."""
+    """Installations of this host that are saved as ready but have no interpreter."""
     rows = Installation.objects.filter(
         host=host_name(), state=Installation.State.READY, build=build_slug
     )
@@ -292,7 +291,7 @@ def vanished(build_slug: str) -> list[Installation]:
 def default_installation(
     stack: Mapping[str, str] | None = None,
 ) -> Installation | None:
-    """What serves a run that names no build: the pinned build, else the first."""
+    """The installation for a run without a build: of the pinned one, else the first."""
     slugs = [row.build_id for row in installations_here() if row.build_id]
     pinned = [slug for slug in slugs if slug == default_build().slug]
     chosen = next(iter(pinned + slugs), None)
@@ -300,12 +299,12 @@ def default_installation(
 
 
 def being_installed() -> list[str]:
-    """Names of the builds that a process of this host installs just now."""
+    """Names of the builds that a process of this host is installing."""
     return incomplete() if is_installing() else []
 
 
 def interrupted() -> list[str]:
-    """Names of what killed installations left; the next one removes it."""
+    """Names of builds left by killed installations; the next one removes them."""
     return [] if is_installing() else incomplete()
 
 
@@ -318,10 +317,10 @@ def incomplete() -> list[str]:
 
 
 def remove(build_slug: str, python: Path | None = None) -> list[str]:
-    """Forget a build on this host; delete its files where we made them.
+    """Forget a build on this host, and delete its files if they are managed.
 
-    `python`: only that installation. Returns one line for each. Its results stay.
-    Raises BuildError.
+    `python`: only that installation. Returns a line for each. Results are kept. Raises
+    BuildError.
     """
     rows = Installation.objects.filter(host=host_name(), build_id=build_slug)
     if python:
@@ -331,9 +330,9 @@ def remove(build_slug: str, python: Path | None = None) -> list[str]:
     done = []
     for row in rows:
         folder = Path(row.interpreter).parent.parent
-        mine = row.managed and is_managed(Path(row.interpreter))
-        if mine:
+        is_ours = row.managed and is_managed(Path(row.interpreter))
+        if is_ours:
             venvs.remove(folder)
-        done.append(f"{'deleted' if mine else 'forgot'} {folder}")
+        done.append(f"{'deleted' if is_ours else 'forgot'} {folder}")
         row.delete()
     return done

@@ -1,7 +1,7 @@
-"""Installing with uv, which hard-links what several builds share.
+"""Installing with uv, which hard-links files that several builds share.
 
-pip's settings count here too: whoever set up a mirror for pip expects it to be used.
-uv's own settings, where they are made, have the last word. Standard library only.
+uv reads none of pip's settings; they are translated, so that a mirror configured for
+pip is used here too. Settings made for uv itself win. Standard library only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIB = 1024 * 1024
 PLAN_LIMIT_S = 300
 SIZE_TIMEOUT_S = 5
 # pip's option -> the variable by which uv takes the same.
-SAME = {
+UV_VARIABLES = {
     "index-url": "UV_DEFAULT_INDEX",
     "trusted-host": "UV_INSECURE_HOST",
     "timeout": "UV_HTTP_TIMEOUT",
@@ -41,8 +41,8 @@ SAME = {
     "keyring-provider": "UV_KEYRING_PROVIDER",
     "constraint": "UV_CONSTRAINT",
 }
-# Where a user has set one of these, uv is told nothing about it.
-OWN = {"UV_DEFAULT_INDEX": ("UV_INDEX_URL",), "UV_INDEX": ("UV_EXTRA_INDEX_URL",)}
+# Older names that uv still reads.
+DEPRECATED = {"UV_DEFAULT_INDEX": "UV_INDEX_URL", "UV_INDEX": "UV_EXTRA_INDEX_URL"}
 
 
 def find() -> list[str] | None:
@@ -59,9 +59,9 @@ def find() -> list[str] | None:
 
 
 def pip_settings() -> dict[str, str]:
-    """What `pip config list` says: option -> value, the strongest of them.
+    """Options of `pip config list`: name -> the value that has precedence.
 
-    Without a pip here, what its environment variables say.
+    Without pip in this environment, only those of PIP_* variables.
     """
     command = [sys.executable, "-m", "pip", "config", "list"]
     done = subprocess.run(  # noqa: S603
@@ -81,52 +81,34 @@ def parse_settings(text: str) -> dict[str, str]:
     `install` beats `global`.
     """
     order = ("global", "install", ":env:")
-    found: dict[str, dict[str, str]] = {section: {} for section in order}
-    for line in text.splitlines():
-        match = re.fullmatch(r"(global|install|:env:)\.([a-z-]+)=(.*)", line)
-        if match:
-            section, option, value = match.groups()
-            found[section][option] = str(ast.literal_eval(value))
-    return {**found["global"], **found["install"], **found[":env:"]}
+    rows = re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.*)$", text, re.MULTILINE)
+    rows.sort(key=lambda row: order.index(row[0]))
+    return {option: str(ast.literal_eval(value)) for _, option, value in rows}
 
 
-@dataclass(frozen=True)
-class Options:
-    """How uv is called: arguments, and variables (an address may hold a password)."""
-
-    arguments: list[str]
-    variables: dict[str, str]
-    find_links: list[str]
-
-
-def options(
+def variables(
     settings: Mapping[str, str], environ: Mapping[str, str], extra_index: str = ""
-) -> Options:
-    """pip's settings in uv's words. `extra_index`: one more index to look in."""
-    said = {SAME[name]: value for name, value in settings.items() if name in SAME}
-    extra = [*settings.get("extra-index-url", "").split(), extra_index]
-    said["UV_INDEX"] = " ".join(filter(None, extra))
-    if said["UV_INDEX"]:
-        # Like pip: the best version of all indexes, not the first index that has any.
-        said["UV_INDEX_STRATEGY"] = "unsafe-best-match"
-    if settings.get("proxy"):
-        said["HTTPS_PROXY"] = said["HTTP_PROXY"] = settings["proxy"]
-    if is_true(settings.get("pre")):
-        said["UV_PRERELEASE"] = "allow"
-    if is_true(settings.get("no-index")):
-        said["UV_NO_INDEX"] = "1"
-    variables = {
-        name: value
-        for name, value in said.items()
-        if value and not any(environ.get(own) for own in (name, *OWN.get(name, ())))
+) -> dict[str, str]:
+    """pip's settings as variables of uv, but for those that `environ` sets already.
+
+    Variables, not arguments: an address may hold a password. `extra_index`: one more
+    index to look in.
+    """
+    values = {
+        variable: settings.get(option, "") for option, variable in UV_VARIABLES.items()
     }
-    find_links = settings.get("find-links", "").split()
-    arguments = [word for link in find_links for word in ("--find-links", link)]
-    return Options(arguments, variables, find_links)
-
-
-def is_true(value: str | None) -> bool:
-    return (value or "").lower() in {"1", "true", "yes", "on", "y", "t"}
+    indexes = [*settings.get("extra-index-url", "").split(), extra_index]
+    values["UV_INDEX"] = " ".join(filter(None, indexes))
+    if values["UV_INDEX"]:
+        # Like pip: the best version of all indexes, not the first index that has any.
+        values["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    values["UV_FIND_LINKS"] = ",".join(settings.get("find-links", "").split())
+    values["HTTPS_PROXY"] = values["HTTP_PROXY"] = settings.get("proxy", "")
+    return {
+        name: value
+        for name, value in values.items()
+        if value and not (environ.get(name) or environ.get(DEPRECATED.get(name, "")))
+    }
 
 
 # --- what would be installed ------------------------------------------------------
@@ -134,7 +116,7 @@ def is_true(value: str | None) -> bool:
 
 @dataclass(frozen=True)
 class Wheel:
-    """One package of a plan; `size` in bytes, None where nobody says."""
+    """One package of a plan; `size` in bytes, None where it is unknown."""
 
     name: str
     version: str
@@ -159,7 +141,7 @@ class Plan:
         return next((w.version for w in self.wheels if w.name == name), "")
 
     def describe(self) -> str:
-        """For a person: how much it is, and how much of it has to be fetched."""
+        """Size and downloads of the plan in one line."""
         text = f"{len(self.wheels)} wheels, {self.mib} MiB"
         if self.unknown:
             text += f" and {self.unknown} of unknown size"
@@ -170,23 +152,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class Uv:
-    """uv for the environments below one folder."""
+    """uv for the environments below one folder. `settings`: variables for its runs."""
 
     command: list[str]
-    options: Options
+    settings: Mapping[str, str]
     builds: Path
 
     @cached_property
     def variables(self) -> dict[str, str]:
         """Hard links where the cache allows them; else a cache beside the builds."""
-        found = {**self.options.variables, "UV_NO_PROGRESS": "1"}
+        values = {**self.settings, "UV_NO_PROGRESS": "1"}
         cache = self.cache()
         if not can_link(cache, self.builds):
             cache = self.builds / ".uv-cache"
-            found["UV_CACHE_DIR"] = str(cache)
+            values["UV_CACHE_DIR"] = str(cache)
         if can_link(cache, self.builds):
-            found.setdefault("UV_LINK_MODE", "hardlink")
-        return found
+            values.setdefault("UV_LINK_MODE", "hardlink")
+        return values
 
     def cache(self) -> Path:
         done = subprocess.run(  # noqa: S603
@@ -198,7 +180,7 @@ class Uv:
         )
         return Path(done.stdout.strip() or self.builds / ".uv-cache")
 
-    def ask(self, arguments: list[str], text: str = "") -> tuple[int, str, str]:
+    def run(self, arguments: list[str], text: str = "") -> tuple[int, str, str]:
         done = subprocess.run(  # noqa: S603
             [*self.command, *arguments],
             env={**venvs.clean_environ(), **self.variables},
@@ -211,17 +193,17 @@ class Uv:
         return done.returncode, done.stdout, done.stderr
 
     def plan(self, folder: Path, requirements: list[str]) -> Plan | None:
-        """The wheels that would be installed; None where this uv is too old to say.
+        """The wheels that would be installed; None where this uv is too old to tell.
 
-        Raises InstallError where nothing fits.
+        Raises InstallError where the requirements cannot be resolved.
         """
         arguments = ["pip", "compile", "-", "--format", "pylock.toml", "--quiet"]
         arguments += ["--no-header", *self.common(folder)]
-        status, lock, said = self.ask(arguments, "\n".join(requirements))
-        if status and "unexpected argument" in said:
+        status, lock, stderr = self.run(arguments, "\n".join(requirements))
+        if status and "unexpected argument" in stderr:
             return None
         if status:
-            raise InstallError(one_line(said) or f"uv ended with {status}")
+            raise InstallError(one_line(stderr) or f"uv ended with {status}")
         packages = tomllib.loads(lock).get("packages", [])
         with ThreadPoolExecutor(8) as pool:
             wheels = list(pool.map(wheel_of, packages))
@@ -229,16 +211,16 @@ class Uv:
 
     def to_download(self, folder: Path, requirements: list[str]) -> int | None:
         arguments = ["pip", "install", "--dry-run", *self.common(folder)]
-        status, _, said = self.ask([*arguments, *requirements])
-        found = re.search(r"Would download (\d+) package", said)
-        if status or "Would install" not in said:
+        status, _, stderr = self.run([*arguments, *requirements])
+        match = re.search(r"Would download (\d+) package", stderr)
+        if status or "Would install" not in stderr:
             return None
-        return int(found.group(1)) if found else 0
+        return int(match.group(1)) if match else 0
 
     def common(self, folder: Path, wheels_only: bool = True) -> list[str]:
         binary = ["--only-binary", ":all:"] * wheels_only
         python = ["--python", str(venvs.python_of(folder))]
-        return [*python, *binary, *self.options.arguments]
+        return [*python, *binary]
 
     def install(
         self,
@@ -264,12 +246,12 @@ def wheel_of(package: Mapping[str, object]) -> Wheel:
     source = first or (archive if isinstance(archive, dict) else {})
     url = str(source.get("url") or source.get("path") or "")
     size = source.get("size")
-    found = size if isinstance(size, int) else size_of(url)
-    return Wheel(str(package["name"]), str(package.get("version", "")), url, found)
+    known_size = size if isinstance(size, int) else size_of(url)
+    return Wheel(str(package["name"]), str(package.get("version", "")), url, known_size)
 
 
 def size_of(url: str) -> int | None:
-    """Bytes of a file or of what an address answers with; None where it is not said."""
+    """Size in bytes of a local file or a download; None where it is unknown."""
     parts = urlsplit(url)
     if parts.scheme in ("", "file"):
         path = Path(unquote(parts.path))
@@ -286,7 +268,7 @@ def size_of(url: str) -> int | None:
 
 
 def can_link(cache: Path, builds: Path) -> bool:
-    """Whether a file of one folder can have a second name in the other: tried."""
+    """Whether hard links between the two folders work, tested by making one."""
     try:
         for folder in (cache, builds):
             folder.mkdir(parents=True, exist_ok=True)
@@ -301,5 +283,5 @@ def can_link(cache: Path, builds: Path) -> bool:
 
 
 def one_line(text: str) -> str:
-    """uv's explanation, which it breaks for a terminal, on one line."""
+    """An error of uv, which wraps its lines for a terminal, on one line."""
     return " ".join(text.replace("╰─▶", "").replace("×", "").split())[:800]

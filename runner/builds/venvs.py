@@ -18,23 +18,23 @@ from pathlib import Path
 from threading import Timer
 
 Progress = Callable[[str], None]
-# What somebody who waits wants to see of pip's lines: downloads that take a while.
+# Output lines of pip that are shown as progress: large downloads.
 LARGE = re.compile(r"Downloading .*\([\d.]+ [MG]B\)")
 LOCK_NAME = "installing.lock"
-# uv's the same; it prints them for large files only.
+# The same for uv, which prints them for large files only.
 LARGE_UV = re.compile(
     r"(?:Downloading \S+ \([\d.]+[MG]iB\)|Downloaded \S+|Building .*)"
 )
-# Starts a command that is killed with us: it must not go on writing into a folder
-# that the next installation removes.
+# Starts a command that dies with this process (PR_SET_PDEATHSIG): it must not write
+# on into a folder that the next installation removes.
 DIES_WITH_US = (
     "import ctypes, os, sys\n"
     "ctypes.CDLL(None).prctl(1, 9)\n"
     "os.getppid() == int(sys.argv[1]) or os._exit(9)\n"
     "os.execv(sys.argv[2], sys.argv[2:])"
 )
-# Set by a user for other work, these would point pip or Python somewhere else.
-UNWANTED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+# These would make pip or Python use other folders than the environment's.
+DROPPED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 
 
 class InstallError(Exception):
@@ -54,9 +54,9 @@ def python_of(folder: Path) -> Path:
 
 
 def clean_environ() -> dict[str, str]:
-    """The environment without what would misdirect pip in a virtual environment."""
-    kept = {key: value for key, value in os.environ.items() if key not in UNWANTED}
-    return {**kept, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    """The environment without variables that misdirect pip."""
+    environ = {key: value for key, value in os.environ.items() if key not in DROPPED}
+    return {**environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 
 
 def disk_bytes(*folders: Path) -> int:
@@ -64,31 +64,31 @@ def disk_bytes(*folders: Path) -> int:
 
     Links are not followed.
     """
-    seen: set[tuple[int, int]] = set()
+    counted: set[tuple[int, int]] = set()
     total = 0
     for folder in folders:
         for root, _, names in os.walk(folder):
             for name in names:
                 status = os.lstat(os.path.join(root, name))  # noqa: PTH118
                 if status.st_nlink > 1:
-                    if (status.st_dev, status.st_ino) in seen:
+                    if (status.st_dev, status.st_ino) in counted:
                         continue
-                    seen.add((status.st_dev, status.st_ino))
+                    counted.add((status.st_dev, status.st_ino))
                 total += status.st_blocks * 512
     return total
 
 
 def marker_of(folder: Path) -> Path:
-    """The file beside an environment that says it is not complete."""
+    """The file beside an environment that marks it as incomplete."""
     return folder.with_name(folder.name + ".incomplete")
 
 
 @contextmanager
 def under_construction(folder: Path) -> Iterator[None]:
-    """Mark a folder as incomplete until the block ends well; remove it otherwise.
+    """Mark a folder as incomplete until the block succeeds; remove it otherwise.
 
-    An environment cannot be moved, so it is made where it stays; after a kill or
-    a power cut `sweep` finds the mark.
+    An environment cannot be moved, so it is made in place. After a kill or a power cut
+    `sweep` finds the mark.
     """
     folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker_of(folder).touch()
@@ -101,14 +101,14 @@ def under_construction(folder: Path) -> Iterator[None]:
 
 
 def remove(folder: Path) -> None:
-    """Delete an environment; one cut short here is found by `sweep`."""
+    """Delete an environment; `sweep` finishes an interrupted deletion."""
     marker_of(folder).touch()
     shutil.rmtree(folder, ignore_errors=True)
     marker_of(folder).unlink()
 
 
 def sweep(parent: Path) -> None:
-    """Remove what interrupted installations left; the caller holds the lock."""
+    """Remove incomplete environments; the caller holds the lock."""
     for marker in parent.glob("*.incomplete"):
         remove(marker.with_suffix(""))
 
@@ -120,21 +120,21 @@ def create(folder: Path, *, pip: bool = True) -> None:
     """
     options = ["--clear"] if pip else ["--clear", "--without-pip"]
     done = subprocess.run(
-        mortal([sys.executable, "-m", "venv", *options, str(folder)]),
+        dying_with_us([sys.executable, "-m", "venv", *options, str(folder)]),
         env=clean_environ(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        pass_fds=_held,
+        pass_fds=_lock_fds,
     )
     if done.returncode:
         raise InstallError(f"python -m venv failed: {done.stdout.strip()[-800:]}")
 
 
-def mortal(command: list[str]) -> list[str]:
-    """The command behind one that ties its life to this process, where that works."""
+def dying_with_us(command: list[str]) -> list[str]:
+    """The command wrapped so that it is killed with this process (Linux only)."""
     if sys.platform != "linux":
         return command
     return [sys.executable, "-I", "-S", "-c", DIES_WITH_US, str(os.getpid()), *command]
@@ -165,16 +165,16 @@ def run_installer(
     progress: Progress,
     limit_s: float,
 ) -> None:
-    """Run pip or uv, pass its large downloads on; raises InstallError."""
+    """Run pip or uv and report its large downloads. Raises InstallError."""
     with subprocess.Popen(
-        mortal(command),
+        dying_with_us(command),
         env={**clean_environ(), **extra},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        pass_fds=_held,
+        pass_fds=_lock_fds,
     ) as process:
         timer = Timer(limit_s, process.kill)
         timer.start()
@@ -189,12 +189,12 @@ def run_installer(
         raise InstallError(f"{name} did not finish within {limit_s:.0f} s")
     if returncode:
         errors = [line for line in last if line.upper().startswith("ERROR")]
-        said = errors[-6:] or last[-6:]
-        raise InstallError("\n".join(said) or f"{name} ended with {returncode}")
+        reason = errors[-6:] or last[-6:]
+        raise InstallError("\n".join(reason) or f"{name} ended with {returncode}")
 
 
 def show(lines: Iterator[str] | list[str], progress: Progress) -> Iterator[str]:
-    """Pass large downloads on and yield the other lines, the last ones for an error."""
+    """Report large downloads; yields all other lines."""
     for line in lines:
         text = line.strip()
         if LARGE.fullmatch(text) or LARGE_UV.fullmatch(text):
@@ -209,22 +209,22 @@ def name_only(word: str) -> str:
 
 
 def compile_all(folder: Path) -> None:
-    """Write the bytecode: without it every start of the build is a second slower."""
+    """Compile bytecode, which makes every start of the build a second faster."""
     command = [str(python_of(folder)), "-m", "compileall", "-q", "-j", "0"]
     subprocess.run(
-        mortal([*command, str(folder)]),
+        dying_with_us([*command, str(folder)]),
         env=clean_environ(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=False,
-        pass_fds=_held,
+        pass_fds=_lock_fds,
     )
 
 
 @contextmanager
 def timed(progress: Progress, what: str) -> Iterator[None]:
-    """Print what begins and, when it went well, how long it took."""
+    """Report the start of a step and, if it succeeds, its duration."""
     progress(f"{what} ...")
     begin = time.monotonic()
     yield
@@ -232,7 +232,7 @@ def timed(progress: Progress, what: str) -> Iterator[None]:
 
 
 def owner_of(path: Path) -> str | None:
-    """The process id in a lock that is held now, "" if unknown; None: it is free."""
+    """The process id of a lock's holder, "" if unknown; None where it is free."""
     if not path.exists():
         return None
     with path.open() as file:
@@ -243,17 +243,17 @@ def owner_of(path: Path) -> str | None:
     return None
 
 
-# Descriptors of the locks held here. What is started meanwhile inherits them: as long
-# as an installer lives, whoever started it, nobody else installs.
-_held: list[int] = []
+# Descriptors of the locks held here. Installers inherit them, so that nobody else
+# installs while one of them lives, even if this process is killed.
+_lock_fds: list[int] = []
 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file, which names the holder's process id.
+    """Hold an exclusive lock on a file that contains the holder's process id.
 
-    The kernel frees it when the process and the installers it started have ended,
-    however they end. Raises LockHeld.
+    The kernel frees it once this process and the installers it started have ended.
+    Raises LockHeld.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a+") as file:
@@ -265,9 +265,9 @@ def lock(path: Path) -> Iterator[None]:
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
-        _held.append(file.fileno())
+        _lock_fds.append(file.fileno())
         try:
             yield
         finally:
-            _held.remove(file.fileno())
+            _lock_fds.remove(file.fileno())
             file.truncate(0)

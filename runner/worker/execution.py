@@ -112,7 +112,7 @@ def cache_of(job: Job, interpreter: str, folder: Path) -> Iterator[str]:
         yield str(folder / "inductor")
         return
     root = settings.DATA_DIR / "inductor"
-    with compile_cache.kept(root, interpreter, job.source) as cache:
+    with compile_cache.locked_folder(root, interpreter, job.source) as cache:
         yield cache
 
 
