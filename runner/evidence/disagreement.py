@@ -1,7 +1,7 @@
-"""Origins that disagree: the same repro on the same build, with other verdicts.
+"""Disagreements: origins with different verdicts on the same repro and build.
 
-Either the bug comes and goes, or one machine is not what it says it is. Which of the
-two, evidence cannot tell, so both sides are shown with the advice to suspect the node.
+Either the bug is intermittent or a machine misreports itself. Evidence cannot tell
+which, so pages show both sides and advise to suspect the node.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Disagreement:
 
 
 def disagreements(record: Record) -> list[Disagreement]:
-    """All of a record, from evidence that still counts. Three columns of each body."""
+    """Disagreements of a record, from current evidence; reads parts of its bodies."""
     current = record.repros.exclude(fidelity=Fidelity.MECHANISM_MODEL)
     digests = list(current.values_list("digest", flat=True))
     rows = (
@@ -70,14 +70,14 @@ def side_of(row: dict[str, Any]) -> Side:
 
 
 def among(sides: Iterable[Side]) -> list[Disagreement]:
-    """Pure. Sides come oldest first: of one origin the newest counts."""
-    places: dict[tuple[str, str, str], dict[str, Side]] = defaultdict(dict)
+    """Disagreements among sides, given oldest first; the newest of an origin counts."""
+    by_cell: dict[tuple[str, str, str], dict[str, Side]] = defaultdict(dict)
     for side in sides:
         row = side.evidence
-        place = row.repro_name, row.build_id, row.device_class
-        places[place][row.origin] = side
+        cell = row.repro_name, row.build_id, row.device_class
+        by_cell[cell][row.origin] = side
     return [
-        Disagreement(*place, sorted(found.values(), key=lambda s: s.evidence.origin))
-        for place, found in sorted(places.items())
-        if len({side.evidence.verdict for side in found.values()}) > 1
+        Disagreement(*cell, sorted(by_origin.values(), key=lambda s: s.evidence.origin))
+        for cell, by_origin in sorted(by_cell.items())
+        if len({side.evidence.verdict for side in by_origin.values()}) > 1
     ]

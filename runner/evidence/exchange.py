@@ -1,9 +1,9 @@
-"""Evidence from elsewhere: bytes that somebody sent, to be trusted in nothing.
+"""Uploaded evidence: validation of untrusted input.
 
-They must be JSON of the evidence schema and nothing else, about a reviewed repro as it
-is now, and say what their own observations say. What they observed cannot be checked
-here: the origin, which the receiver sets, stays with them, and they never replace what
-this site judged itself (runner.evidence.store.rank).
+It must be JSON of the evidence schema and nothing else, refer to the current source of
+a reviewed repro, and have the verdict that its own observations give. The observations
+themselves cannot be verified: so the receiver sets the origin, and uploads never
+replace what this site judged itself (runner.evidence.store.rank).
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from runner.models import Build, Evidence
 
 ORIGIN = re.compile(r"[a-z0-9._-]{1,40}")
 DOCTOR = "doesitnan.doctor/1"
-# Clocks differ; evidence from the future would outrank all that comes until then.
-AHEAD = timedelta(minutes=10)
+# Tolerated clock skew: evidence from the future would outrank all newer evidence.
+MAX_CLOCK_SKEW = timedelta(minutes=10)
 MAX_CHECKS = 400
 MAX_DOCTOR_BYTES = 64 * 1024 * 1024
 Json = dict[str, Any]
 
 NUMBER = (int, float)
 OPTIONAL_TEXT = (str, type(None))
-# What every object has, by place; anything else beside it is refused.
-TOP = {
+# Required keys and their types, by object; any other key is refused.
+EVIDENCE = {
     "schema": str,
     "digest": str,
     "origin": str,
@@ -87,7 +87,7 @@ LIMITS = {
     "file_mib": (int, type(None)),
     "layers": dict,
 }
-# What held the run (runner.sandbox.Layers); the harness alone has none.
+# runner.sandbox.Layers; absent where the harness ran alone.
 LAYERS = {
     "namespaces": OPTIONAL_TEXT,
     "landlock": (int, type(None)),
@@ -109,22 +109,22 @@ CHECK = {
     "log": dict,
 }
 LOG = {"text": str, "cut_bytes": int}
-PLACES: dict[str, Json] = {
+NESTED_KEYS: dict[str, Json] = {
     "repro": REPRO,
     "build": BUILD,
     "device": DEVICE,
     "limits": LIMITS,
 }
-# Fields that came later, or that only some senders know.
-MAY_LACK = {"origin", "uuid", "served", "file_mib", "layers"}
-LONGEST = 1000
+# Keys of later versions, or of some senders only.
+OPTIONAL_KEYS = {"origin", "uuid", "served", "file_mib", "layers"}
+MAX_TEXT_CHARS = 1000
 
 
 def receive_evidence(data: bytes, origin: str) -> Evidence:
-    """Store the evidence object in these bytes under the name of who sent it.
+    """Validate and store uploaded evidence under the sender's name as its origin.
 
-    The same object again is the row that is there (`created` is False then). Raises
-    EvidenceRefused; nothing is stored then.
+    Idempotent: for evidence that is stored already the row has `created` False. Raises
+    EvidenceRefused, with nothing stored.
     """
     if not ORIGIN.fullmatch(origin) or origin in OUR_ORIGINS:
         raise ValueError(f"{origin!r} cannot be the origin of what was sent")
@@ -132,10 +132,10 @@ def receive_evidence(data: bytes, origin: str) -> Evidence:
     check_shape(body)
     check_form(body)
     check_time(body)
-    check_against(body, wanted_repro(body))
-    known = Evidence.objects.filter(digest=body["digest"]).exists()
+    check_against(body, current_repro(body))
+    is_known = Evidence.objects.filter(digest=body["digest"]).exists()
     row = add({**body, "origin": origin}, origin)
-    row.created = not known
+    row.created = not is_known
     return row
 
 
@@ -145,7 +145,7 @@ def refuse(text: str, code: str = "not_evidence") -> NoReturn:
 
 # --- bytes ----------------------------------------
 def read(data: bytes) -> Json:
-    """The JSON object in the bytes, which holds nothing that JSON does not have."""
+    """The object in the bytes, parsed as strict JSON. Raises EvidenceRefused."""
     if len(data) > MAX_BYTES:
         refuse(
             f"It has {len(data)} bytes; evidence has at most {MAX_BYTES}. Send the "
@@ -161,8 +161,8 @@ def read(data: bytes) -> Json:
     try:
         body = json.loads(
             data.decode("utf-8"),
-            parse_constant=no_constant,
-            object_pairs_hook=no_doubles,
+            parse_constant=refuse_constant,
+            object_pairs_hook=refuse_duplicates,
         )
     except (ValueError, RecursionError) as error:
         raise EvidenceRefused(f"It is not JSON: {error}.", "not_json") from error
@@ -171,89 +171,89 @@ def read(data: bytes) -> Json:
     return body
 
 
-def no_constant(word: str) -> NoReturn:
+def refuse_constant(word: str) -> NoReturn:
     raise ValueError(f'{word} is not JSON; the harness writes {{"$float": "nan"}}')
 
 
-def no_doubles(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def refuse_duplicates(pairs: list[tuple[str, Any]]) -> Json:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise ValueError("a key stands twice in one object")
-    return found
+    return mapping
 
 
 # --- shape ----------------------------------------
 def check_shape(body: Json) -> None:
-    """Refuse what has not the keys and types of evidence, or texts unfit to show."""
-    keys(body, TOP, "")
-    for name, wanted in PLACES.items():
-        keys(body[name], wanted, f"{name}.")
+    """Check keys, types and texts. Raises EvidenceRefused."""
+    check_keys(body, EVIDENCE, "")
+    for name, schema in NESTED_KEYS.items():
+        check_keys(body[name], schema, f"{name}.")
     if "layers" in body["limits"]:
-        keys(body["limits"]["layers"], LAYERS, "limits.layers.")
+        check_keys(body["limits"]["layers"], LAYERS, "limits.layers.")
     if not 1 <= len(body["checks"]) <= MAX_CHECKS:
         refuse(f"checks: from 1 to {MAX_CHECKS} may stand.")
     for at, check in enumerate(body["checks"]):
         where = f"checks[{at}]."
         if not isinstance(check, dict):
             refuse(f"{where[:-1]}: it is not an object.")
-        keys(check, CHECK, where)
-        keys(check["log"], LOG, f"{where}log.")
+        check_keys(check, CHECK, where)
+        check_keys(check["log"], LOG, f"{where}log.")
         check_observations(check, where)
-    texts_of(body["build"]["packages"], "build.packages", optional=True)
-    texts_of(body["workarounds"], "workarounds")
-    texts_of(body["refuted"], "refuted")
+    require_texts(body["build"]["packages"], "build.packages", optional=True)
+    require_texts(body["workarounds"], "workarounds")
+    require_texts(body["refuted"], "refuted")
     check_texts(body)
     check_telemetry(body["telemetry"])
 
 
-def check_telemetry(found: Json) -> None:
+def check_telemetry(readings: Json) -> None:
     try:
-        telemetry.summary(found)
+        telemetry.summary(readings)
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise EvidenceRefused(f"telemetry: it cannot be read: {error!r}.") from error
 
 
-def keys(found: Json, wanted: Json, where: str) -> None:
-    for key, kind in wanted.items():
-        if key not in found and key not in MAY_LACK:
+def check_keys(mapping: Json, schema: Json, where: str) -> None:
+    for key, kind in schema.items():
+        if key not in mapping and key not in OPTIONAL_KEYS:
             refuse(f"{where}{key}: it is missing.")
-        value = found.get(key)
-        # True is an int to Python, and to nobody else.
+        value = mapping.get(key)
+        # A bool is an int in Python, but not in JSON.
         is_flag = isinstance(value, bool) and kind not in (bool, (bool, type(None)))
-        if key in found and (is_flag or not isinstance(value, kind)):
+        if key in mapping and (is_flag or not isinstance(value, kind)):
             refuse(f"{where}{key}: it has another type.")
-    for key in found.keys() - wanted.keys():
+    for key in mapping.keys() - schema.keys():
         refuse(f"{where}{key[:80]}: evidence has no such key.")
 
 
-def texts_of(found: Json, where: str, *, optional: bool = False) -> None:
-    for key, value in found.items():
+def require_texts(texts: Json, where: str, *, optional: bool = False) -> None:
+    for key, value in texts.items():
         if not (isinstance(value, str) or (optional and value is None)):
             refuse(f"{where}.{key[:80]}: it is not a text.")
 
 
 def check_observations(check: Json, where: str) -> None:
     problems = harness.observation_problems(harness.decode(check["observations"]))
-    # A probe of the requirements may tell more than a check.
+    # The requirements probe may report more than a check may.
     if problems and check["name"] != "requirements":
         refuse(f"{where}observations: {problems[0]}.")
 
 
 def check_texts(body: Json) -> None:
-    """No text that deceives or floods, no number that no column and no page takes."""
+    """Refuse invisible characters, overlong texts and integers beyond 64 bits."""
     for value in scalars_in(body):
         if isinstance(value, str) and harness.visible(value) != value:
-            shown = harness.visible(value)[:120]
-            refuse(f"It holds characters that cannot be seen: {shown}.")
+            escaped = harness.visible(value)[:120]
+            refuse(f"It holds characters that cannot be seen: {escaped}.")
         if isinstance(value, int) and abs(value) >= 2**63:
             refuse("It holds a number of more than 64 bits.")
     for value in scalars_in({**body, "checks": []}):
-        if isinstance(value, str) and len(value) > LONGEST:
+        if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
             refuse(f"It holds a text of {len(value)} characters outside the checks.")
 
 
 def scalars_in(value: Any) -> Iterator[Any]:
-    """Every text and number in it, keys too."""
+    """Every scalar in a JSON value, keys included."""
     if isinstance(value, dict):
         yield from chain.from_iterable(map(scalars_in, (*value, *value.values())))
     elif isinstance(value, list):
@@ -263,7 +263,7 @@ def scalars_in(value: Any) -> Iterator[Any]:
 
 
 def check_time(body: Json) -> None:
-    if datetime.fromisoformat(body["started_at"]) > timezone.now() + AHEAD:
+    if datetime.fromisoformat(body["started_at"]) > timezone.now() + MAX_CLOCK_SKEW:
         refuse(
             f"started_at is {body['started_at']}, which is still to come: set the "
             "clock of that machine and run it again.",
@@ -272,8 +272,8 @@ def check_time(body: Json) -> None:
 
 
 # --- what it is about ----------------------------------------
-def wanted_repro(body: Json) -> Repro:
-    """The reviewed repro it says it ran, in the edition that this site has now."""
+def current_repro(body: Json) -> Repro:
+    """The reviewed repro of the evidence; its source must be the current one."""
     record = Record.objects.addressable().filter(pk=body["record"]).first()
     if record is None:
         refuse(f"There is no record {body['record'][:20]} here.", "unknown_record")
@@ -295,10 +295,10 @@ def wanted_repro(body: Json) -> Repro:
 
 
 def check_against(body: Json, repro: Repro) -> None:
-    """Refuse what does not agree with the repro, or with itself."""
+    """Check the evidence against its repro and its own observations."""
     header, names = harness.read_repro(repro.source)
-    told = body["repro"]["fidelity"], body["device"]["class"]
-    if told != (header.fidelity, header.device):
+    recorded = body["repro"]["fidelity"], body["device"]["class"]
+    if recorded != (header.fidelity, header.device):
         refuse(f"The repro is a {header.fidelity} for {header.device}.", "verdict")
     check_plan(body, names)
     for name, outcome in harness.misrecorded(header, body["checks"]):
@@ -307,7 +307,7 @@ def check_against(body: Json, repro: Repro) -> None:
 
 
 def check_plan(body: Json, names: list[str]) -> None:
-    """The checks are those of the repro, in their order, each once."""
+    """Refuse checks other than those of the repro in their order."""
     ran = [(check["name"], check["trial"]) for check in body["checks"]]
     triggers = sum(name == "trigger" for name, _ in ran)
     planned = harness.check_order(names, triggers or 1)
@@ -316,7 +316,7 @@ def check_plan(body: Json, names: list[str]) -> None:
 
 
 def check_build(build: Json) -> None:
-    """The slug follows from the version; every text fits its column."""
+    """Refuse a slug that does not follow from the version, and overlong texts."""
     own = harness.build_slug(build["raw"], build["cuda"])
     # Debian's name comes from dpkg and is not in the version.
     if build["slug"] != own and not build["slug"].endswith("-debian"):
@@ -329,7 +329,7 @@ def check_build(build: Json) -> None:
 
 # --- files ----------------------------------------
 def receive_file(path: Path, origin: str, report: EvidenceReport) -> None:
-    """Take in what the single file, `run_repro --json` or the doctor wrote."""
+    """Receive a file that the single file, `run_repro --json` or the doctor wrote."""
     if path.stat().st_size > MAX_DOCTOR_BYTES:
         report.refused.append((str(path), "It is larger than any such file."))
         return
@@ -344,7 +344,7 @@ def receive_file(path: Path, origin: str, report: EvidenceReport) -> None:
 
 
 def bodies_in(path: Path) -> list[bytes]:
-    """The evidence in a file: one object, or those of a doctor's results."""
+    """The evidence objects in a file: one, or those of a doctor's results."""
     data = path.read_bytes()
     try:
         whole = json.loads(data)

@@ -1,4 +1,4 @@
-"""What the harness reads from a repro's source, in the knowledge base's terms."""
+"""Reads a repro's header and checks for the knowledge base."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runner import harness
 
 
 def inspect(source: str) -> ReproFacts:
-    """Header and checks, without running anything. Raises ReproRefused."""
+    """Parse header and checks without running the source. Raises ReproRefused."""
     try:
         header, checks = harness.read_repro(source)
     except harness.ContractError as error:

@@ -1,6 +1,6 @@
-"""Evidence comes in here: verified, judged again, stored, and turned into findings.
+"""Verifies, re-judges and stores evidence, and derives findings from it.
 
-The only user of `kb.findings.writing`, through which the knowledge base knows of runs.
+The only user of `kb.findings.writing`: the knowledge base learns of runs only here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ JUDGED_FIELDS = ("verdict", "reason", "is_affected", "hits", "trials")
 
 
 class EvidenceRefused(ValueError):
-    """Evidence that is not what it says it is; the text says why.
+    """Evidence that fails verification; the text says why.
 
     `code`: too_large, not_json, not_evidence, digest, verdict, unknown_record,
     unknown_repro, future.
@@ -44,7 +44,7 @@ class EvidenceRefused(ValueError):
 
 @dataclass
 class EvidenceReport:
-    """What `load_evidence` did: files by outcome, refusals with their reason."""
+    """Loaded files by outcome; refused ones with their reason."""
 
     added: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ def add(body: dict[str, Any], origin: str) -> Evidence:
 
 
 def check_form(body: dict[str, Any]) -> None:
-    """Refuse what is not evidence of this schema under its own digest."""
+    """Check schema and digest. Raises EvidenceRefused."""
     try:
         if body["schema"] != harness.SCHEMA:
             raise EvidenceRefused(f"The schema is not {harness.SCHEMA}.")
@@ -106,7 +106,7 @@ def check_form(body: dict[str, Any]) -> None:
 
 
 def holds_nul(value: Any) -> bool:
-    """Whether any text in it has a NUL, which PostgreSQL refuses."""
+    """Whether any text in a JSON value has a NUL, which PostgreSQL refuses."""
     if isinstance(value, dict):
         return any(map(holds_nul, (*value, *value.values())))
     if isinstance(value, list):
@@ -115,13 +115,13 @@ def holds_nul(value: Any) -> bool:
 
 
 def reviewed_repro(body: dict[str, Any]) -> Repro | None:
-    """The repro of this digest, if the site has it; it must be the record's own."""
+    """The site's repro of this digest, if any. Raises unless it is the record's."""
     name, digest = body["repro"]["name"], body["repro"]["digest"]
-    same = list(Repro.objects.filter(digest=digest))
-    own = [row for row in same if (row.record_id, row.name) == (body["record"], name)]
-    if same and not own:
+    repros = list(Repro.objects.filter(digest=digest))
+    own = [row for row in repros if (row.record_id, row.name) == (body["record"], name)]
+    if repros and not own:
         raise EvidenceRefused(
-            f"That source is {same[0].record_id} {same[0].name}, "
+            f"That source is {repros[0].record_id} {repros[0].name}, "
             f"not {body['record']} {name}.",
             "unknown_repro",
         )
@@ -129,7 +129,7 @@ def reviewed_repro(body: dict[str, Any]) -> Repro | None:
 
 
 def judge_again(body: dict[str, Any], source: str) -> None:
-    """Refuse a verdict that its own recorded checks do not give."""
+    """Judge the recorded checks again. Raises where the verdict differs."""
     header, names = harness.read_repro(source)
     try:
         judgement = harness.judge(header, body["checks"], names)
@@ -145,7 +145,7 @@ def judge_again(body: dict[str, Any], source: str) -> None:
 
 
 def known_build(identity: dict[str, Any]) -> Build:
-    """The build of this identity, added when it is new; blanks are filled in."""
+    """The Build of an identity, created if new; blank columns are filled in."""
     facts = {key: identity.get(key) or "" for key in BUILD_FIELDS}
     build, created = Build.objects.get_or_create(
         slug=identity["slug"], defaults={"raw": identity["raw"], **facts}
@@ -163,7 +163,7 @@ def known_build(identity: dict[str, Any]) -> Build:
 
 
 def device_class(body: dict[str, Any]) -> str:
-    """What the run had: a CUDA repro without a device ran on the CPU."""
+    """The device class the run used: a CUDA repro without a device ran on the CPU."""
     device = body["device"]
     cuda = device["class"] == DeviceClass.CUDA and device["count"]
     return DeviceClass.CUDA if cuda else DeviceClass.CPU
@@ -171,7 +171,7 @@ def device_class(body: dict[str, Any]) -> str:
 
 # --- findings ----------------------------------------
 def findings_of(evidence: Evidence) -> Iterator[Finding]:
-    """One unsaved row per check; `trigger` always has one, it carries the verdict."""
+    """An unsaved finding per check, always with `trigger`, which has the verdict."""
     checks: dict[str, list[dict[str, Any]]] = {"trigger": []}
     for row in evidence.body["checks"]:
         if row["name"] != "requirements":
@@ -202,7 +202,7 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
 
 
 def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
-    """Outcome and reason of one check over its trials; no trial, no outcome."""
+    """Outcome and reason of one check over its trials; "" without trials."""
     outcomes = [row["outcome"] for row in rows]
     for outcome in (Outcome.ERROR, Outcome.NOT_APPLICABLE, Outcome.BUG):
         if outcome in outcomes:
@@ -211,7 +211,7 @@ def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
 
 
 def is_stale(evidence: Evidence) -> bool:
-    """Whether repro or protocol have changed since. No query with repros prefetched."""
+    """Whether repro or protocol have changed. No query where repros are prefetched."""
     repros = evidence.record.repros.all() if evidence.record else ()
     current = {(repro.name, repro.digest) for repro in repros}
     repro = (evidence.repro_name, evidence.repro_digest)
@@ -219,10 +219,10 @@ def is_stale(evidence: Evidence) -> bool:
 
 
 def rank(finding: Finding) -> tuple[bool, bool, bool, datetime]:
-    """Fresh beats stale, a verdict on the bug beats none, newer beats older.
+    """Sort key: fresh beats stale, a judged verdict beats none, newer beats older.
 
-    What somebody sent never replaces what this site or its repository has judged: it
-    fills what nobody ran here, and where it differs the page says so.
+    Uploaded evidence never replaces a verdict of this site or its repository; it only
+    fills cells that have none. Pages show where the two disagree.
     """
     judged = finding.verdict in JUDGED
     ours = finding.origin in OUR_ORIGINS
@@ -230,7 +230,7 @@ def rank(finding: Finding) -> tuple[bool, bool, bool, datetime]:
 
 
 def refresh_staleness(record: Record) -> None:
-    """Work out all findings of a record anew, after its repros changed."""
+    """Derive all findings of a record again, after its repros changed."""
     best: dict[writing.Key, Finding] = {}
     rows = record.evidence.select_related("build").order_by("started_at", "digest")
     for evidence in rows.iterator(chunk_size=50):
@@ -243,9 +243,9 @@ def refresh_staleness(record: Record) -> None:
 
 # --- files ----------------------------------------
 def load_evidence(root: Path, report: EvidenceReport | None = None) -> EvidenceReport:
-    """Add every `<root>/<slug>/evidence/*.json`; a refused file stops no other.
+    """Add every `<root>/<slug>/evidence/*.json`, including those after a refused file.
 
-    Returns the report, which goes on where one is given.
+    Extends and returns `report`, or a new one.
     """
     report = report or EvidenceReport()
     for path in sorted(root.glob("*/evidence/*.json")):
@@ -253,12 +253,12 @@ def load_evidence(root: Path, report: EvidenceReport | None = None) -> EvidenceR
         try:
             body = read_file(path)
             check_folder(body, slug=path.parent.parent.name)
-            known = Evidence.objects.filter(digest=str(body.get("digest"))).exists()
+            is_known = Evidence.objects.filter(digest=str(body.get("digest"))).exists()
             add(body, origin=SHIPPED)
         except EvidenceRefused as error:
             report.refused.append((name, str(error)))
         else:
-            (report.known if known else report.added).append(name)
+            (report.known if is_known else report.added).append(name)
     return report
 
 

@@ -1,7 +1,7 @@
-"""What evidence says of the GPUs and the processor beside a run, read and checked.
+"""Parses the GPU and processor telemetry of an evidence object.
 
-`telemetry` of an evidence object is what NVML gave and has no fixed form: each value
-may be missing or {"error": name}. Units: MiB, W, J, MHz, degrees Celsius.
+NVML readings have no fixed form: each value may be missing or {"error": name}. Units:
+MiB, W, J, MHz, degrees Celsius.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from runner.gpus.devices import is_error
 
 @dataclass(frozen=True)
 class GpuSummary:
-    """One GPU during a run: its highest values; None for what nobody could tell."""
+    """Maxima of one GPU during a run; None where there is no reading."""
 
     name: str
     memory_used: Any
@@ -41,9 +41,9 @@ class Summary:
 
 
 def summary(telemetry: dict[str, Any]) -> Summary:
-    """Raises TypeError, ValueError, KeyError, AttributeError or IndexError.
+    """Summarise telemetry in the form that `runner.gpus.telemetry` writes.
 
-    That is: for whatever is not of the form that `runner.gpus.telemetry` writes.
+    Raises TypeError, ValueError, KeyError, AttributeError or IndexError for any other.
     """
     driver: Any = telemetry.get("driver")
     cpu = telemetry.get("cpu") or {}
@@ -83,7 +83,7 @@ def uncorrected(state: Any) -> Any:
 
 
 def reading(value: Any) -> Any:
-    """The value, or None where NVML gave an error instead."""
+    """The value, or None where NVML returned an error."""
     return None if is_error(value) else value
 
 
