@@ -1,4 +1,4 @@
-"""Who may do what: the groups of a site, and the questions pages ask of them."""
+"""Permissions: the groups of a site, and who may run, cancel and operate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runner.models import Run
 from runner.runs import throttle
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
-# Each group also has what stands before it. (app, model, actions) as Django names them.
+# Each group includes the grants above it. (app, model, actions) in Django's names.
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],
@@ -32,8 +32,8 @@ OPERATE = "runner.change_worker"
 
 
 def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
-    """Make the groups where they are missing; one that exists is the site's own."""
-    wanted = Q(pk__in=[])
+    """Create missing groups; an existing one belongs to the site and is not changed."""
+    granted = Q(pk__in=[])
     for name, grants in GRANTS.items():
         for app, model, actions in grants:
             for action in actions:
@@ -43,24 +43,24 @@ def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
                     if model == "*"
                     else Q(codename=f"{action}_{model}")
                 )
-                wanted |= rows
+                granted |= rows
         group, is_new = Group.objects.using(using).get_or_create(name=name)
         if is_new:
-            group.permissions.set(Permission.objects.using(using).filter(wanted))
+            group.permissions.set(Permission.objects.using(using).filter(granted))
 
 
 def may_run(user: User | AnonymousUser) -> bool:
-    """Start and cancel runs: anybody, or those with the permission to."""
+    """Whether a user may start and cancel runs."""
     return settings.RUNS_ANONYMOUS or user.has_perm(START_RUNS)
 
 
 def may_operate(user: User | AnonymousUser) -> bool:
-    """Pause workers, cancel anybody's run."""
+    """Whether a user may pause workers and cancel the runs of others."""
     return bool(user.has_perm(OPERATE))
 
 
 def may_cancel(request: HttpRequest, run: Run) -> bool:
-    """One's own runs, those of nobody in particular, and an operator all of them."""
+    """Whether it is one's own run or one without a requester; operators may always."""
     if not may_run(request.user):
         return False
     own = run.requester in ("", requester(request))
@@ -68,9 +68,9 @@ def may_cancel(request: HttpRequest, run: Run) -> bool:
 
 
 def requester(request: HttpRequest) -> str:
-    """Whom a run is counted for: the user, else the address."""
+    """The key that rate limits count runs under: the user, else the address."""
     if not isinstance(request.user, AnonymousUser):
         return f"user:{request.user.pk}"
-    # Behind NUM_PROXIES proxies it is what the outermost of them saw.
+    # Behind NUM_PROXIES proxies, the address that the outermost one saw.
     ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
     return f"address:{throttle.address_key(ident or '')}"

@@ -1,12 +1,12 @@
 """`kbfs://`: a message queue in a folder, and publishing that never blocks.
 
-Kombu's own `filesystem://` lets readers see half-written files. Here a message
-appears by a rename and is taken by a rename, so it is whole and taken once:
+Kombu's own `filesystem://` lets readers see half-written files. Here a rename both
+publishes and takes a message, so that it is complete and taken exactly once:
 
-    <folder>/queues/<queue>/<time>-<id>.msg   waiting, oldest first
+    <folder>/queues/<queue>/<time>-<id>.msg   queued, oldest first
     <folder>/tmp/                             being written
     <folder>/taken/                           being read
-    <folder>/bad/                             unreadable, kept for a look
+    <folder>/bad/                             unreadable, kept for inspection
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ log = logging.getLogger(__name__)
 
 QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 WAKE = "runner.wake"
-# Twice this is the longest a click waits for a broker that hangs.
+# A click waits at most twice this long for a broker that hangs.
 BROKER_SECONDS = 0.5
-# So long nobody of this process asks a broker again that did not answer.
+# The circuit breaker of this process stays open this long after a failure.
 BROKER_PAUSE_S = 5.0
 TIMEOUTS: dict[str, dict[str, float]] = {
     "amqp": {"read_timeout": BROKER_SECONDS, "write_timeout": BROKER_SECONDS},
@@ -55,9 +55,8 @@ class Channel(virtual.Channel):
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in ("queues", "tmp", "taken", "bad"):
             (self.folder / name).mkdir(mode=0o700, exist_ok=True)
-        # What was seen waiting: to list the folder for each message of a long
-        # queue would take quadratic time.
-        self.seen: defaultdict[str, deque[Path]] = defaultdict(deque)
+        # Cached listings: to list a long queue again for each message is quadratic.
+        self.listed: defaultdict[str, deque[Path]] = defaultdict(deque)
 
     def waiting(self, queue: str) -> list[Path]:
         """The messages of a queue, oldest first."""
@@ -85,11 +84,11 @@ class Channel(virtual.Channel):
         draft.replace(self._queue_folder(queue) / name)
 
     def _get(self, queue: str, timeout: float | None = None) -> dict[str, Any]:
-        seen = self.seen[queue]
-        if not seen:
-            seen.extend(self.waiting(queue))
-        while seen:
-            path = seen.popleft()
+        paths = self.listed[queue]
+        if not paths:
+            paths.extend(self.waiting(queue))
+        while paths:
+            path = paths.popleft()
             taken = self.folder / "taken" / path.name
             try:
                 path.rename(taken)
@@ -104,7 +103,7 @@ class Channel(virtual.Channel):
         raise Empty
 
     def _read(self, path: Path) -> dict[str, Any] | None:
-        """The message in a file, or None: nothing in it may stop the worker."""
+        """The message in a file; None if malformed, which must not stop the worker."""
         try:
             message = json.loads(path.read_bytes())
             properties = message["properties"]
@@ -119,10 +118,10 @@ class Channel(virtual.Channel):
         return len(self.waiting(queue))
 
     def _purge(self, queue: str) -> int:
-        waiting = self.waiting(queue)
-        for path in waiting:
+        paths = self.waiting(queue)
+        for path in paths:
             path.unlink(missing_ok=True)
-        return len(waiting)
+        return len(paths)
 
 
 class Transport(virtual.Transport):
@@ -147,25 +146,25 @@ class Transport(virtual.Transport):
 
 
 def queue_name(queue: str) -> str:
-    """What a queue is called at the broker, which several sites may share."""
+    """The name of a queue at the broker, which several sites may share."""
     return settings.QUEUE_PREFIX + queue
 
 
 class Breaker:
-    """Keeps a process from waiting again and again for a broker that is away."""
+    """A circuit breaker: no connection attempts for a while after a failed one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._closed_until = 0.0
+        self._open_until = 0.0
 
     def allows(self) -> bool:
         with self._lock:
-            return time.monotonic() >= self._closed_until
+            return time.monotonic() >= self._open_until
 
     def note(self, *, answered: bool) -> None:
         with self._lock:
             pause = 0.0 if answered else BROKER_PAUSE_S
-            self._closed_until = time.monotonic() + pause
+            self._open_until = time.monotonic() + pause
 
 
 breaker = Breaker()
@@ -184,14 +183,14 @@ def publish(queue: str) -> bool:
     connection = current_app.connection_for_write(
         connect_timeout=BROKER_SECONDS, transport_options=TIMEOUTS.get(scheme)
     )
-    refusals = (
+    broker_errors = (
         KombuError,
         OSError,
         *connection.connection_errors,
         *connection.channel_errors,
     )
     try:
-        # Of its own, tried once: the pool's connections are retried for seconds.
+        # Not from the pool, whose connections are retried for seconds.
         with connection:
             connection.ensure_connection(max_retries=0)
             current_app.send_task(
@@ -201,7 +200,7 @@ def publish(queue: str) -> bool:
                 retry=False,
                 connection=connection,
             )
-    except refusals as error:
+    except broker_errors as error:
         log.warning("No wake-up for %s: %s", queue, error)
         breaker.note(answered=False)
         return False
