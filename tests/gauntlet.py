@@ -133,7 +133,7 @@ def instance(program: Program, here: Surroundings, hurry: bool) -> bytes:
 
 
 def starter(case: Case, python: str, path: Path, pool: str) -> harness.Start:
-    cold = sandbox.start_in(python, str(path), hide_gpus=True, without=case.without)
+    cold = sandbox.start_in(python, str(path), gpus="", without=case.without)
     return pool_start.WarmStart(pool, cold) if case.served == "warm" else cold
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from runner.sandbox import box, policy, uids, view
 from runner.sandbox.layout import Layout
-from runner.sandbox.probes import capabilities, last_words
+from runner.sandbox.probes import capabilities, final_packet
 from runner.sandbox.tiers import Layers
 
 ROOT = Path(__file__).parent.parent
@@ -94,7 +94,7 @@ def inside(
             held=held,
             cgroup=cgroup,
         )
-        report = last_words(started)
+        report = final_packet(started)
         output.seek(0)
         errors.seek(0)
         lines = output.read().splitlines()

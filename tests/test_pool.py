@@ -89,7 +89,7 @@ class PoolCase(unittest.TestCase):
     ) -> pool_start.WarmStart:
         path = Path(tempfile.mkdtemp(dir=self.folder)) / "repro.py"
         path.write_text(text)
-        options.setdefault("hide_gpus", True)
+        options.setdefault("gpus", "")
         cold = sandbox.start_in(python or self.python, str(path), **options)
         return pool_start.WarmStart(self.socket, cold)
 
@@ -139,7 +139,7 @@ class WarmTest(PoolCase):
         self.assertEqual(evidence["served"], "cold")
 
     def test_what_may_use_a_gpu_starts_cold(self) -> None:
-        start = self.start(source(), hide_gpus=False)
+        start = self.start(source(), gpus=None)
         self.assertEqual(start(CheckSpec("control")).served, "cold")
         self.assertEqual(start.reasons, [pool_start.GPUS])
 
@@ -353,8 +353,8 @@ class UpkeepTest(PoolCase):
             parent.state = "starting"
             parent.began = time.monotonic() - parents.START_S - 1
             self.assertIs(parent.overdue(), overdue)
-        self.assertGreater(pool_client.COMPILER_PATIENCE_S, parents.COMPILER_START_S)
-        self.assertGreater(pool_client.PATIENCE_S, parents.START_S)
+        self.assertGreater(pool_client.COMPILER_TIMEOUT_S, parents.COMPILER_START_S)
+        self.assertGreater(pool_client.TIMEOUT_S, parents.START_S)
 
     def test_an_evicted_build_is_served_again(self) -> None:
         self.assertEqual(self.served_by(), "warm")
@@ -571,8 +571,9 @@ class DeathTest(PoolCase):
         path = self.folder / "repro.py"
         path.write_text(source(control=self.WAITS))
         code = (
-            "from runner import harness, pool_start, sandbox\n"
-            f"cold = sandbox.start_in({self.python!r}, {str(path)!r}, hide_gpus=True,"
+            "from runner import harness, sandbox\n"
+            "from runner.pool import start as pool_start\n"
+            f"cold = sandbox.start_in({self.python!r}, {str(path)!r}, gpus='',"
             " on_line=lambda *line: print(*line, flush=True))\n"
             f"start = pool_start.WarmStart({self.socket!r}, cold)\n"
             "start(harness.CheckSpec('control'))\n"

@@ -91,12 +91,12 @@ class TierTest(SimpleTestCase):
                 self.assertIn(tiers.REMEDIES[name][0], found.remedy_en)
                 self.assertIn(tiers.REMEDIES[name][1], found.remedy_zh)
                 self.assertEqual(found.layers, without._asdict())
-                self.assertEqual(sandbox.told(found._asdict()), found)
+                self.assertEqual(sandbox.stored_tier(found._asdict()), found)
 
     def test_evidence_without_layers_tells_what_its_letter_means(self) -> None:
-        self.assertEqual(sandbox.of_run("D", None), sandbox.TIERS["D"])
-        self.assertIsNone(sandbox.of_run("Z", None))
-        held = sandbox.of_run("B", {"namespaces": "unshare", "seccomp": True})
+        self.assertEqual(sandbox.evidence_tier("D", None), sandbox.TIERS["D"])
+        self.assertIsNone(sandbox.evidence_tier("Z", None))
+        held = sandbox.evidence_tier("B", {"namespaces": "unshare", "seccomp": True})
         self.assertIn("No cgroup.", held.reason_en if held else "")
 
     def test_pages_say_it_in_the_language_of_the_reader(self) -> None:
@@ -336,7 +336,7 @@ class ColdStartTest(SimpleTestCase):
         start = sandbox.start_in(
             str(self.python),
             str(path),
-            hide_gpus=True,
+            gpus="",
             without=filter(None, road.split(",")),
             **options,
         )
@@ -478,7 +478,7 @@ class RecordTest(SimpleTestCase):
             path = Path(folder, "repro.py")
             path.write_text(source)
             start = sandbox.start_in(
-                torch_python(), str(path), hide_gpus=True, without=road.split(",")
+                torch_python(), str(path), gpus="", without=road.split(",")
             )
             body = harness.drive(source, start)
         return body["verdict"], body["reason"]
@@ -700,7 +700,7 @@ class LeftoversTest(SimpleTestCase):
         code = (
             "import sys\n"
             "from runner import harness, sandbox\n"
-            "start = sandbox.start_in(sys.argv[1], sys.argv[2], hide_gpus=True,\n"
+            "start = sandbox.start_in(sys.argv[1], sys.argv[2], gpus='',\n"
             "    without=[n for n in sys.argv[3].split(',') if n],\n"
             "    on_line=lambda *words: print(words, flush=True))\n"
             "start(harness.CheckSpec('control', timeout_s=60,"

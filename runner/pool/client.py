@@ -1,7 +1,7 @@
-"""Where checks are served warm: the client of the pool.
+"""Client of the warm pool: requests a child process and runs one check in it.
 
-Standard library only. A check goes warm where the pool has a parent for its build, else
-to the cold start that the caller gives; its report says which it was.
+Standard library only. Where the pool cannot serve a check, the caller starts it cold;
+the report of a check says which it was.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from runner.sandbox.jail import kernel, wire
 from runner.sandbox.process import KILL_GRACE_S, BoxProcess
 
 PROTOCOL = 1
-# Longer than a parent may take that has to be started first.
-PATIENCE_S = 90.0
-COMPILER_PATIENCE_S = 210.0
-# For the kernel to close everything that a killed pool had open.
-PARTING_S = 1.0
+# Longer than the start of a parent takes (parents.START_S).
+TIMEOUT_S = 90.0
+COMPILER_TIMEOUT_S = 210.0
+# Time for the kernel to close the connections of a killed pool.
+POOL_EXIT_S = 1.0
 
 
 class NotWarm(Exception):
-    """The pool does not serve this check; the text says why."""
+    """The pool cannot serve this check; the text says why."""
 
 
 @functools.cache
 def digest() -> str:
-    """Of the code as this process runs it; client and pool must have the same."""
+    """Digest of the code that this process runs; client and pool must agree on it."""
     return digest_of_files()
 
 
 def digest_of_files() -> str:
-    """Of every file that makes a warm check, as it is now."""
+    """Digest of every file that takes part in a warm check, as it is on disk now."""
     here = Path(harness.__file__).parent
     names = ("harness.py", "pool/*.py", "sandbox/*.py", "sandbox/jail/*.py")
-    found = hashlib.sha256(b"%d" % PROTOCOL)
+    digest = hashlib.sha256(b"%d" % PROTOCOL)
     for path in sorted(path for name in names for path in here.glob(name)):
         name = str(path.relative_to(here))
-        found.update(name.encode() + b"\0" + path.read_bytes())
-    return found.hexdigest()
+        digest.update(name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 @contextmanager
 def address(path: str) -> Iterator[str]:
-    """A name of this socket that fits the 107 bytes the kernel has for it."""
+    """A path of this socket within the kernel's limit of 107 bytes (unix(7))."""
     folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
@@ -89,7 +89,7 @@ def is_there(path: str) -> bool:
 
 
 def status(path: str) -> dict[str, Any] | None:
-    """What the pool says of itself; None where there is none."""
+    """The status that the pool reports; None where no pool listens."""
     try:
         with connect(path, 10) as pool:
             wire.send(pool, {"op": "status"})
@@ -102,7 +102,7 @@ def status(path: str) -> dict[str, Any] | None:
 # --- one warm check ----------------------------------------
 @dataclass
 class Child:
-    """A process of the pool that waits for its check."""
+    """The connections to a forked process of the pool that waits for its check."""
 
     pool: socket.socket
     control: socket.socket
@@ -110,7 +110,7 @@ class Child:
     pidfd: int
 
     def close(self) -> None:
-        """Whatever it does ends; may be called twice."""
+        """End the child, whatever it does. Idempotent."""
         for sock in (self.control, self.request, self.pool):
             sock.close()
         if self.pidfd >= 0:
@@ -118,33 +118,33 @@ class Child:
         self.pidfd = -1
 
 
-def ask(path: str, want: dict[str, Any]) -> Child:
-    """A child that waits, from the pool. Raises NotWarm."""
-    patience_s = COMPILER_PATIENCE_S if want.get("compiler") else PATIENCE_S
+def request_child(path: str, request: dict[str, Any]) -> Child:
+    """Request a child from the pool. Raises NotWarm."""
+    timeout_s = COMPILER_TIMEOUT_S if request.get("compiler") else TIMEOUT_S
     try:
-        pool = connect(path, patience_s)
+        pool = connect(path, timeout_s)
     except OSError as error:
         raise NotWarm(f"no pool: {error.strerror}") from error
     try:
-        wire.send(pool, {"op": "child", "digest": digest(), **want})
-        answer = wire.receive(pool)
+        wire.send(pool, {"op": "child", "digest": digest(), **request})
+        response = wire.receive(pool)
     except (OSError, ValueError) as error:
         pool.close()
         raise NotWarm(f"the pool does not answer: {error}") from error
-    if answer is None or len(answer[1]) != 3:
+    if response is None or len(response[1]) != 3:
         pool.close()
-        reason = answer[0].get("cold") if answer else "it closed the connection"
+        reason = response[0].get("cold") if response else "it closed the connection"
         raise NotWarm(str(reason))
-    # With a time-out, Python would wait even where it is asked not to.
+    # With a timeout, Python would wait despite MSG_DONTWAIT.
     pool.settimeout(None)
-    control, request, pidfd = answer[1]
+    control, request_fd, pidfd = response[1]
     return Child(
-        pool, socket.socket(fileno=control), socket.socket(fileno=request), pidfd
+        pool, socket.socket(fileno=control), socket.socket(fileno=request_fd), pidfd
     )
 
 
 class WarmProcess(BoxProcess):
-    """A check in a process that the pool has forked; `order` is what it is to run."""
+    """A check in a process forked by the pool. `order`: see `WarmStart.order`."""
 
     def __init__(
         self, child: Child, order: dict[str, Any], group: Group | None, token: str = ""
@@ -155,7 +155,7 @@ class WarmProcess(BoxProcess):
         self.pool_died = False
         pipes = [os.pipe() for _ in range(4)]
         (nonce_in, self.nonce_fd), *outputs = pipes
-        self.theirs = [nonce_in, *(writer for _, writer in outputs)]
+        self.child_fds = [nonce_in, *(writer for _, writer in outputs)]
         stdout_fd, stderr_fd, channel_fd = (reader for reader, _ in outputs)
         super().__init__(
             child.control,
@@ -168,30 +168,30 @@ class WarmProcess(BoxProcess):
         )
 
     def submit(self, nonce: str) -> None:
-        """Send the request, and the nonce that sets the check going."""
+        """Send the order and the nonce, which starts the check."""
         entering = self.group.entry_fds() if self.group else []
         os.write(self.nonce_fd, nonce.encode() + b"\n")
         # A child that died already is seen by `poll`.
         with contextlib.suppress(OSError), self.child.request as request:
-            wire.send_stream(request, self.order, [*self.theirs, *entering])
-        wire.close_all([*self.theirs, *entering, self.nonce_fd])
-        self.theirs = []
+            wire.send_stream(request, self.order, [*self.child_fds, *entering])
+        wire.close_all([*self.child_fds, *entering, self.nonce_fd])
+        self.child_fds = []
 
     def poll(self) -> harness.Ended | None:
         was_running = self.ended is None
-        found = super().poll()
-        if was_running and found and found.status is None:
-            self.pool_died = self.pool_goes()
-        return found
+        ended = super().poll()
+        if was_running and ended and ended.status is None:
+            self.pool_died = self.pool_died_too()
+        return ended
 
-    def pool_goes(self) -> bool:
-        """Whether the pool ended too: its check may be seen to end before it."""
+    def pool_died_too(self) -> bool:
+        """Whether the pool ended too, for which its check may be the first sign."""
         hung_up = select.poll()
         hung_up.register(self.child.pool, select.POLLIN)
-        hung_up.poll(PARTING_S * 1000)
+        hung_up.poll(POOL_EXIT_S * 1000)
         return self.pool_gone()
 
-    def _insist(self) -> None:
+    def _kill_if_late(self) -> None:
         if self.killed_at is None:
             if self.pool_gone():
                 self.pool_died = True
@@ -215,13 +215,13 @@ class WarmProcess(BoxProcess):
 
     def close(self) -> None:
         super().close()
-        if self.theirs:
-            wire.close_all([*self.theirs, self.nonce_fd])
+        if self.child_fds:
+            wire.close_all([*self.child_fds, self.nonce_fd])
         self.child.close()
 
 
 def pid_of(pidfd: int) -> int:
-    """The number of a process as this process sees it; -1 once it has ended."""
+    """The pid of a pidfd in this process's namespace; -1 once it has ended."""
     text = Path(f"/proc/self/fdinfo/{pidfd}").read_text()
-    found = re.search(r"^Pid:\s+(-?\d+)$", text, re.MULTILINE)
-    return int(found.group(1)) if found else -1
+    match = re.search(r"^Pid:\s+(-?\d+)$", text, re.MULTILINE)
+    return int(match.group(1)) if match else -1

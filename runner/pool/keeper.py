@@ -1,4 +1,4 @@
-"""Sees to it that a worker has a pool: starts one where none answers, ends its own."""
+"""Keeps a pool running for a worker: starts one where none answers, stops its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.pool import client
 log = logging.getLogger(__name__)
 
 ROOT = Path(__file__).resolve().parents[2]
-# A pool that does not stay is not started again at once.
+# Pause before a pool that ended is started again.
 PAUSE_S = 30.0
 GRACE_S = 5.0
 
@@ -26,7 +26,7 @@ def command(path: str, memory_mib: int, *options: str) -> list[str]:
 
 
 class PoolKeeper:
-    """Keeps a pool at this socket while the caller lives; none for 0 MiB."""
+    """Keeps a pool at this socket while the caller lives; none with 0 MiB."""
 
     def __init__(self, path: str, memory_mib: int) -> None:
         self.path = path
@@ -55,7 +55,7 @@ class PoolKeeper:
             log.warning("No pool, checks start cold: %s", error)
 
     def stop(self) -> None:
-        """End the pool if it is ours; it ends what it started."""
+        """Stop the pool if this keeper started it; it ends its own children."""
         if self.process is None:
             return
         self.process.terminate()

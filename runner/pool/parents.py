@@ -1,4 +1,4 @@
-"""The warm parents of a pool: one process for each build, and children of it that wait.
+"""Warm parents: a process for each build, and spare forks of it that wait for a check.
 
 Standard library only; used by `runner.pool.server`, whose loop calls back into it.
 """
@@ -25,15 +25,15 @@ from runner.sandbox.jail import kernel, wire
 from runner.sandbox.tiers import Layers
 
 START_S = 60.0
-# Inductor compiles and loads a program for each kind of vectors it asks about.
+# Inductor compiles and loads a program for each vector ISA that it probes.
 COMPILER_START_S = 180.0
-# After so many children a parent is replaced: they share its layout of memory.
-MOST_CHILDREN = 500
+# A parent is replaced after this many children, which all share its address layout.
+MAX_CHILDREN = 500
 SPARES = 1
-AT_ONCE = 32  # children in the making
+MAX_SPARES = 32
 SPARE_FAILURES = 3
-KEEP_STDERR = 4096
-# One task: these would start threads when they are imported, which a fork loses.
+STDERR_TAIL_BYTES = 4096
+# These would start threads at import, which a fork does not copy.
 SINGLE_THREADED = {
     "OPENBLAS_NUM_THREADS": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
@@ -42,10 +42,10 @@ CREDENTIALS = struct.Struct("3i")
 
 
 class Key(NamedTuple):
-    """What a parent is for, and what holds it.
+    """What a parent serves, and its sandbox.
 
-    `compiler`: whether its checks compile; `cache`: the folder that these share, if
-    any. `namespaces`: bubblewrap, unshare or None. `hidden`: what no check sees.
+    `compiler`: whether its checks compile. `cache`: their compile cache, or "".
+    `namespaces`: bubblewrap, unshare or None. `hidden`: folders that no check sees.
     """
 
     python: str
@@ -55,8 +55,8 @@ class Key(NamedTuple):
     hidden: tuple[str, ...] = ()
 
 
-class Held(NamedTuple):
-    """A started parent: its process, and what ends all of it when closed."""
+class ParentProcess(NamedTuple):
+    """The process of a parent, and the socket whose closing ends all of it."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
@@ -67,8 +67,10 @@ class Held(NamedTuple):
         self.process.wait()
 
 
-def start_held(key: Key, descriptor: int, stderr: int, *, bare: bool) -> Held:
-    """Start the process of a parent in its outer box. Raises NotStarted."""
+def start_process(
+    key: Key, descriptor: int, stderr: int, *, bare: bool
+) -> ParentProcess:
+    """Start the process of a parent in its sandbox. Raises NotStarted."""
     inside = key.namespaces is not None
     layers = Layers(namespaces=key.namespaces)
     try:
@@ -79,7 +81,7 @@ def start_held(key: Key, descriptor: int, stderr: int, *, bare: bool) -> Held:
             users=policy.users(),
         )
     except OSError as error:
-        # Part of this build is out of our reach.
+        # Part of this build is not readable.
         raise box.NotStarted(str(error)) from error
     folder = view.INSIDE_JAIL if inside else str(view.JAIL)
     harness_path = view.INSIDE_HARNESS if inside else str(view.HARNESS)
@@ -87,7 +89,7 @@ def start_held(key: Key, descriptor: int, stderr: int, *, bare: bool) -> Held:
     command += ["--fd", str(descriptor)]
     command += ["--compiler"] * key.compiler + ["--bare"] * bare
     cache = view.INSIDE_CACHE if key.cache and inside else key.cache
-    # These start theirs later, but read how many when torch is imported.
+    # These start threads later, but read their number when torch is imported.
     threads = dict.fromkeys(
         ("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(harness.wanted_threads())
     )
@@ -105,12 +107,12 @@ def start_held(key: Key, descriptor: int, stderr: int, *, bare: bool) -> Held:
         stderr=stderr,
         passed=[descriptor],
     )
-    return Held(started.process, started.control)
+    return ParentProcess(started.process, started.control)
 
 
 @dataclass
 class Spare:
-    """A child that was ordered; ready for a request once `pidfd` is there."""
+    """A child that was ordered; ready for a request once `pidfd` is known."""
 
     control: socket.socket
     request: socket.socket
@@ -121,7 +123,7 @@ class Spare:
         return self.pidfd >= 0
 
     def close(self) -> None:
-        """Its init sees the end of `control` and ends what it holds."""
+        """Close `control`, upon which the child's init ends it."""
         self.control.close()
         self.request.close()
         if self.pidfd >= 0:
@@ -132,8 +134,8 @@ class Spare:
 class Parent:
     """One warm parent, from its start to its end.
 
-    `deliver(client, spare)` hands a child over and says whether the client took it;
-    `refuse(client, reason)` sends it to its cold start.
+    `deliver(client, spare)` hands a child over and returns whether the client took it;
+    `refuse(client, reason)` makes the client start its check cold.
     """
 
     def __init__(
@@ -161,31 +163,33 @@ class Parent:
 
     # --- its process ---------------------------------------------------------
     def start(self, *, bare: bool) -> None:
-        """Raises NotStarted where there is no box for it."""
+        """Raises NotStarted where it cannot be sandboxed."""
         self.bare = bare
         self.began = time.monotonic()
-        self.said = b""
+        self.stderr_tail = b""
         self.interpreter_time = modified(self.key.python)
-        self.sock, theirs = wire.pair()
+        self.sock, their_sock = wire.pair()
         self.stderr, their_stderr = os.pipe()
         os.set_blocking(self.stderr, False)
         try:
-            self.held = start_held(self.key, theirs.fileno(), their_stderr, bare=bare)
+            self.outer = start_process(
+                self.key, their_sock.fileno(), their_stderr, bare=bare
+            )
         except box.NotStarted:
             self.sock.close()
             os.close(self.stderr)
             raise
         finally:
-            theirs.close()
+            their_sock.close()
             os.close(their_stderr)
-        self.watch(self.sock, self.hear)
-        self.watch(self.stderr, self.overhear)
+        self.watch(self.sock, self.on_message)
+        self.watch(self.stderr, self.on_stderr)
 
     def watch(self, what: Any, callback: Callable[[], None]) -> None:
         self.selector.register(what, selectors.EVENT_READ, callback)
 
     def end_process(self) -> None:
-        """Kill it and everything that nobody waits for; nothing of it is left."""
+        """Kill the process and all its spares."""
         for spare in self.spares:
             self.selector.unregister(spare.control)
             spare.close()
@@ -195,19 +199,22 @@ class Parent:
         self.selector.unregister(self.sock)
         self.sock.close()
         os.close(self.stderr)
-        self.held.end()
+        self.outer.end()
 
     def end(self, reason: str) -> None:
-        """No more of this parent; whoever waits goes cold."""
-        self.state, self.reason = "ended", reason
+        """End this parent; waiting clients start cold."""
         self.end_process()
+        self.give_up(reason)
+
+    def give_up(self, reason: str) -> None:
+        self.state, self.reason = "ended", reason
         for client in self.waiting:
             self.refuse(client, reason)
         self.waiting.clear()
 
-    # --- what it says --------------------------------------------------------
-    def hear(self) -> None:
-        """Its one message, or its end."""
+    # --- messages from it ----------------------------------------------------
+    def on_message(self) -> None:
+        """Handle its one message, or its end."""
         try:
             message = wire.receive(self.sock)
         except (OSError, ValueError):
@@ -218,44 +225,41 @@ class Parent:
             self.files = dict(ready["files"])
             self.supply()
         elif message and not self.bare:
-            # What is preloaded beside torch may be what does not fit.
+            # The failure may come from a module that is preloaded beside torch.
             self.end_process()
             self.restart_bare(str(message[0].get("failed")))
         elif message:
             self.end(str(message[0].get("failed")))
         else:
-            self.end(self.last_words())
+            self.end(self.final_packet())
 
     def restart_bare(self, reason: str) -> None:
         try:
             self.start(bare=True)
         except box.NotStarted as error:
-            self.state, self.reason = "ended", f"{reason}; {error}"
-            for client in self.waiting:
-                self.refuse(client, self.reason)
-            self.waiting.clear()
+            self.give_up(f"{reason}; {error}")
 
-    def last_words(self) -> str:
-        self.overhear()
-        lines = self.said.decode(errors="replace").strip().splitlines()
+    def final_packet(self) -> str:
+        self.on_stderr()
+        lines = self.stderr_tail.decode(errors="replace").strip().splitlines()
         return "the warm parent died" + (f": {lines[-1][:300]}" if lines else "")
 
-    def overhear(self) -> None:
-        """Its standard error; the last of it says why it died."""
+    def on_stderr(self) -> None:
+        """Read its standard error, whose end says why it died."""
         try:
             data = os.read(self.stderr, 65536)
         except BlockingIOError:
             return
-        self.said = (self.said + data)[-KEEP_STDERR:]
+        self.stderr_tail = (self.stderr_tail + data)[-STDERR_TAIL_BYTES:]
         if not data:
             with contextlib.suppress(KeyError):
                 self.selector.unregister(self.stderr)
 
     # --- its children --------------------------------------------------------
     def supply(self) -> None:
-        """Order as many children as somebody waits for, and one to spare."""
-        wanted = max(0 if self.retired else SPARES, len(self.waiting))
-        while self.state == "ready" and len(self.spares) < min(wanted, AT_ONCE):
+        """Order a child for each waiting client, and at least one spare."""
+        target = max(0 if self.retired else SPARES, len(self.waiting))
+        while self.state == "ready" and len(self.spares) < min(target, MAX_SPARES):
             self.order()
 
     def order(self) -> None:
@@ -264,7 +268,7 @@ class Parent:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         spare = Spare(control, request)
         self.spares.append(spare)
-        self.watch(control, lambda: self.hear_spare(spare))
+        self.watch(control, lambda: self.on_spare_message(spare))
         ends = [their_control.fileno(), their_request.fileno()]
         layers = Layers(namespaces=self.key.namespaces)
         fresh = policy.parent_policy(layers, [])["fresh"] if layers.namespaces else None
@@ -274,8 +278,8 @@ class Parent:
         their_control.close()
         their_request.close()
 
-    def hear_spare(self, spare: Spare) -> None:
-        """It is ready, or it ended before anybody wanted it."""
+    def on_spare_message(self, spare: Spare) -> None:
+        """A spare is ready, or it ended unused."""
         message, pid = receive_with_pid(spare.control)
         if message.get("ready") and not spare.ready and pid > 0:
             try:
@@ -300,7 +304,7 @@ class Parent:
         spare.close()
 
     def hand_over(self) -> None:
-        """Give ready children to those who wait, then order new ones."""
+        """Deliver ready children to waiting clients, then order new ones."""
         ready = [spare for spare in self.spares if spare.ready]
         while ready and self.waiting:
             client, spare = self.waiting.popleft(), ready[-1]
@@ -313,7 +317,7 @@ class Parent:
         self.supply()
 
     def wait(self, client: Any) -> None:
-        """A client that wants a child, now or as soon as there is one."""
+        """Queue a client for the next ready child."""
         self.waiting.append(client)
         self.used_at = time.monotonic()
         if self.state == "ready":
@@ -324,9 +328,9 @@ class Parent:
     def idle(self) -> bool:
         return not self.waiting and not self.running
 
-    def stale_because(self) -> str:
-        """Why it must be replaced; "" = it need not."""
-        if self.served >= MOST_CHILDREN:
+    def stale_reason(self) -> str:
+        """Why it must be replaced; "" if it need not be."""
+        if self.served >= MAX_CHILDREN:
             return f"{self.served} children"
         if self.interpreter_time != modified(self.key.python):
             return "the interpreter changed"
@@ -339,9 +343,9 @@ class Parent:
         return self.state == "starting" and time.monotonic() - self.began > most_s
 
     def measure(self) -> float:
-        """Its memory in MiB, each page counted once among those who share it."""
+        """Proportional set size in MiB, of it and its spares."""
         if self.state == "ready" and not self.running:
-            pids = {self.held.process.pid, *kernel.descendants(self.held.process.pid)}
+            pids = {self.outer.process.pid, *kernel.descendants(self.outer.process.pid)}
             self.pss_mib = sum(map(pss_kib, pids)) / 1024
         return self.pss_mib
 
@@ -354,7 +358,7 @@ class Parent:
             "state": "retired" if self.retired else self.state,
             "preloaded": not self.bare,
             "reason": self.reason,
-            "pid": self.held.process.pid,
+            "pid": self.outer.process.pid,
             "memory_mib": round(self.measure(), 1),
             "served": self.served,
             "running": self.running,
@@ -364,7 +368,7 @@ class Parent:
 
 
 def modified(path: str) -> int | None:
-    """Time of the last change, ns; None where there is no such file."""
+    """Modification time in ns; None where there is no such file."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116  # follows links, takes text
     except OSError:
@@ -372,7 +376,7 @@ def modified(path: str) -> int | None:
 
 
 def pss_kib(pid: int) -> int:
-    """The share of a process in what is resident; all of it where that is not told."""
+    """Proportional set size of a process in KiB; its resident size where unknown."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
         return int(re.findall(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[0])
@@ -386,7 +390,7 @@ def pss_kib(pid: int) -> int:
 
 
 def receive_with_pid(control: socket.socket) -> tuple[dict[str, Any], int]:
-    """A message of an init and its process id as it is known here; {} at the end."""
+    """A message of an init, and its pid in this namespace; {} at the end."""
     try:
         data, ancillary, _, _ = control.recvmsg(4096, 256, socket.MSG_DONTWAIT)
         message = wire.parse(data)

@@ -1,13 +1,13 @@
-"""The pool: keeps a warm parent for each torch build and hands out their children.
+"""The pool: keeps a warm parent for each torch build and delivers forks of it.
 
     python -m runner.pool --socket PATH [--memory-mib N]    serve until told to stop
     python -m runner.pool --socket PATH --status            what it holds, as JSON
 
-One for each socket and user: a second one ends at once, with status 0, or with --wait
-takes over once the first has ended. It sees neither the source of a check nor what it
-reports: a client gets a child that waits, and speaks to it alone.
+One process serves a socket: a second one ends at once, with status 0, or with --wait
+takes over when the first has ended. The pool sees neither the source of a check nor its
+report: a client gets a waiting child and talks to it directly.
 
-Standard library only. One thread: nothing in here waits for anything but the selector.
+Standard library only. One thread, which blocks in nothing but the selector.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from runner.sandbox.jail import kernel, wire
 DEFAULT_MEMORY_MIB = 2048
 TICK_S = 1.0
 MEASURE_S = 10.0
-# A build that was found unfit is tried again after so long.
+# A build whose parent failed is tried again after this long.
 UNFIT_S = 600.0
-MOST_CLIENTS = 512
+MAX_CLIENTS = 512
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class AlreadyRuns(Exception):
+class AlreadyRunning(Exception):
     """Another pool serves this socket."""
 
 
 @dataclass(eq=False)
 class Client:
-    """One connection: asks for one child, and stays open while it uses it."""
+    """A connection, which requests one child and stays open while it uses it."""
 
     sock: socket.socket
     parent: Parent | None = None
@@ -57,7 +57,7 @@ class Client:
 
 
 class Pool:
-    """The server. `serve` returns when asked to stop, with nothing left behind."""
+    """The server. `serve` runs until a stop signal and leaves nothing behind."""
 
     def __init__(self, path: str, memory_mib: int, *, waits: bool = False) -> None:
         self.path = os.path.abspath(path)  # noqa: PTH100  # keeps symbolic links
@@ -75,13 +75,13 @@ class Pool:
 
     # --- the server ----------------------------------------------------------
     def serve(self) -> None:
-        """Raises AlreadyRuns, OSError where the socket cannot be made."""
+        """Raises AlreadyRunning, OSError where the socket cannot be made."""
         with self.listening() as listener, self.stoppable():
             self.selector.register(listener, selectors.EVENT_READ, self.accept)
             self.listener = listener
             try:
                 while not self.stopping:
-                    self.turn()
+                    self.poll_once()
             finally:
                 self.stop()
 
@@ -104,31 +104,31 @@ class Pool:
             signal.set_wakeup_fd(-1)
             wire.close_all([wake, waker])
 
-    def turn(self) -> None:
+    def poll_once(self) -> None:
         for key, _ in self.selector.select(TICK_S):
-            # An earlier one of this round may have closed it.
+            # An earlier callback of this round may have closed it.
             if self.selector.get_map().get(key.fd) is key:
                 key.data()
         self.tick()
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[socket.socket]:
-        """The socket, for this user only. Raises AlreadyRuns."""
+        """The socket, for this user only. Raises AlreadyRunning."""
         with self.locked(), self.bound() as listener:
-            listener.listen(MOST_CLIENTS)
+            listener.listen(MAX_CLIENTS)
             listener.setblocking(False)
             yield listener
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """The lock that says whose the socket is; it ends with this process."""
+        """The lock on the socket; the kernel frees it when this process ends."""
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
         lock = os.open(self.path + ".lock", flags, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if self.waits else fcntl.LOCK_NB))
         except BlockingIOError as error:
             os.close(lock)
-            raise AlreadyRuns(self.path) from error
+            raise AlreadyRunning(self.path) from error
         try:
             yield
         finally:
@@ -165,10 +165,12 @@ class Pool:
         sock.setblocking(False)
         client = Client(sock)
         self.clients.add(client)
-        self.selector.register(sock, selectors.EVENT_READ, lambda: self.hear(client))
+        self.selector.register(
+            sock, selectors.EVENT_READ, lambda: self.on_message(client)
+        )
 
     def hang_up(self, client: Client) -> None:
-        """Its connection ended, or ends here; a child that it has is done with."""
+        """Close a connection; a child it has is no longer in use."""
         self.clients.discard(client)
         self.selector.unregister(client.sock)
         client.sock.close()
@@ -180,8 +182,8 @@ class Pool:
             client.parent.running -= 1
             client.parent.used_at = time.monotonic()
 
-    # --- what clients want ---------------------------------------------------
-    def hear(self, client: Client) -> None:
+    # --- requests ------------------------------------------------------------
+    def on_message(self, client: Client) -> None:
         try:
             message = wire.receive(client.sock)
         except BlockingIOError:
@@ -191,28 +193,28 @@ class Pool:
         if message is None:
             self.hang_up(client)
             return
-        want, descriptors = message
+        request, descriptors = message
         wire.close_all(descriptors)
-        if want.get("op") == "status":
-            self.tell(client, self.describe())
+        if request.get("op") == "status":
+            self.send(client, self.describe())
         elif client.parent is not None:
             self.hang_up(client)  # One connection, one child.
-        elif want.get("digest") != pool_client.digest():
-            # Started anew, it would be of the version that is there now.
+        elif request.get("digest") != pool_client.digest():
+            # After a restart it would run the version that is on disk now.
             self.outdated = pool_client.digest_of_files() != pool_client.digest()
             self.refuse(client, "the pool runs another version of this code")
         else:
             try:
-                key = key_of(want)
+                key = key_of(request)
             except ValueError as error:
                 self.refuse(client, str(error))
                 return
-            self.give(client, key)
+            self.assign(client, key)
 
-    def give(self, client: Client, key: Key) -> None:
-        """A child of the parent for `key`, which is started where there is none."""
+    def assign(self, client: Client, key: Key) -> None:
+        """Queue a client at the parent for `key`, which is started if needed."""
         parent = self.parents.get(key)
-        if parent and parent.stale_because():
+        if parent and parent.stale_reason():
             self.retire(key)
             parent = None
         reason, until = self.unfit.get(key, ("", 0.0))
@@ -244,9 +246,9 @@ class Pool:
     def refuse(self, client: Client, reason: str) -> None:
         client.parent, client.waits = None, False
         self.cold[reason] += 1
-        self.tell(client, {"cold": reason})
+        self.send(client, {"cold": reason})
 
-    def tell(self, client: Client, message: dict[str, Any]) -> None:
+    def send(self, client: Client, message: dict[str, Any]) -> None:
         try:
             wire.send(client.sock, message)
         except OSError:
@@ -270,12 +272,12 @@ class Pool:
             self.keep_within_budget()
 
     def note_unfit(self, key: Key, parent: Parent) -> None:
-        """One that never served is not started again for a while."""
+        """A parent that never served is not started again for UNFIT_S."""
         if not parent.served:
             self.unfit[key] = parent.reason, time.monotonic() + UNFIT_S
 
     def retire(self, key: Key) -> None:
-        """No more children of this parent; it ends after those it has."""
+        """Fork no more children of this parent; it ends after those in use."""
         parent = self.parents.pop(key)
         parent.retired = True
         self.retired.append(parent)
@@ -285,7 +287,7 @@ class Pool:
             parent.end(reason)
 
     def keep_within_budget(self) -> None:
-        """End the parents that were not used for longest, never the last one."""
+        """End the least recently used idle parents, but never the last one."""
         self.measured_at = time.monotonic()
         used = sum(parent.measure() for parent in self.parents.values())
         by_use = sorted(self.parents.items(), key=lambda item: item[1].used_at)
@@ -317,18 +319,18 @@ class Pool:
         }
 
 
-def key_of(want: dict[str, Any]) -> Key:
-    """Which parent a request is for. Raises ValueError for what names none."""
-    namespaces, hidden = want.get("namespaces"), want.get("hidden", [])
-    texts = [want.get("python"), want.get("cache", ""), namespaces or ""]
+def key_of(request: dict[str, Any]) -> Key:
+    """The parent that a request is for. Raises ValueError where it is malformed."""
+    namespaces, hidden = request.get("namespaces"), request.get("hidden", [])
+    texts = [request.get("python"), request.get("cache", ""), namespaces or ""]
     if not isinstance(hidden, list) or not all(
         isinstance(text, str) for text in [*texts, *hidden]
     ):
         raise ValueError("a request names its interpreter and what holds it")
     return Key(
-        str(want["python"]),
-        bool(want.get("compiler")),
-        str(want.get("cache", "")),
+        str(request["python"]),
+        bool(request.get("compiler")),
+        str(request.get("cache", "")),
         namespaces,
         tuple(hidden),
     )
@@ -343,9 +345,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--with-parent", type=int, metavar="PID")
     options = parser.parse_args(argv)
     if options.status:
-        said = pool_client.status(options.socket)
-        sys.stdout.write(json.dumps(said, indent=1) + "\n")
-        return 0 if said else 1
+        status = pool_client.status(options.socket)
+        sys.stdout.write(json.dumps(status, indent=1) + "\n")
+        return 0 if status else 1
     if options.with_parent:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != options.with_parent:
@@ -353,6 +355,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     pool = Pool(options.socket, options.memory_mib, waits=options.wait)
     try:
         pool.serve()
-    except AlreadyRuns:
+    except AlreadyRunning:
         sys.stderr.write(f"A pool serves {options.socket} already.\n")
     return 0

@@ -1,13 +1,12 @@
-"""Starts the checks of a run warm where the pool can, cold where it must.
+"""Starts checks in the warm pool, or cold where the pool cannot serve them.
 
-Standard library only. A warm check is held by the same layers as a cold one: the same
-policy, user, cgroup and folders; only its interpreter has torch imported already.
+Standard library only. A warm check has the same sandbox as a cold one: policy, user,
+cgroup and folders. Only its interpreter has torch imported already.
 """
 
 from __future__ import annotations
 
 import functools
-import secrets
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +15,9 @@ from typing import Any
 from runner import harness
 from runner.pool import client
 from runner.sandbox import coldstart, layout, policy, uids, view
-from runner.sandbox.scratch import scratch_folder
 from runner.sandbox.tiers import letter
 
-# How a check looks that died because the pool did.
+# Failures of a check that are due to the end of the pool.
 DIED_WITH_POOL = ("lost", "crash:SIGKILL")
 GPUS = "it may use a GPU, which no parent touches"
 ENVIRONMENT = "it sets variables that must be there before torch is imported"
@@ -28,15 +26,15 @@ AGAIN = "The pool ended: this check starts again, cold."
 
 
 class PoolGone(Exception):
-    """The pool ended while it held the check."""
+    """The pool ended during the check."""
 
 
 @dataclass
 class WarmStart:
-    """A `harness.Start`; `cold` is what it falls back to, and how checks are held.
+    """A `harness.Start`. `cold`: the fallback, which also has the sandbox's settings.
 
-    `keeps_cache`: what it compiles is kept for the next run, so a parent that compiles
-    pays. `reasons`: why checks of this run started cold, in order.
+    `keeps_cache`: whether the compile cache outlives the run; only then a parent that
+    compiles pays off. `reasons`: why checks of this run started cold, in order.
     """
 
     socket_path: str
@@ -47,16 +45,16 @@ class WarmStart:
     def __call__(self, spec: harness.CheckSpec) -> harness.Report:
         try:
             self.require_warm(spec)
-            return self.serve(spec)
+            return self.run_warm(spec)
         except client.NotWarm as error:
             self.reasons.append(str(error))
         except PoolGone:
             self.reasons.append(AGAIN)
-            self.tell(spec, "harness", AGAIN)
+            self.forward(spec, "harness", AGAIN)
         return self.cold(spec)
 
     def require_warm(self, spec: harness.CheckSpec) -> None:
-        """Raise NotWarm for a check that no warm parent could serve."""
+        """Raise NotWarm for a check that no warm parent can serve."""
         if self.cold.gpus != "":
             raise client.NotWarm(GPUS)
         if spec.env:
@@ -67,7 +65,7 @@ class WarmStart:
         if lacking and letter(self.cold.layers) == "C":
             raise client.NotWarm("it needs what this tier does not give")
 
-    def serve(self, spec: harness.CheckSpec) -> harness.Report:
+    def run_warm(self, spec: harness.CheckSpec) -> harness.Report:
         """One check by a child of the pool. Raises NotWarm, PoolGone."""
         with ExitStack() as stack:
             try:
@@ -78,7 +76,7 @@ class WarmStart:
                 process,
                 spec,
                 served="warm",
-                on_line=functools.partial(self.tell, spec),
+                on_line=functools.partial(self.forward, spec),
                 cancelled=self.cold.cancelled,
             )
         if process.pool_died and report.failure in DIED_WITH_POOL:
@@ -86,33 +84,23 @@ class WarmStart:
         return report
 
     def started(self, spec: harness.CheckSpec, stack: ExitStack) -> client.WarmProcess:
-        """A child of the pool with all that holds the check; it waits for its nonce."""
-        cold, layers = self.cold, self.cold.layers
+        """A child of the pool with user, folders and cgroup; it waits for its nonce."""
+        cold = self.cold
         cache = cold.compile_cache if "compiler" in self.needs else ""
-        uid = stack.enter_context(coldstart.user_of(layers, cache))
-        if cache:
-            coldstart.prepare_cache(cache, uid)
-        child = client.ask(self.socket_path, self.key(cache))
+        space = stack.enter_context(coldstart.workspace(cold.layers, cache))
+        child = client.request_child(self.socket_path, self.key(cache))
         stack.callback(child.close)
-        inside = layers.namespaces is not None
-        where = view.SCRATCH
-        if not inside:
-            where = coldstart.open_to(stack.enter_context(scratch_folder()), uid)
-        seen_cache = view.INSIDE_CACHE if cache and inside else cache
-        order = self.order(spec, where, uid, seen_cache)
-        token = "" if inside else secrets.token_hex(16)
-        if token:
-            order["env"]["DOESITNAN_CHILD"] = token
+        order = self.order(spec, space)
         group = cold.group(spec)
         try:
-            return client.WarmProcess(child, order, group, token)
+            return client.WarmProcess(child, order, group, space.token)
         except OSError:
             if group:
                 group.remove()
             raise
 
     def key(self, cache: str) -> dict[str, Any]:
-        """Which parent: see `parents.Key`."""
+        """The parent to request: see `parents.Key`."""
         return {
             "python": self.cold.interpreter,
             "compiler": "compiler" in self.needs,
@@ -122,26 +110,28 @@ class WarmStart:
         }
 
     def order(
-        self, spec: harness.CheckSpec, scratch: str, uid: int | None, cache: str
+        self, spec: harness.CheckSpec, space: coldstart.Workspace
     ) -> dict[str, Any]:
-        """What `jail.zygote` runs, and in which limits."""
+        """The order for `jail.zygote`: source, check, environment and policy."""
         layers = self.cold.layers
-        told = policy.check_policy(
+        check_policy = policy.check_policy(
             layers,
-            scratch=scratch,
+            scratch=space.scratch,
             entries=() if layers.namespaces else self.view,
-            uid=uid,
-            compile_cache=cache,
+            uid=space.uid,
+            compile_cache=space.cache,
         )
-        env = policy.environment(scratch, spec.preset, compile_cache=cache, gpus="")
+        env = policy.environment(
+            space.scratch, spec.preset, compile_cache=space.cache, gpus=""
+        )
         return {
             "name": Path(self.cold.repro).stem,
             "source": self.source,
             "check": spec.name,
             "trial": spec.trial,
             "cpu_s": harness.processor_limit_s(spec),
-            "env": env,
-            "policy": {**told, "view": []},
+            "env": {**env, **space.marks},
+            "policy": {**check_policy, "view": []},
         }
 
     @functools.cached_property
@@ -154,13 +144,13 @@ class WarmStart:
 
     @functools.cached_property
     def view(self) -> list[view.Entry]:
-        """What may be read where no namespace hides the rest."""
+        """The files that may be read where no namespace hides the rest."""
         return view.build_view(
             layout.layout_of(self.cold.interpreter),
             hidden=self.cold.hidden,
             users=policy.users(),
         )
 
-    def tell(self, spec: harness.CheckSpec, stream: str, text: str) -> None:
+    def forward(self, spec: harness.CheckSpec, stream: str, text: str) -> None:
         if self.cold.on_line:
             self.cold.on_line(spec.name, stream, text)

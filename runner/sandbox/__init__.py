@@ -1,7 +1,7 @@
-"""Starts the checks of a repro in the strongest jail that this machine has.
+"""Starts the checks of a repro in the strongest sandbox that this machine has.
 
-What that is, is probed and never assumed, and every run says it: see `tiers`. Standard
-library only; what executes on the way into the jail is in `runner/sandbox/jail`.
+Its layers are probed, never assumed, and recorded with every run: see `tiers`. Standard
+library only. `runner/sandbox/jail` executes on the way into the sandbox.
 
     python -m runner.sandbox REPRO.py [--json] [--python PATH] [--trials N]
     python -m runner.sandbox --probe [--json]
@@ -18,7 +18,14 @@ from runner.sandbox.coldstart import ColdStart
 from runner.sandbox.policy import FILE_MIB, PROCESSES
 from runner.sandbox.probes import LAYERS, Capabilities
 from runner.sandbox.scratch import scratch_folder
-from runner.sandbox.tiers import TIERS, Layers, Tier, layer_words, of_run, told
+from runner.sandbox.tiers import (
+    TIERS,
+    Layers,
+    Tier,
+    evidence_tier,
+    layer_words,
+    stored_tier,
+)
 
 __all__ = [
     "FILE_MIB",
@@ -31,31 +38,31 @@ __all__ = [
     "Tier",
     "capabilities",
     "configure",
+    "evidence_tier",
     "layer_words",
     "limits",
-    "of_run",
     "reaches",
     "remove_leftovers",
     "scratch_folder",
     "start_in",
+    "stored_tier",
     "tier",
-    "told",
 ]
 
 
 class _Settings:
-    """What the deployment says, for the whole process."""
+    """Settings of the deployment, for the whole process."""
 
     without: frozenset[str] = frozenset()
     hidden: tuple[str, ...] = ()
 
 
 def configure(without: Iterable[str] = (), hidden: Iterable[str] = ()) -> None:
-    """Layers that must not be used and folders that no run may see, from now on.
+    """Set the layers that must not be used and the folders that no run may see.
 
-    Raises ValueError for a layer that does not exist.
+    Raises ValueError for an unknown layer.
     """
-    _Settings.without = probes.known(without)
+    _Settings.without = probes.checked_names(without)
     _Settings.hidden = tuple(hidden)
 
 
@@ -65,23 +72,22 @@ def capabilities(without: Iterable[str] | None = None) -> Capabilities:
 
 
 def tier(without: Iterable[str] | None = None) -> Tier:
-    """How well this machine holds runs, why not better, and what would help."""
-    found = capabilities(without)
-    if found.nothing:
+    """The sandbox tier of this machine, why it is no better, and what would help."""
+    available = capabilities(without)
+    if available.nothing:
         return TIERS["E"]
-    return tiers.describe(found.layers, found.reasons)
+    return tiers.describe(available.layers, available.reasons)
 
 
-def reaches(wanted: str) -> bool:
-    """Whether this machine holds a repro at least as well as tier `wanted`."""
-    return tiers.reaches(tier().tier, wanted)
+def reaches(required: str) -> bool:
+    """Whether this machine has at least the tier `required`."""
+    return tiers.reaches(tier().tier, required)
 
 
 def start_in(
     interpreter: str,
     repro: str,
     *,
-    hide_gpus: bool = False,
     compile_cache: str = "",
     on_line: Callable[[str, str, str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
@@ -91,20 +97,19 @@ def start_in(
 ) -> ColdStart:
     """A Start for `harness.drive`: each check a fresh process under `interpreter`.
 
-    Inside, the working folder is another one: relative names, of the interpreter too,
-    are taken from here. `repro` is the path of the source that is driven,
-    `on_line(check, stream, text)` gets its output as it comes; `cancelled` is asked
-    about ten times a second. `compile_cache`: a folder that checks with
-    needs = ["compiler"] share. `gpus`: what CUDA_VISIBLE_DEVICES says, "" for none.
-    `hold_fds`: descriptors that stay open until the last process of a check is gone,
-    and that the check does not get.
+    `repro`: path of the source. Relative paths, also of the interpreter, are resolved
+    here, because a check has another working folder. `on_line(check, stream, text)`
+    receives its output as it comes; `cancelled` is polled about ten times a second.
+    `compile_cache`: a folder shared by checks with needs = ["compiler"]. `gpus`:
+    CUDA_VISIBLE_DEVICES, "" for none, None for unchanged. `hold_fds`: descriptors that
+    init keeps open until the last process of a check is gone; the check has none.
     """
     return ColdStart(
         os.path.abspath(interpreter),  # noqa: PTH100  # links make it what it is
         os.path.abspath(repro),  # noqa: PTH100  # keeps symbolic links
         capabilities(without),
         hidden=_Settings.hidden,
-        gpus="" if hide_gpus else gpus,
+        gpus=gpus,
         hold_fds=hold_fds,
         compile_cache=compile_cache,
         on_line=on_line,
@@ -113,18 +118,17 @@ def start_in(
 
 
 def limits(interpreter: str) -> dict[str, Any]:
-    """What bounds the checks of a build, for its evidence: limits and layers."""
-    found = capabilities()
-    known = policy.layers_for(found.layers, interpreter)
+    """Limits and layers of the checks of a build, for its evidence."""
+    layers = policy.layers_for(capabilities().layers, interpreter)
     return {
         "file_mib": FILE_MIB,
         "processes": PROCESSES,
-        "layers": known._asdict(),
+        "layers": layers._asdict(),
     }
 
 
 def remove_leftovers() -> int:
-    """Delete what killed workers of this user left behind; returns how many."""
-    found = capabilities()
-    groups = cgroups.sweep(found.cgroups) if found.cgroups else 0
+    """Delete folders and cgroups of this user's killed workers; returns how many."""
+    available = capabilities()
+    groups = cgroups.sweep(available.cgroups) if available.cgroups else 0
     return scratch.remove_abandoned() + groups

@@ -1,4 +1,4 @@
-"""`python -m runner.sandbox`: run one repro here, or say what holds runs here."""
+"""`python -m runner.sandbox`: runs one repro here, or reports the sandbox tier."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--trials", type=int)
     parser.add_argument("--json", action="store_true")
     parser.add_argument(
-        "--probe", action="store_true", help="say what holds runs here, and run nothing"
+        "--probe",
+        action="store_true",
+        help="report the sandbox tier of this machine and run nothing",
     )
     parser.add_argument(
         "--without",
@@ -71,8 +73,10 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
     source = path.read_bytes().decode()
     header, _ = harness.read_repro(source)
 
-    def start_with(visible: str | None, held: Sequence[int]) -> harness.Start:
-        cold = sandbox.start_in(options.python, str(path), gpus=visible, hold_fds=held)
+    def start_with(visible: str | None, lock_fds: Sequence[int]) -> harness.Start:
+        cold = sandbox.start_in(
+            options.python, str(path), gpus=visible, hold_fds=lock_fds
+        )
         if not options.pool:
             return cold
         return WarmStart(options.pool, cold, keeps_cache=False)
@@ -92,20 +96,17 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
 
 def probe(as_json: bool) -> int:
     """Print tier, layers, reasons and remedies of this machine."""
-    found = sandbox.tier()
-    whole = {**found._asdict(), "reasons": dict(sandbox.capabilities().reasons)}
+    tier, reasons = sandbox.tier(), dict(sandbox.capabilities().reasons)
+    lines = [
+        f"Tier {tier.tier}: {tier.reason_en}",
+        *(tier.remedy_en, tier.reason_zh, tier.remedy_zh),
+        *(f"{name}: {value}" for name, value in tier.layers.items()),
+        *(f"no {name}: {why}" for name, why in reasons.items()),
+    ]
     if as_json:
-        sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-        return 0
-    for line in (
-        f"Tier {found.tier}: {found.reason_en}",
-        f"{found.remedy_en}",
-        f"{found.reason_zh}",
-        f"{found.remedy_zh}",
-        *(f"{name}: {value}" for name, value in found.layers.items()),
-        *(f"no {name}: {why}" for name, why in whole["reasons"].items()),
-    ):
-        sys.stdout.write(line + "\n")
+        report = {**tier._asdict(), "reasons": reasons}
+        lines = [json.dumps(report, indent=2, ensure_ascii=False)]
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

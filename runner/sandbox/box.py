@@ -1,4 +1,4 @@
-"""Starting the jail: descriptors, launcher and outer box for one command."""
+"""Starts one command in its sandbox: descriptors, launcher and outer box."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NotStarted(Exception):
 
 @dataclass
 class Box:
-    """A started jail. Our ends of its descriptors are the holder's to close."""
+    """A started sandbox; the caller closes `control`."""
 
     process: subprocess.Popen[bytes]
     control: socket.socket
@@ -35,7 +35,7 @@ class Box:
 
 @dataclass
 class Descriptors:
-    """What a jail inherits; closed here once it has been started."""
+    """Descriptors for a sandbox, closed here once it has inherited them."""
 
     inherited: list[int] = field(default_factory=list)
     ours: list[int] = field(default_factory=list)
@@ -76,20 +76,20 @@ def start(
     open files of cgroups that the command enters. `source`: content of the file
     `policy["source"]`. Raises NotStarted.
     """
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    fds = Descriptors([theirs.fileno(), *passed, *held, *cgroup])
+    our_end, their_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    fds = Descriptors([their_end.fileno(), *passed, *held, *cgroup])
     try:
         numbers: dict[str, Any] = {
-            "report": theirs.fileno(),
+            "report": their_end.fileno(),
             "source": None if source is None else fds.text(source),
             "pass": list(passed),
             "keep": list(held),
             "cgroup": list(cgroup),
         }
-        told = fds.text(marshal.dumps({**policy, "fds": numbers}))
+        policy_fd = fds.text(marshal.dumps({**policy, "fds": numbers}))
         outer = outer_box(policy, entries, fds)
         process = subprocess.Popen(
-            [*outer, *launcher(policy), str(told), *command],
+            [*outer, *launcher(policy), str(policy_fd), *command],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -99,12 +99,12 @@ def start(
             start_new_session=True,
         )
     except (OSError, NotStarted) as error:
-        ours.close()
+        our_end.close()
         raise NotStarted(str(error)) from error
     finally:
         fds.close()
-        theirs.close()
-    return Box(process, ours)
+        their_end.close()
+    return Box(process, our_end)
 
 
 def outer_box(
@@ -126,7 +126,7 @@ def outer_box(
 
 
 def launcher(policy: Policy) -> list[str]:
-    """Runs under this site's own interpreter: the build's is not to be relied on."""
+    """The launcher's command, under this site's interpreter, not the build's."""
     compile_jail()
     inside = policy["namespaces"] == "bubblewrap"
     folder = view.INSIDE_JAIL if inside else str(view.JAIL)
@@ -135,18 +135,17 @@ def launcher(policy: Policy) -> list[str]:
 
 @functools.cache
 def compile_jail() -> None:
-    """Keep the bytecode of the jail, which no launcher could write from inside.
+    """Write the bytecode of the jail, which the launcher cannot write from inside.
 
-    Each start would compile 1,400 lines again, a third of what the layers cost. Where
-    this code may not be written to, that is how it stays.
+    Without it each start compiles 1,400 lines again, a third of the cost of the layers.
     """
     compileall.compile_dir(view.JAIL, maxlevels=0, quiet=2)
 
 
-def first_words(control: socket.socket, timeout_s: float) -> dict[str, Any]:
-    """The first packet of an init; {} where it ended or kept silent."""
+def receive_packet(control: socket.socket, timeout_s: float) -> dict[str, Any]:
+    """The next packet of an init; {} where it ended or sent none in time."""
     control.settimeout(timeout_s)
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads(control.recv(65536))
-        return found if isinstance(found, dict) else {}
+        packet = json.loads(control.recv(65536))
+        return packet if isinstance(packet, dict) else {}
     return {}

@@ -1,4 +1,4 @@
-"""The outer box as arguments of bubblewrap. The arguments are the policy."""
+"""The outer box as arguments of bubblewrap."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def arguments(
 ) -> list[str]:
     """The command line up to the command. `texts`: file -> descriptor of its content.
 
-    `root`: whether this process may administer namespaces, so that none for users is
+    `root`: whether this process may administer namespaces, so that no user namespace is
     needed and real user ids exist inside.
     """
     users: Sequence[str] = ()
@@ -45,11 +45,11 @@ def arguments(
     for path in EMPTY:
         command += ["--size", str(16 * 2**20), "--tmpfs", path]
     covered: list[str] = []
-    made = {"/", "/dev", "/proc", *EMPTY}
+    created = {"/", "/dev", "/proc", *EMPTY}
     for entry in view:
         target = entry["target"]
-        command += folders_above(target, made)
-        made.add(target)
+        command += folders_above(target, created)
+        created.add(target)
         if entry["kind"] == "symlink":
             command += ["--symlink", entry["to"], target]
         elif entry["kind"] == "file":
@@ -70,12 +70,12 @@ def arguments(
     return [*command, "--"]
 
 
-def folders_above(target: str, made: set[str]) -> list[str]:
-    """Make the folders above a mount readable: by itself it makes them root's alone."""
+def folders_above(target: str, created: set[str]) -> list[str]:
+    """--dir arguments for the folders above a mount; else only root can read them."""
     missing = []
     for folder in map(str, PurePath(target).parents):
-        if folder in made:
+        if folder in created:
             break
         missing.append(folder)
-    made.update(missing)
+    created.update(missing)
     return [word for folder in reversed(missing) for word in ("--dir", folder)]

@@ -1,7 +1,7 @@
-"""One cgroup per check, where this process may make some: memory and processes.
+"""A cgroup per check, where this process may create some: limits memory and processes.
 
-v2 needs a delegated ancestor that hands both controllers down; v1 works for root. Found
-by making a group, entering it and removing it again.
+v2 needs a delegated ancestor with both controllers in subtree_control; v1 works for
+root. Tested by creating a group, entering it and removing it again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Cgroups:
-    """Where groups can be made: the parent folder for each controller."""
+    """Where groups can be created: the parent folder for each controller."""
 
     version: str  # "v1" or "v2"
     memory: Path
@@ -70,17 +70,17 @@ class Group:
         (self.pids / "pids.max").write_text(str(processes))
 
     def entry_fds(self) -> list[int]:
-        """Opened for whoever is to enter, by writing "0"; the caller closes them.
+        """Files by which a process enters, by writing "0"; the caller closes them.
 
-        Only a process of one thread may. In v1 `tasks` moves that one thread, at once;
-        `cgroup.procs` would hold up every fork and exit of the machine, for 2 to 10 ms.
+        The process must be single-threaded. In v1 `tasks` moves its one thread at once;
+        `cgroup.procs` would block every fork and exit of the machine for 2 to 10 ms.
         """
         name = "cgroup.procs" if self.version == "v2" else "tasks"
         flags = os.O_WRONLY | os.O_CLOEXEC
         return [os.open(path / name, flags) for path in self.paths()]
 
     def limit_hit(self) -> str | None:
-        """What the kernel counted: limit:memory or limit:processes."""
+        """The limit that the kernel enforced: limit:memory, limit:processes or None."""
         name = "memory.events" if self.version == "v2" else "memory.oom_control"
         if counters(self.memory / name).get("oom_kill"):
             return "limit:memory"
@@ -89,24 +89,24 @@ class Group:
         return None
 
     def memory_mib(self) -> float:
-        """Memory without files; what tmpfs holds counts."""
-        known = counters(self.memory / "memory.stat")
+        """Memory in MiB without page cache; tmpfs counts."""
+        stat = counters(self.memory / "memory.stat")
         if self.version == "v2":
-            size = known.get("anon", 0) + known.get("shmem", 0)
+            size = stat.get("anon", 0) + stat.get("shmem", 0)
         else:
             # v1 tells of shmem since Linux 4.15; the total includes children.
-            size = known.get("total_rss", 0) + known.get("total_shmem", 0)
+            size = stat.get("total_rss", 0) + stat.get("total_shmem", 0)
         return size / MIB
 
     def kill(self) -> None:
-        """SIGKILL for whoever is in the group."""
+        """SIGKILL for every process in the group."""
         for path in self.paths():
             for pid in members(path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
     def remove(self) -> None:
-        """End what is left in it and delete it; what cannot be is swept later."""
+        """Kill what is left in it and delete it; `sweep` retries what fails."""
         deadline = time.monotonic() + REMOVAL_S
         for path in self.paths():
             while not removed(path) and time.monotonic() < deadline:
@@ -132,7 +132,7 @@ def members(path: Path) -> list[int]:
 
 
 def counters(path: Path) -> Mapping[str, int]:
-    """Lines of "name number"; empty where there is no such file."""
+    """A file with lines of "name number"; empty where there is none."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
@@ -145,42 +145,42 @@ def counters(path: Path) -> Mapping[str, int]:
 
 
 def find(proc: Path = Path("/proc/self")) -> Cgroups:
-    """Where this process can make groups. Raises OSError with the reason."""
+    """Where this process can create groups. Raises OSError with the reason."""
     mounts, own = mounted(proc), own_groups(proc)
     problems = []
-    for look in (unified, split):
+    for locate in (unified, split):
         try:
-            found = look(mounts, own)
-            try_out(found)
+            cgroups = locate(mounts, own)
+            verify(cgroups)
         except OSError as error:
             problems.append(str(error))
         else:
-            return found
+            return cgroups
     raise OSError("; ".join(dict.fromkeys(problems)))
 
 
 def mounted(proc: Path) -> dict[str, tuple[str, Path]]:
     """Controller, or "" for v2 -> (root of the mount, where it is mounted)."""
-    found = {}
+    mounts = {}
     for line in (proc / "mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(maxsplit=2)
         fields = before.split()
         place = fields[3], Path(fields[4])
         if kind == "cgroup2":
-            found[""] = place
+            mounts[""] = place
         elif kind == "cgroup":
-            found.update(dict.fromkeys(options.split(","), place))
-    return found
+            mounts.update(dict.fromkeys(options.split(","), place))
+    return mounts
 
 
 def own_groups(proc: Path) -> dict[str, str]:
     """Controller, or "" for v2 -> the group that this process is in."""
-    found = {}
+    groups = {}
     for line in (proc / "cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
-        found.update(dict.fromkeys(names.split(","), path))
-    return found
+        groups.update(dict.fromkeys(names.split(","), path))
+    return groups
 
 
 def folder_of(
@@ -219,9 +219,9 @@ def split(mounts: Mapping[str, tuple[str, Path]], own: Mapping[str, str]) -> Cgr
     return Cgroups("v1", memory, pids)
 
 
-def try_out(found: Cgroups) -> None:
-    """Make a group, let a process enter it, remove it. Raises OSError."""
-    group = found.create(64, 16)
+def verify(cgroups: Cgroups) -> None:
+    """Create a group, let a process enter it, remove it. Raises OSError."""
+    group = cgroups.create(64, 16)
     handles: list[int] = []
     try:
         handles += group.entry_fds()
@@ -244,7 +244,7 @@ def try_out(found: Cgroups) -> None:
 
 
 def owner_mark(pid: int) -> str:
-    """A process so that no later one with its number is taken for it."""
+    """pid and start time, so that a reused pid is not taken for the same process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return f"{pid}-{fields[19]}"
 
@@ -256,17 +256,17 @@ def is_alive(mark: str) -> bool:
         return False
 
 
-def abandoned(found: Cgroups) -> Iterator[Path]:
-    for parent in found.parents():
+def abandoned(cgroups: Cgroups) -> Iterator[Path]:
+    for parent in cgroups.parents():
         for path in parent.glob(PREFIX + "*"):
             if not is_alive(path.name[len(PREFIX) :].rpartition("-")[0]):
                 yield path
 
 
-def sweep(found: Cgroups) -> int:
-    """End and remove the groups of workers that are gone; returns how many."""
+def sweep(cgroups: Cgroups) -> int:
+    """Kill and remove the groups of workers that are gone; returns how many."""
     count = 0
-    for path in abandoned(found):
-        Group(found.version, path, path).remove()
+    for path in abandoned(cgroups):
+        Group(cgroups.version, path, path).remove()
         count += not path.exists()
     return count

@@ -1,4 +1,4 @@
-"""Cold starts: each check a fresh interpreter in the strongest jail there is here."""
+"""Cold starts: each check in a fresh interpreter in the strongest sandbox here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,13 +18,33 @@ from runner.sandbox.probes import Capabilities
 from runner.sandbox.process import BoxProcess
 from runner.sandbox.tiers import Layers, letter
 
-CANNOT_EXECUTE = "cannot execute"  # said by launch.py
+CANNOT_EXECUTE = "cannot execute"  # as jail/launch.py reports it
 # What a tier without namespaces cannot give: it has no sockets.
 NEED_NAMESPACES = frozenset({"loader", "loopback"})
 
 
 class Refused(Exception):
     """The check was not started; the text says why."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """User and folders of one check, by the paths that the check sees.
+
+    `uid`: None for the worker's own. `cache`: its compile cache or "", which is
+    `cache_source` on this machine. `token`: mark in the environment of its processes,
+    where no namespace keeps track of them, else "".
+    """
+
+    uid: int | None
+    scratch: str
+    cache: str
+    cache_source: str
+    token: str
+
+    @property
+    def marks(self) -> dict[str, str]:
+        return {"DOESITNAN_CHILD": self.token} if self.token else {}
 
 
 @dataclass(frozen=True)
@@ -62,7 +82,10 @@ class ColdStart:
 
     @contextmanager
     def started(self, spec: harness.CheckSpec) -> Iterator[BoxProcess]:
-        """The check in its jail, waiting for its nonce. Raises as the parts do."""
+        """The check in its sandbox, waiting for its nonce.
+
+        Raises Refused, NoUser, NotStarted, OSError.
+        """
         if self.found.nothing:
             raise Refused(self.found.nothing)
         source = Path(self.repro).read_bytes()
@@ -74,26 +97,17 @@ class ColdStart:
                 f"needs {', '.join(lacking)}, which sandbox tier C does not give"
             )
         cache = self.compile_cache if "compiler" in needs else ""
-        with ExitStack() as stack:
-            uid = stack.enter_context(user_of(layers, cache))
-            if cache:
-                prepare_cache(cache, uid)
-            inside = layers.namespaces is not None
-            where = view.SCRATCH
-            if not inside:
-                where = stack.enter_context(scratch.scratch_folder())
-                # Its parent only: the check makes and owns the folder itself.
-                where = open_to(where, uid)
-            yield self.process(spec, source, where, uid, cache)
+        with workspace(layers, cache) as space:
+            yield self.process(spec, source, space)
 
     @cached_property
     def layers(self) -> Layers:
-        """What holds the checks of this build."""
+        """The sandbox layers for this build."""
         return policy.layers_for(self.found.layers, self.interpreter)
 
     @cached_property
     def entries(self) -> list[view.Entry]:
-        """What the checks see, but for a compile cache."""
+        """The view of the checks, without a compile cache."""
         return view.build_view(
             layout.layout_of(self.interpreter),
             hidden=self.hidden,
@@ -102,34 +116,29 @@ class ColdStart:
         )
 
     def process(
-        self,
-        spec: harness.CheckSpec,
-        source: bytes,
-        folder: str,
-        uid: int | None,
-        cache: str,
+        self, spec: harness.CheckSpec, source: bytes, space: Workspace
     ) -> BoxProcess:
-        layers, inside = self.layers, self.layers.namespaces is not None
-        entries = [*self.entries, *(view.cache_entries(cache) if cache else ())]
-        seen_cache = view.INSIDE_CACHE if cache and inside else cache
-        told = policy.check_policy(
-            layers,
-            scratch=folder,
+        cache = view.cache_entries(space.cache_source) if space.cache_source else []
+        entries = [*self.entries, *cache]
+        check_policy = policy.check_policy(
+            self.layers,
+            scratch=space.scratch,
             entries=entries,
-            uid=uid,
-            compile_cache=seen_cache,
+            uid=space.uid,
+            compile_cache=space.cache,
             gpus=self.gpus,
         )
-        told["source"] = f"{folder}/{Path(self.repro).name}"
-        token = "" if inside else secrets.token_hex(16)
-        extra = {**spec.environment, **({"DOESITNAN_CHILD": token} if token else {})}
+        path = f"{space.scratch}/{Path(self.repro).name}"
+        check_policy["source"] = path
+        extra = {**spec.environment, **space.marks}
         env = policy.environment(
-            folder, extra, compile_cache=seen_cache, gpus=self.gpus
+            space.scratch, extra, compile_cache=space.cache, gpus=self.gpus
         )
+        inside = self.layers.namespaces is not None
         script = view.INSIDE_HARNESS if inside else str(view.HARNESS)
-        command = harness.child_command(self.interpreter, script, told["source"], spec)
-        group = self.group(spec)
-        return launch(told, command, entries, env, source, group, token, self)
+        command = harness.child_command(self.interpreter, script, path, spec)
+        group, token = self.group(spec), space.token
+        return launch(check_policy, command, entries, env, source, group, token, self)
 
     def group(self, spec: harness.CheckSpec) -> cgroups.Group | None:
         if self.found.cgroups is None:
@@ -138,7 +147,7 @@ class ColdStart:
 
 
 def launch(
-    told: policy.Policy,
+    check_policy: policy.Policy,
     command: list[str],
     entries: list[view.Entry],
     env: dict[str, str],
@@ -147,14 +156,14 @@ def launch(
     token: str,
     start: ColdStart,
 ) -> BoxProcess:
-    """Start the jail with pipes for the check; a group that was made is removed."""
+    """Start the sandbox with pipes for the check; removes `group` if it fails."""
     (nonce_in, nonce_out), *outputs = [os.pipe() for _ in range(4)]
     channel = outputs[2][1]
     entering = group.entry_fds() if group else []
-    theirs = [nonce_in, *(writer for _, writer in outputs), *entering]
+    child_fds = [nonce_in, *(writer for _, writer in outputs), *entering]
     try:
         started = box.start(
-            told,
+            check_policy,
             [*command, "--fd", str(channel)],
             entries,
             env=env,
@@ -173,7 +182,7 @@ def launch(
             group.remove()
         raise
     finally:
-        for number in theirs:
+        for number in child_fds:
             os.close(number)
     stdout_fd, stderr_fd, channel_fd = (reader for reader, _ in outputs)
     return BoxProcess(
@@ -189,7 +198,7 @@ def launch(
 
 
 def release(pipe: int, nonce: str) -> None:
-    """Give the waiting check its nonce, which sets it going."""
+    """Send the waiting check its nonce, which starts it."""
     with contextlib.suppress(BrokenPipeError):
         os.write(pipe, nonce.encode() + b"\n")
     os.close(pipe)
@@ -201,11 +210,29 @@ def refused(tell: Callable[[str, str], None], text: str) -> harness.Report:
 
 
 def needs_of(source: bytes) -> frozenset[str]:
-    """What the header asks for; nothing where it cannot be read."""
+    """`needs` of the header; empty where it cannot be parsed."""
     try:
         return frozenset(harness.parse_header(source.decode()).needs)
     except (harness.ContractError, UnicodeDecodeError):
         return frozenset()
+
+
+@contextmanager
+def workspace(layers: Layers, cache: str) -> Iterator[Workspace]:
+    """User and folders for one check. Raises NoUser, OSError."""
+    with user_of(layers, cache) as uid:
+        if cache:
+            prepare_cache(cache, uid)
+        if layers.namespaces is not None:
+            inside = view.INSIDE_CACHE if cache else ""
+            yield Workspace(uid, view.SCRATCH, inside, cache, "")
+            return
+        with scratch.scratch_folder() as folder:
+            if uid is not None:
+                Path(folder).chmod(0o711)
+            # Below the folder: the check makes and owns its own.
+            token = secrets.token_hex(16)
+            yield Workspace(uid, f"{folder}/run", cache, cache, token)
 
 
 @contextmanager
@@ -221,12 +248,12 @@ def user_of(layers: Layers, cache: str) -> Iterator[int | None]:
 
 
 def prepare_cache(path: str, uid: int | None) -> None:
-    """Make the cache's folder and give it to its user; never through a link.
+    """Create the cache folder and give it to its user, never through a link.
 
-    What another user has filled, it could not write: then it begins anew.
+    A cache of another user is deleted, because this one could not write to it.
     """
-    wanted = os.geteuid() if uid is None else uid
-    if Path(path).exists() and Path(path).lstat().st_uid != wanted:
+    owner = os.geteuid() if uid is None else uid
+    if Path(path).exists() and Path(path).lstat().st_uid != owner:
         scratch.remove(path)
     Path(path).mkdir(mode=0o700, parents=True, exist_ok=True)
     if uid is None:
@@ -236,10 +263,3 @@ def prepare_cache(path: str, uid: int | None) -> None:
         os.fchown(handle, uid, policy.GID)
     finally:
         os.close(handle)
-
-
-def open_to(folder: str, uid: int | None) -> str:
-    """Where below a folder of ours the check has its own."""
-    if uid is not None:
-        Path(folder).chmod(0o711)
-    return f"{folder}/run"

@@ -1,4 +1,4 @@
-"""Where an interpreter has its files: asked of the interpreter itself."""
+"""Where an interpreter has its files, as the interpreter itself reports them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from pathlib import Path
 from runner import harness
 
 CHECKOUT = Path(harness.__file__).resolve().parent.parent
-# Folders that may be on somebody's search path, but hold what is none of a run's
-# business; names below the root.
+# Top-level folders that may be on a search path but hold data a run must not see.
 TOO_WIDE = frozenset({"", "etc", "home", "root", "srv", "tmp", "var", "opt", "mnt"})
 PARTS = ("bin", "lib", "lib64", "include", "share", "pyvenv.cfg")
 PROBE = """\
@@ -39,7 +38,7 @@ class Layout:
 
 
 def layout_of(interpreter: str) -> Layout:
-    """What the interpreter says of itself; asked once for each state of the file."""
+    """The layout of an interpreter, cached until its file changes."""
     try:
         changed = Path(interpreter).stat().st_mtime_ns
     except OSError:
@@ -60,24 +59,24 @@ def _layout(interpreter: str, changed: int) -> Layout:
             timeout=harness.PROBE_TIMEOUT_S,
             check=True,
         )
-        said = json.loads(done.stdout.splitlines()[-1])
-        folders = [part for path in said["prefixes"] for part in narrow(path)]
-        folders += [path for path in said["path"] if not too_wide(path)]
-        files = tuple(map(str, said["files"]))
+        report = json.loads(done.stdout.splitlines()[-1])
+        folders = [part for path in report["prefixes"] for part in narrow(path)]
+        folders += [path for path in report["path"] if not too_wide(path)]
+        files = tuple(map(str, report["files"]))
     except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
-        # It does not work; the check that it is started for will show how.
+        # It does not work; the check will report how.
         return Layout(interpreter, files=(interpreter,))
     return Layout(interpreter, tuple(dict.fromkeys(folders)), files)
 
 
 def environment() -> dict[str, str]:
-    """What of this process's environment a run may see."""
+    """The variables of this process that a run may see."""
     names = (name for name in harness.INHERITED_ENV if name in os.environ)
     return {name: os.environ[name] for name in names}
 
 
 def too_wide(path: str) -> bool:
-    """Whether showing this folder would show far more than a build."""
+    """Whether this folder contains far more than a build."""
     real = Path(path).resolve()
     private = (Path.home(), Path(tempfile.gettempdir()), CHECKOUT)
     return str(real)[1:] in TOO_WIDE or any(
@@ -86,14 +85,14 @@ def too_wide(path: str) -> bool:
 
 
 def narrow(prefix: str) -> Sequence[str]:
-    """A prefix, or its usual parts where it is also the folder of something else."""
+    """A prefix, or its usual subfolders where the prefix itself is too wide."""
     if not too_wide(prefix):
         return [prefix]
     return [str(Path(prefix) / name) for name in PARTS] if prefix != "/" else []
 
 
 def chain(interpreter: str) -> Iterator[str]:
-    """An interpreter and every name that leads to it through symbolic links."""
+    """An interpreter and every path in its chain of symbolic links."""
     path = Path(interpreter)
     for _ in range(40):
         yield str(path)
@@ -103,9 +102,9 @@ def chain(interpreter: str) -> Iterator[str]:
 
 
 def readable_by_others(layout: Layout, *, with_parents: bool) -> bool:
-    """Whether a user who owns nothing can use the build.
+    """Whether other users can read the build.
 
-    `with_parents`: the folders above count too, as no view gives them other ones.
+    `with_parents`: including the folders above, which no view replaces.
     """
     paths = [layout.interpreter, *layout.folders, *layout.files]
     for path in map(Path, map(os.path.realpath, paths)):
@@ -120,5 +119,5 @@ def open_to_others(path: Path) -> bool:
         mode = path.stat().st_mode
     except OSError:
         return True  # What does not exist hinders nobody.
-    wanted = 0o005 if path.is_dir() else 0o004
-    return mode & wanted == wanted
+    required = 0o005 if path.is_dir() else 0o004
+    return mode & required == required

@@ -1,4 +1,4 @@
-"""What the jail is told: the policy of one check, or of a build's warm parent."""
+"""The policy for the jail: of one check, or of a build's warm parent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPEN_FILES = 4096
 PROCESSES = 96
 TMP_MIB, SHM_MIB, INODES = 768, 256, 16384
 GID = 62000
-USER = "run"  # for who asks; there is no such account
+USER = "run"  # a name only; there is no such account
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty")
 # Names of users, for programs that ask who they are.
 NAMES = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts")
@@ -27,7 +27,7 @@ Policy = dict[str, Any]
 
 
 def layers_for(layers: Layers, interpreter: str) -> Layers:
-    """What holds for this build: a user of its own must be able to read it."""
+    """The layers for this build: a user of its own must be able to read it."""
     if layers.uid != "own":
         return layers
     return layers_with(layers, layout.layout_of(interpreter))
@@ -83,9 +83,9 @@ def check_policy(
 
 
 def parent_policy(layers: Layers, entries: Iterable[Entry]) -> Policy:
-    """The policy of a warm parent: the outer box, nothing closed off from its forks."""
-    found = check_policy(layers, scratch="/")
-    return {**found, "role": "parent", "view": list(entries), "uid": None}
+    """The policy of a warm parent: the outer box, without limits for its forks."""
+    base = check_policy(layers, scratch="/")
+    return {**base, "role": "parent", "view": list(entries), "uid": None}
 
 
 def process_limit(layers: Layers) -> int | None:
@@ -116,7 +116,7 @@ def files(
     compile_cache: str,
     gpus: str | None,
 ) -> Policy | None:
-    """The rules of Landlock: a second fence inside a view, the only one without."""
+    """The rules of Landlock: a second barrier inside a view, the only one without."""
     if not layers.landlock:
         return None
     nodes = [] if gpus == "" else view.gpu_devices(gpus or "")
@@ -156,19 +156,19 @@ def folders(scratch: str) -> list[str]:
 def environment(
     scratch: str, extra: dict[str, str], *, compile_cache: str = "", gpus: str | None
 ) -> dict[str, str]:
-    """The environment of a check: an allow-list, and folders that are its own.
+    """The environment of a check: an allow-list, and folders of its own.
 
-    `gpus`: what CUDA_VISIBLE_DEVICES is to say; None: what it says here. A record can
-    only ask for none.
+    `gpus`: CUDA_VISIBLE_DEVICES; None leaves it unchanged. A record can only set it to
+    none.
     """
-    found = layout.environment()
+    env = layout.environment()
     if gpus is not None:
-        found["CUDA_VISIBLE_DEVICES"] = gpus
+        env["CUDA_VISIBLE_DEVICES"] = gpus
     if extra.get("CUDA_VISIBLE_DEVICES"):
         extra = {k: v for k, v in extra.items() if k != "CUDA_VISIBLE_DEVICES"}
     home = os.path.expanduser("~")  # noqa: PTH111
     user_base = os.environ.get("PYTHONUSERBASE") or f"{home}/.local"
-    found.update(
+    env.update(
         harness.CHILD_ENV,
         PYTHONUSERBASE=user_base,
         HOME=scratch,
@@ -177,9 +177,9 @@ def environment(
         XDG_CACHE_HOME=f"{scratch}/cache",
         TORCHINDUCTOR_CACHE_DIR=compile_cache or f"{scratch}/inductor",
     )
-    return {**found, **extra}
+    return {**env, **extra}
 
 
 def users() -> list[int]:
-    """Who a run can be inside, for its list of names."""
+    """The user ids that a run can have inside, for its /etc/passwd."""
     return [os.geteuid(), *range(uids.FIRST, uids.FIRST + uids.COUNT)]

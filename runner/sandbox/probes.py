@@ -1,4 +1,4 @@
-"""Which layers this machine has, found by using each of them for real."""
+"""Probes which sandbox layers work on this machine, by using each of them."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class Capabilities:
 
 
 class Failed(Exception):
-    """A layer did not keep what it promises; the text says which and how."""
+    """A layer does not protect as it should; the text says which and how."""
 
 
 def capabilities(without: Iterable[str] = ()) -> Capabilities:
     """What works here, probed once in each process. `without`: layers not to use.
 
-    Raises ValueError for a layer that does not exist.
+    Raises ValueError for an unknown layer.
     """
-    return _capabilities(known(without))
+    return _capabilities(checked_names(without))
 
 
-def known(layers: Iterable[str]) -> frozenset[str]:
-    """These names of layers. Raises ValueError where one is none."""
+def checked_names(layers: Iterable[str]) -> frozenset[str]:
+    """The names as a set. Raises ValueError for an unknown layer."""
     names = frozenset(layers)
     if names - set(LAYERS):
         wrong = ", ".join(sorted(names - set(LAYERS)))
@@ -73,34 +73,34 @@ def _capabilities(without: frozenset[str]) -> Capabilities:
 
 
 def together(without: frozenset[str], reasons: dict[str, str]) -> Layers:
-    """The strongest combination that holds; notes in `reasons` what does not.
+    """The strongest combination that works; `reasons` gets why others do not.
 
-    All at once first, as that is the ordinary case and costs one process.
+    Tries all at once first: the usual case, at the cost of one process.
     """
-    wanted = Layers(
+    desired = Layers(
         namespaces=outer_box(without, reasons),
         landlock=None if "landlock" in without else 99,
         seccomp="seccomp" not in without,
         uid="own" if kernel.may_administer() else "shared",
     )
     try:
-        return probed(wanted)
+        return probed(desired)
     except Failed as error:
         reasons["together"] = str(error)
-    found = Layers(uid=wanted.uid)
-    for name, change in steps(wanted):
-        if getattr(found, next(iter(change))):
-            continue  # bubblewrap works: the other way to the same is not needed
+    working = Layers(uid=desired.uid)
+    for name, change in steps(desired):
+        if getattr(working, next(iter(change))):
+            continue  # bubblewrap works, so unshare is not needed
         try:
-            # Alone, for its own reason; then with the others, as runs are held.
+            # Alone, for its own reason; then together with the others.
             alone = probed(Layers()._replace(**change))
-            probed(found._replace(**change))
+            probed(working._replace(**change))
         except Failed as error:
             reasons[name] = str(error)
             continue
-        found = found._replace(**{key: getattr(alone, key) for key in change})
+        working = working._replace(**{key: getattr(alone, key) for key in change})
     reasons.pop("together", None)
-    return found
+    return working
 
 
 def outer_box(without: frozenset[str], reasons: dict[str, str]) -> str | None:
@@ -112,45 +112,47 @@ def outer_box(without: frozenset[str], reasons: dict[str, str]) -> str | None:
     return "bubblewrap"
 
 
-def steps(wanted: Layers) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Layers to try one after the other, the ones that carry most first."""
-    if wanted.namespaces == "bubblewrap":
+def steps(desired: Layers) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Layers to try one after the other, the most important first."""
+    if desired.namespaces == "bubblewrap":
         yield "bubblewrap", {"namespaces": "bubblewrap"}
-    if wanted.namespaces:
+    if desired.namespaces:
         yield "namespaces", {"namespaces": "unshare"}
-    if wanted.seccomp:
+    if desired.seccomp:
         yield "seccomp", {"seccomp": True}
-    if wanted.landlock:
-        yield "landlock", {"landlock": wanted.landlock}
+    if desired.landlock:
+        yield "landlock", {"landlock": desired.landlock}
 
 
 def probed(layers: Layers) -> Layers:
-    """Use these layers for real; returns them as they were found. Raises Failed."""
+    """Use these layers; returns them with the Landlock ABI found. Raises Failed."""
     with ExitStack() as stack:
         prefix = "doesitnan-probe-"
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
-        known = Layout(view.own_python())
-        own = policy.layers_with(layers, known).uid == "own"
+        python_layout = Layout(view.own_python())
+        own = policy.layers_with(layers, python_layout).uid == "own"
         uid = stack.enter_context(uids.lease()) if own else None
-        entries = view.build_view(known, users=policy.users())
+        entries = view.build_view(python_layout, users=policy.users())
         scratch = view.SCRATCH if layers.namespaces else f"{folder}/run"
-        told = policy.check_policy(layers, scratch=scratch, entries=entries, uid=uid)
+        probe_policy = policy.check_policy(
+            layers, scratch=scratch, entries=entries, uid=uid
+        )
         jail = view.INSIDE_JAIL if layers.namespaces else str(view.JAIL)
         tried = [name for name in TRIED if getattr(layers, name)]
         command = [view.own_python(), "-I", "-S", f"{jail}/selfcheck.py", *tried]
-        said = outcome(told, command, entries)
-    abi = min(layers.landlock, said["landlock"]) if layers.landlock else None
+        report = outcome(probe_policy, command, entries)
+    abi = min(layers.landlock, report["landlock"]) if layers.landlock else None
     return layers._replace(landlock=abi)
 
 
 def outcome(
-    told: policy.Policy, command: list[str], entries: list[view.Entry]
+    probe_policy: policy.Policy, command: list[str], entries: list[view.Entry]
 ) -> dict[str, Any]:
-    """What the self-check printed. Raises Failed with the reason."""
+    """The report that the self-check printed. Raises Failed."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         try:
             started = box.start(
-                told,
+                probe_policy,
                 command,
                 entries,
                 env={"PATH": "/usr/bin:/bin"},
@@ -159,25 +161,27 @@ def outcome(
             )
         except box.NotStarted as error:
             raise Failed(str(error)) from error
-        report = last_words(started)
+        packet = final_packet(started)
         for file in (output, errors):
             file.seek(0)
         lines = errors.read().decode(errors="replace").split("\n")
-        if report.get("error"):
-            raise Failed(str(report["error"]))
-        if report.get("status") != 0:
-            said = [line.strip() for line in lines if line.strip()]
-            raise Failed(said[-1] if said else f"ended with {report.get('status')}")
-        found = json.loads(output.read())
-        return found if isinstance(found, dict) else {}
+        if packet.get("error"):
+            raise Failed(str(packet["error"]))
+        if packet.get("status") != 0:
+            messages = [line.strip() for line in lines if line.strip()]
+            raise Failed(
+                messages[-1] if messages else f"ended with {packet.get('status')}"
+            )
+        report = json.loads(output.read())
+        return report if isinstance(report, dict) else {}
 
 
-def last_words(started: box.Box) -> dict[str, Any]:
+def final_packet(started: box.Box) -> dict[str, Any]:
     """The final packet of the jail's init; {} without one."""
     deadline = time.monotonic() + TIMEOUT_S
     message: dict[str, Any] = {"ready": True}
     while message and "status" not in message:
-        message = box.first_words(
+        message = box.receive_packet(
             started.control, max(0.1, deadline - time.monotonic())
         )
     started.control.close()

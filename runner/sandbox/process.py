@@ -1,4 +1,4 @@
-"""A check in its jail, as the trusted side holds it: a Process for `harness.watch`."""
+"""The trusted side of a sandboxed check: a Process for `harness.watch`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACKET_BYTES = 65536
 
 
 def ended_within(pid: int, limit_s: float) -> bool:
-    """Wait for a child to end, which stays to be reaped."""
+    """Wait for a child to end, without reaping it."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -39,9 +39,9 @@ def ended_within(pid: int, limit_s: float) -> bool:
 class BoxProcess:
     """One check behind an init that reports on `control` (see jail/init.py).
 
-    `outer`: the process that was started here, if it was. `release`: gives the check
-    its nonce. `token`: mark in the environment of its processes, where no namespace
-    keeps track of them.
+    `outer`: the process started here, if any. `release`: sends the check its nonce.
+    `token`: mark in the environment of its processes, where no namespace keeps track of
+    them.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class BoxProcess:
             try:
                 packet = self.control.recv(PACKET_BYTES)
             except BlockingIOError:
-                self._wake()
-                self._insist()
+                self._continue_init()
+                self._kill_if_late()
                 return None
             except OSError:
                 packet = b""
-            self._take(packet)
+            self._handle(packet)
         return self.ended
 
-    def _take(self, packet: bytes) -> None:
+    def _handle(self, packet: bytes) -> None:
         message: dict[str, Any] = json.loads(packet) if packet else {"status": None}
         if "status" not in message:
             return  # It is ready; nobody here waits for that.
@@ -102,20 +102,20 @@ class BoxProcess:
         )
 
     def kill(self) -> None:
-        """Order init to end everything; it still reports what the check used."""
+        """Tell init to kill everything; it still reports the resources used."""
         if self.killed_at is None:
             self.killed_at = time.monotonic()
             with contextlib.suppress(OSError):
                 self.control.send(b"kill")
 
-    def _wake(self) -> None:
-        """An init without a namespace of its own can be stopped by its check."""
+    def _continue_init(self) -> None:
+        """Continue init: without a namespace of its own its check can stop it."""
         if self.token and self.outer and self.outer.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.outer.pid, signal.SIGCONT)
 
-    def _insist(self) -> None:
-        """Without an init that answers, end the outer process, and all dies with it."""
+    def _kill_if_late(self) -> None:
+        """Kill the whole tree if init does not react to the kill order."""
         late = self.killed_at and time.monotonic() - self.killed_at > KILL_GRACE_S
         if late and self.outer:
             self._kill_tree()
@@ -129,17 +129,17 @@ class BoxProcess:
             self.outer.kill()
 
     def members(self) -> list[int]:
-        """Processes of the check and of its jail, as this side numbers them."""
+        """Pids of the check and its sandbox, in this process's namespace."""
         return sorted(kernel.descendants(self.outer.pid)) if self.outer else []
 
     def memory_mib(self) -> float:
         if self.group:
             return self.group.memory_mib()
-        found = self.members()
-        if len(found) > PROCESSES + len(("launcher", "waiter", "init")):
+        pids = self.members()
+        if len(pids) > PROCESSES + len(("launcher", "waiter", "init")):
             self.too_many = True
             self.kill()
-        return harness.private_mib(found)
+        return harness.private_mib(pids)
 
     def limit_hit(self) -> str | None:
         if self.too_many:
@@ -147,7 +147,7 @@ class BoxProcess:
         return self.group.limit_hit() if self.group else None
 
     def close(self) -> None:
-        """Nothing of it is left when this returns."""
+        """Kill and remove everything of the check."""
         self.kill()
         deadline = time.monotonic() + KILL_GRACE_S
         while self.poll() is None and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Folders of runs on this machine's disk, and what killed workers left of them."""
+"""Scratch folders of checks, and removal of those left by killed workers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRACE_S = 60  # between making and locking a folder
 
 @contextmanager
 def scratch_folder() -> Iterator[str]:
-    """A folder for one check; locked while its owner lives, so that others can tell."""
+    """A folder for one check, locked while its owner lives (see remove_abandoned)."""
     folder = tempfile.mkdtemp(prefix=PREFIX)
     handle = os.open(folder, os.O_RDONLY)
     try:
@@ -32,9 +32,9 @@ def scratch_folder() -> Iterator[str]:
 
 
 def remove(folder: str | Path) -> None:
-    """Delete a folder, however deep a run has nested others in it; no link is followed.
+    """Delete a folder of any depth, without following links.
 
-    Only after the last process of the run is gone.
+    Call it after the last process of the run is gone.
     """
     with contextlib.suppress(RecursionError):  # It calls itself for each level.
         shutil.rmtree(folder, ignore_errors=True)
@@ -44,7 +44,7 @@ def remove(folder: str | Path) -> None:
 
 
 def remove_abandoned() -> int:
-    """Delete what killed workers of this user left behind; returns how many."""
+    """Delete folders left by killed workers of this user; returns how many."""
     removed = 0
     for folder in Path(tempfile.gettempdir()).glob(PREFIX + "*"):
         handle = abandoned(folder)
@@ -62,7 +62,7 @@ def remove_abandoned() -> int:
 
 
 def abandoned(folder: Path) -> int | None:
-    """A descriptor of a folder that is ours and not new; None for any other."""
+    """A descriptor of a folder that is this user's and not new; None for any other."""
     try:
         status = folder.lstat()
         fresh = time.time() - status.st_mtime < GRACE_S

@@ -1,8 +1,8 @@
-"""How well a machine holds its runs: a letter, and why it is no better, in words.
+"""Sandbox tiers: a letter for the isolation of runs, and why it is no better, in words.
 
 A: namespaces, filtered system calls and a cgroup. B: the same without the cgroup.
-C: no namespaces, but Landlock and filtered system calls. D: limits only. E: nothing
-can be held here, so nothing is started.
+C: no namespaces, but Landlock and filtered system calls. D: limits only. E: no sandbox,
+so nothing is started.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Pair = tuple[str, str]  # English, Chinese
 
 
 class Layers(NamedTuple):
-    """What holds a run. None and False: this layer does not."""
+    """The sandbox layers of a run. None and False: not in use."""
 
     namespaces: str | None = None  # "bubblewrap" or "unshare"
     landlock: int | None = None  # the ABI
@@ -25,7 +25,7 @@ class Layers(NamedTuple):
 
 
 class Tier(NamedTuple):
-    """How well runs are held here, why not better, and what would help."""
+    """The tier of this machine, why it is no better, and what would help."""
 
     tier: str
     reason_en: str
@@ -65,7 +65,7 @@ GENERAL: Mapping[str, Pair] = {
         "没有沙箱：由 harness 直接启动各项检查。",
     ),
 }
-# What the tier allows is said with what would help.
+# What a tier allows; shown with the remedies.
 ALLOWED: Mapping[str, Pair] = {
     "A": ("Any repro may run here.", "任何复现脚本都可以在此运行。"),
     "B": ("Any repro may run here.", "任何复现脚本都可以在此运行。"),
@@ -127,7 +127,7 @@ REMEDIES: Mapping[str, Pair] = {
 
 
 def letter(layers: Layers) -> str:
-    """The tier that these layers make."""
+    """The tier letter of these layers."""
     if not layers.seccomp:
         return "D"
     if layers.namespaces:
@@ -135,20 +135,20 @@ def letter(layers: Layers) -> str:
     return "C" if layers.landlock else "D"
 
 
-def reaches(tier: str, wanted: str) -> bool:
-    """Whether `tier` holds a run at least as well as `wanted`."""
-    return ORDER.index(tier) <= ORDER.index(wanted)
+def reaches(tier: str, required: str) -> bool:
+    """Whether `tier` is at least as strong as `required`."""
+    return ORDER.index(tier) <= ORDER.index(required)
 
 
 def describe(layers: Layers, reasons: Mapping[str, str] | None = None) -> Tier:
-    """The tier with what is missing and why; `reasons`: layer -> the probe's words."""
-    found = letter(layers)
+    """The tier with its missing layers. `reasons`: layer -> the probe's message."""
+    tier = letter(layers)
     missing = lacking(layers._asdict())
-    return in_words(found, missing, reasons or {}, layers._asdict())
+    return in_words(tier, missing, reasons or {}, layers._asdict())
 
 
 def lacking(layers: Mapping[str, Any]) -> list[str]:
-    """The layers that a run has to do without, as far as that matters."""
+    """The names of missing layers, as far as they weaken the tier."""
     missing = [name for name in MISSING if name != "uid" and not layers.get(name)]
     if "namespaces" in missing and layers.get("uid") != "own":
         missing.append("uid")
@@ -156,36 +156,36 @@ def lacking(layers: Mapping[str, Any]) -> list[str]:
 
 
 def in_words(
-    found: str,
+    tier: str,
     missing: Iterable[str],
     reasons: Mapping[str, str],
     layers: dict[str, Any],
 ) -> Tier:
-    reason_en, reason_zh = GENERAL[found]
-    remedy_en, remedy_zh = ALLOWED[found]
+    reason_en, reason_zh = GENERAL[tier]
+    remedy_en, remedy_zh = ALLOWED[tier]
     for name in missing:
         why = f" ({reasons[name]})" if reasons.get(name) else ""
         reason_en += f" {MISSING[name][0]}{why}."
         reason_zh += f"{MISSING[name][1]}{why.replace(' (', '（').replace(')', '）')}。"
         remedy_en += f" {REMEDIES[name][0]}"
         remedy_zh += REMEDIES[name][1]
-    return Tier(found, reason_en, reason_zh, remedy_en, remedy_zh, layers)
+    return Tier(tier, reason_en, reason_zh, remedy_en, remedy_zh, layers)
 
 
-def of_run(found: str, layers: Mapping[str, Any] | None) -> Tier | None:
-    """The tier as evidence names it; None for an unknown letter.
+def evidence_tier(tier: str, layers: Mapping[str, Any] | None) -> Tier | None:
+    """The tier in evidence; None for an unknown letter.
 
-    Older evidence has no layers: what its tier means in general is all there is.
+    Older evidence has no layers, so that only the general description is known.
     """
-    if found not in GENERAL:
+    if tier not in GENERAL:
         return None
-    known = layers if isinstance(layers, Mapping) else None
-    missing = lacking(known) if known is not None else []
-    return in_words(found, missing, {}, dict(known or {}))
+    recorded = layers if isinstance(layers, Mapping) else None
+    missing = lacking(recorded) if recorded is not None else []
+    return in_words(tier, missing, {}, dict(recorded or {}))
 
 
-def told(saved: Mapping[str, Any]) -> Tier | None:
-    """A tier that was stored as `Tier._asdict()`; None where something is missing."""
+def stored_tier(saved: Mapping[str, Any]) -> Tier | None:
+    """A tier that was stored as `Tier._asdict()`; None where it is incomplete."""
     if not isinstance(saved.get("layers"), Mapping) or saved.get("tier") not in GENERAL:
         return None
     a, b, c, d = (str(saved.get(name, "")) for name in Tier._fields[1:-1])
@@ -193,17 +193,17 @@ def told(saved: Mapping[str, Any]) -> Tier | None:
 
 
 def layer_words(layers: Mapping[str, Any]) -> Pair:
-    """The layers that hold, in a line."""
-    found = [str(layers["namespaces"])] if layers.get("namespaces") else []
+    """The layers in use, in a line."""
+    words = [str(layers["namespaces"])] if layers.get("namespaces") else []
     if layers.get("landlock"):
-        found.append(f"Landlock {layers['landlock']}")
+        words.append(f"Landlock {layers['landlock']}")
     if layers.get("seccomp"):
-        found.append("seccomp")
+        words.append("seccomp")
     if layers.get("cgroup"):
-        found.append(f"cgroup {layers['cgroup']}")
+        words.append(f"cgroup {layers['cgroup']}")
     own = layers.get("uid") == "own"
-    en = [*found, "own user"] if own else found
-    zh = [*found, "独立用户"] if own else found
+    en = [*words, "own user"] if own else words
+    zh = [*words, "独立用户"] if own else words
     return " · ".join(en), " · ".join(zh)
 
 

@@ -1,4 +1,4 @@
-"""Users for runs: each check of a privileged worker runs as one of its own."""
+"""User ids for runs: each check of a privileged worker has one of its own."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CACHE_FIRST, CACHE_COUNT = 61000, 900
 
 
 class NoUser(Exception):
-    """Every user for runs is taken, or their locks are not ours."""
+    """Every user id for runs is taken, or the lock folder is another user's."""
 
 
 def folder() -> Path:
-    """Where the locks lie, for all workers of this machine alike.
+    """The lock folder, which all workers of this machine share.
 
-    Raises NoUser if somebody else made that folder.
+    Raises NoUser if it belongs to another user.
     """
     path = RUN / "doesitnan-uids"
     if not os.access(RUN, os.W_OK):
@@ -38,7 +38,7 @@ def folder() -> Path:
 
 @contextmanager
 def lease() -> Iterator[int]:
-    """A user id that no other run of this machine has until the block ends."""
+    """A user id of no other run of this machine, for the block. Raises NoUser."""
     where = folder()
     for uid in range(FIRST, FIRST + COUNT):
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -57,5 +57,5 @@ def lease() -> Iterator[int]:
 
 
 def of_cache(path: str) -> int:
-    """Who owns a compile cache: every run that shares the folder is this user."""
+    """The owner of a compile cache: the user id of every run that shares it."""
     return CACHE_FIRST + zlib.crc32(os.path.realpath(path).encode()) % CACHE_COUNT

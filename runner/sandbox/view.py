@@ -1,8 +1,8 @@
-"""What a run may see: the files of its build and of the system, all read-only.
+"""The view of a run: the files of its build and of the system, all read-only.
 
-A view is a list of entries as `jail/namespaces.py` documents them; what is not on it
-does not exist inside. Sources are resolved, targets keep the names under which the
-build knows its files.
+A view is a list of entries as `jail/namespaces.py` documents them; anything else does
+not exist inside. Sources are resolved; targets keep the paths by which the build knows
+its files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Entry = dict[str, Any]
 
 HARNESS = Path(harness.__file__).resolve()
 JAIL = Path(__file__).resolve().parent / "jail"
-# Fixed places inside, so that no path of this machine shows.
+# Fixed paths inside, so that no path of this machine is visible.
 INSIDE_HARNESS = "/run/doesitnan/harness.py"
 INSIDE_JAIL = "/run/doesitnan/jail"
 INSIDE_CACHE = "/cache"
@@ -28,8 +28,7 @@ SCRATCH = "/tmp/run"  # noqa: S108  # the run's own tmpfs
 
 DEVICES, GPUS = Path("/dev"), Path("/proc/driver/nvidia/gpus")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-# Stores of libraries; files of loaders, compilers and Debian's name for its torch; the
-# processors.
+# Library stores; files of loaders and compilers; dpkg, for Debian's torch; processors.
 SHARED = (
     "/nix/store",
     "/gnu/store",
@@ -49,15 +48,15 @@ NAMES = {
 }
 
 
-class Seen:
-    """A view in the making: what something seen contains is not named again."""
+class ViewBuilder:
+    """Collects the paths of a view; what another path contains is not added again."""
 
     def __init__(self, hidden: Sequence[str]) -> None:
         self.hidden = hidden
         self.sources: dict[str, str] = {}  # target -> source
 
     def add(self, path: str) -> None:
-        """Show `path` under its own name and under the one it resolves to."""
+        """Add `path` under its own name and its resolved one."""
         path = os.path.abspath(path)  # noqa: PTH100  # keeps symbolic links
         real = os.path.realpath(path)
         if not Path(real).exists():
@@ -67,7 +66,7 @@ class Seen:
                 self.sources[target] = real
 
     def shows(self, target: str, real: str) -> bool:
-        """Whether it is there already, by itself or in a folder above it."""
+        """Whether it is shown already, by itself or by a folder above it."""
         for folder in (target, *map(str, Path(target).parents)):
             if folder in self.sources and not self.cover_between(folder, target):
                 inside = Path(self.sources[folder], os.path.relpath(target, folder))
@@ -80,8 +79,8 @@ class Seen:
         )
 
     def entries(self) -> list[Entry]:
-        """Wide ones, then covers over what they must not show, then what lies below."""
-        shown = [
+        """Binds, then covers over hidden folders, then binds below those."""
+        binds = [
             {"kind": "bind", "source": source, "target": target}
             for target, source in self.sources.items()
         ]
@@ -92,10 +91,10 @@ class Seen:
         ]
         late = [
             entry
-            for entry in shown
+            for entry in binds
             if any(below(entry["target"], cover["target"]) for cover in covers)
         ]
-        return [*(entry for entry in shown if entry not in late), *covers, *late]
+        return [*(entry for entry in binds if entry not in late), *covers, *late]
 
 
 def below(path: str, folder: str) -> bool:
@@ -112,25 +111,24 @@ def build_view(
 ) -> list[Entry]:
     """The view for one build.
 
-    `hidden`: folders that stay unseen even where something shown contains them. `gpus`:
-    UUIDs of those whose devices are there; "" for none, None for all. `compile_cache`:
-    a folder that may be written, at INSIDE_CACHE. `users`: user ids that have a name
-    inside.
+    `hidden`: folders to hide where another path contains them. `gpus`: UUIDs of visible
+    GPUs; "" for none, None for all. `compile_cache`: a writable folder, at
+    INSIDE_CACHE. `users`: user ids that have a name inside.
     """
-    seen = Seen([os.path.realpath(path) for path in hidden])
+    builder = ViewBuilder([os.path.realpath(path) for path in hidden])
     links = []
     for path in SYSTEM:
         if Path(path).is_symlink():  # /bin -> usr/bin
             links.append({"kind": "symlink", "to": os.readlink(path), "target": path})  # noqa: PTH115
         else:
-            seen.add(path)
+            builder.add(path)
     for path in (*SHARED, *map(str, Path("/etc").glob("python3*"))):
-        seen.add(path)
+        builder.add(path)
     for path in needs(layout):
-        seen.add(path)
+        builder.add(path)
     names = {**NAMES, "/etc/passwd": passwd(users)}
     own = {str(HARNESS): INSIDE_HARNESS, str(JAIL): INSIDE_JAIL}
-    entries: list[Entry] = [*links, *seen.entries()]
+    entries: list[Entry] = [*links, *builder.entries()]
     entries += [{"kind": "file", "target": t, "text": x} for t, x in names.items()]
     entries += [{"kind": "bind", "source": s, "target": t} for s, t in own.items()]
     if compile_cache:
@@ -139,13 +137,13 @@ def build_view(
 
 
 def cache_entries(path: str) -> list[Entry]:
-    """The compile cache: the one folder of this machine's disk that can be written."""
+    """The compile cache: the only writable folder of this machine's disk."""
     bound = {"kind": "bind", "source": os.path.realpath(path)}
     return [{**bound, "target": INSIDE_CACHE, "write": True}]
 
 
 def needs(layout: Layout) -> list[str]:
-    """What the build, its launcher and its libraries need beside the system."""
+    """Paths that the build, its launcher and its libraries need beside the system."""
     texts = (os.environ.get(name, "") for name in LIBRARY_VARIABLES)
     libraries = [path for text in texts for path in text.split(":") if path]
     return [
@@ -164,32 +162,32 @@ def passwd(users: Iterable[int]) -> str:
 
 
 def gpu_devices(visible: str = "") -> list[str]:
-    """The device files; of the GPUs only the `visible` ones (UUIDs), if they are known.
+    """NVIDIA's device files; of the GPUs only the `visible` UUIDs, if all are known.
 
-    The driver names UUID and number of each in /proc/driver/nvidia/gpus.
+    /proc/driver/nvidia/gpus has UUID and device number of each.
     """
-    found = sorted(str(path) for path in DEVICES.glob("nvidia*"))
+    nodes = sorted(str(path) for path in DEVICES.glob("nvidia*"))
     numbers = gpu_numbers()
-    wanted = {numbers.get(uuid) for uuid in visible.split(",")}
-    if not visible or None in wanted:
-        return found
-    others = {f"{DEVICES}/nvidia{n}" for n in set(numbers.values()) - wanted}
-    return [path for path in found if path not in others]
+    visible_numbers = {numbers.get(uuid) for uuid in visible.split(",")}
+    if not visible or None in visible_numbers:
+        return nodes
+    others = {f"{DEVICES}/nvidia{n}" for n in set(numbers.values()) - visible_numbers}
+    return [path for path in nodes if path not in others]
 
 
 def gpu_numbers() -> dict[str, str]:
-    """UUID -> number of its device file, for the GPUs the driver tells of."""
+    """UUID -> number of its device file, for the GPUs that the driver lists."""
     numbers = {}
     for path in GPUS.glob("*/information"):
         lines = (line.partition(":") for line in path.read_text().splitlines())
-        told = {name.strip(): value.strip() for name, _, value in lines}
-        if "GPU UUID" in told and "Device Minor" in told:
-            numbers[told["GPU UUID"]] = told["Device Minor"]
+        fields = {name.strip(): value.strip() for name, _, value in lines}
+        if "GPU UUID" in fields and "Device Minor" in fields:
+            numbers[fields["GPU UUID"]] = fields["Device Minor"]
     return numbers
 
 
 def gpu_entries(visible: str) -> list[Entry]:
-    """The devices, and what the driver's library reads before it takes them."""
+    """The devices, and /sys, which the driver's library reads before it opens them."""
     devices = gpu_devices(visible)
     if not devices:
         return []
@@ -199,5 +197,5 @@ def gpu_entries(visible: str) -> list[Entry]:
 
 
 def own_python() -> str:
-    """The interpreter of this site without its packages: it runs the launcher."""
+    """The base interpreter of this site, without packages, for the launcher."""
     return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)

@@ -176,10 +176,10 @@ def workaround_words(status: str) -> str:
 def tier_of(held: Any) -> sandbox.Tier | None:
     """The tier of a worker, of evidence, or by its letter; None if nothing is known."""
     if isinstance(held, Worker):
-        return sandbox.told(held.sandbox) or sandbox.TIERS.get(held.tier)
+        return sandbox.stored_tier(held.sandbox) or sandbox.TIERS.get(held.tier)
     if isinstance(held, dict):
         layers = (held.get("limits") or {}).get("layers")
-        return sandbox.of_run(str(held.get("tier")), layers)
+        return sandbox.evidence_tier(str(held.get("tier")), layers)
     return sandbox.TIERS.get(held)
 
 

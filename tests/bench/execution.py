@@ -127,7 +127,7 @@ class Build:
         text = source(control=body)
         path = Path(tempfile.mkdtemp(dir=self.folder), "repro.py")
         path.write_text(text)
-        held = sandbox.start_in(self.python, str(path), hide_gpus=True)
+        held = sandbox.start_in(self.python, str(path), gpus="")
         warm = pool_start.WarmStart(self.socket_path, held)
         judged(warm, text)  # starts the parent
         if judged(warm, text).served != "warm":
@@ -210,7 +210,7 @@ class Build:
     def whole_run(self) -> list[Figure]:
         """NAN-0002 with all its checks."""
         path = ISSUES / "checkpoint-reentrant-lost-grad" / "repro.py"
-        held = sandbox.start_in(self.python, str(path), hide_gpus=True)
+        held = sandbox.start_in(self.python, str(path), gpus="")
         warm = pool_start.WarmStart(self.socket_path, held)
         evidence = harness.drive(path.read_text(), warm)
         if evidence["served"] != "warm":
@@ -242,7 +242,7 @@ def measure_layers(folder: Path) -> list[Figure]:
     path = folder / "repro.py"
     path.write_text(text)
     plain = harness.start_plain(python, str(path))
-    held = sandbox.start_in(python, str(path), hide_gpus=True)
+    held = sandbox.start_in(python, str(path), gpus="")
     judged(held, text)
     added = [
         timed(lambda: judged(held, text)) - timed(lambda: judged(plain, text))
@@ -288,7 +288,7 @@ def measure_compiler(python: str, folder: Path, socket_path: str) -> list[Figure
     header, _ = harness.read_repro(path.read_text())
     spec = harness.check_spec(header, "trigger")
     held = sandbox.start_in(
-        python, str(path), hide_gpus=True, compile_cache=str(folder / "inductor")
+        python, str(path), gpus="", compile_cache=str(folder / "inductor")
     )
     warm = pool_start.WarmStart(socket_path, held)
 

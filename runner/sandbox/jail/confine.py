@@ -1,4 +1,4 @@
-"""Limits that a process sets itself, for good, before it runs what is not trusted."""
+"""Irrevocable limits that a process sets itself before it runs untrusted code."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MIB = 1024 * 1024
 
 
 def apply(policy: Mapping[str, Any], cgroup_fds: Sequence[int] = ()) -> None:
-    """Confine this process as the policy says: single-threaded, before foreign code.
+    """Confine this single-threaded process by the policy before untrusted code runs.
 
-    `cgroup_fds`: open files of cgroups that take "0" for this process; they are closed.
-    Keys of the policy: `uid` and `gid` (null: stay), `rlimits`, `landlock`, `seccomp`.
-    Raises OSError when any part cannot be had: then nothing must run.
+    `cgroup_fds`: open files of cgroups, which this process enters; they are closed.
+    Policy keys: `uid` and `gid` (null: unchanged), `rlimits`, `landlock`, `seccomp`.
+    Raises OSError where any part fails: then nothing must run.
     """
     for number in cgroup_fds:
         os.write(number, b"0\n")
         os.close(number)
     kernel.bound_capabilities()
     become(policy.get("uid"), policy.get("gid"))
-    # A process that changed its user loses this, and its /proc/self is root's.
+    # Changing the user resets this, and makes /proc/self root's.
     kernel.die_with_parent()
     kernel.prctl(kernel.PR_SET_DUMPABLE, 1)
     kernel.drop_capabilities()
@@ -48,8 +48,29 @@ def apply(policy: Mapping[str, Any], cgroup_fds: Sequence[int] = ()) -> None:
         seccomp.install(calls["level"])
 
 
+def make_folders(policy: Mapping[str, Any]) -> None:
+    """The folders of the check, which it owns, and its links."""
+    uid = -1 if policy["uid"] is None else policy["uid"]
+    gid = -1 if policy["gid"] is None else policy["gid"]
+    for folder in policy["folders"]:
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            continue
+        os.chown(folder, uid, gid)
+    for name, to in policy["links"].items():
+        os.symlink(to, name)
+
+
+def write_source(path: str, source: bytes) -> None:
+    """The source of the check, which it can only read."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
+    with open(number, "wb") as file:
+        file.write(source)
+
+
 def become(uid: Optional[int], gid: Optional[int]) -> None:
-    """Another user for good, without groups."""
+    """Change to another user for good, without supplementary groups."""
     if uid is None or gid is None:
         return
     os.setgroups([])
@@ -58,7 +79,7 @@ def become(uid: Optional[int], gid: Optional[int]) -> None:
 
 
 def limit(limits: Mapping[str, Any]) -> None:
-    """Limits core, fsize_mib, nofile, nproc and cpu_s; null leaves one as it is."""
+    """Limits core, fsize_mib, nofile, nproc and cpu_s; null leaves one unchanged."""
     lower(resource.RLIMIT_CORE, limits.get("core"))
     fsize = limits.get("fsize_mib")
     lower(resource.RLIMIT_FSIZE, None if fsize is None else fsize * MIB)
@@ -68,7 +89,7 @@ def limit(limits: Mapping[str, Any]) -> None:
 
 
 def lower(which: int, value: Optional[int]) -> None:
-    """Lower a limit for good; one that is lower already stays."""
+    """Lower soft and hard limit; a lower one is kept."""
     if value is None:
         return
     _, hard = resource.getrlimit(which)

@@ -1,8 +1,7 @@
-"""The little init of one check: starts it, reaps, reports its status, leaves nothing.
+"""The init of one check: starts it, reaps, reports its status, kills what is left.
 
-It is process 1 of the check's own process namespace; where there is none it adopts
-what the check's processes leave behind. It holds the only way to report a status;
-the check never has it.
+It is process 1 of the check's own pid namespace, or the subreaper where there is none.
+Only init has the descriptor for the report; the check never does.
 """
 
 from __future__ import annotations
@@ -29,52 +28,51 @@ def run(
     keep: Sequence[int] = (),
     lifelines: Sequence[int] = (),
 ) -> NoReturn:
-    """Fork a process that does `prepare()` and `check()`; watch it to its end.
+    """Fork a process that calls `prepare()` and `check()`; watch it to its end.
 
-    `prepare` is trusted and may execute a program; what it raises is reported. `check`
+    `prepare` is trusted and may execute a program; its exceptions are reported. `check`
     must end its process. `report_fd`: one end of a SOCK_SEQPACKET pair. It gets the
-    packet {"ready": true} at once, which carries this process's id where the other end
-    asks for credentials, and one more when no process is left: {"status": as from
-    waitpid, "utime", "stime", "maxrss_kib", "error": null or why nothing ran}. When
-    the other end closes or sends anything, everything is killed. `alone`: whether this
-    is process 1 of a namespace of its own. `keep`: descriptors that only this process
-    holds on to (a lock that no leftover of the check may outlive). `lifelines`:
-    everything is killed once one of them is readable or at its end.
+    packet {"ready": true} at once, with this process's id if the other end asks for
+    credentials, and one when no process is left: {"status": as from waitpid, "utime",
+    "stime", "maxrss_kib", "error": null or why nothing ran}. Everything is killed when
+    the other end closes or sends anything. `alone`: whether this is process 1 of a pid
+    namespace of its own. `keep`: descriptors that only this process keeps open, such as
+    locks. `lifelines`: everything is killed once one is readable or at its end.
     """
     if not alone:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        # It must outlive whoever asked, to kill what would outlive both: the end of
-        # `report_fd` tells it in time.
+        # It must outlive the requester to kill what would outlive both; it notices the
+        # end of the requester at `report_fd`.
         kernel.prctl(kernel.PR_SET_PDEATHSIG, 0)
     wake, waker = os.pipe()
-    trouble, troubled = os.pipe()
-    for pipe in (wake, waker, trouble):
+    errors, error_fd = os.pipe()
+    for pipe in (wake, waker, errors):
         os.set_blocking(pipe, False)
     pid = os.fork()
     if pid == 0:
         start(
             prepare,
             check,
-            troubled,
-            {report_fd, wake, waker, trouble, *keep, *lifelines},
+            error_fd,
+            {report_fd, wake, waker, errors, *keep, *lifelines},
         )
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    kernel.close_all_but(report_fd, wake, waker, trouble, *keep, *lifelines)
+    kernel.close_all_but(report_fd, wake, waker, errors, *keep, *lifelines)
     write(report_fd, b'{"ready": true}')
-    hear_of_children(waker)
+    wake_on_sigchld(waker)
     ended = watch(pid, (report_fd, *lifelines), wake, alone)
     end_leftovers(alone)
     try:
-        ended["error"] = os.read(trouble, 4096).decode("utf-8", "replace") or None
+        ended["error"] = os.read(errors, 4096).decode("utf-8", "replace") or None
     except BlockingIOError:
-        pass  # Still open somewhere: nothing was said.
+        pass  # Still open in the check: no error.
     say(report_fd, ended)
     os._exit(0)
 
 
-def hear_of_children(waker: int) -> None:
-    """A byte to `waker` for each child that ends; no other signal counts."""
-    # Imported here, while the check starts up beside it: they take 10 ms.
+def wake_on_sigchld(waker: int) -> None:
+    """Write a byte to `waker` for each child that ends; ignore other signals."""
+    # Imported here, in parallel to the start of the check: they take 10 ms.
     import json  # noqa: F401  # for the end
     import signal
 
@@ -94,25 +92,25 @@ def write(report_fd: int, data: bytes) -> None:
     try:
         os.write(report_fd, data)
     except OSError:
-        pass  # Whoever asked is gone.
+        pass  # The requester is gone.
 
 
 def start(
     prepare: Callable[[], None],
     check: Callable[[], None],
-    troubled: int,
+    error_fd: int,
     not_mine: Set[int],
 ) -> NoReturn:
-    """The child: close what belongs to init, then become the check."""
+    """In the child: close the descriptors of init, then become the check."""
     try:
         kernel.die_with_parent()
         for number in not_mine:
             os.close(number)
         prepare()
     except BaseException as error:
-        os.write(troubled, ("%s: %s" % (type(error).__name__, error)).encode()[:4096])
+        os.write(error_fd, ("%s: %s" % (type(error).__name__, error)).encode()[:4096])
         os._exit(1)
-    os.close(troubled)
+    os.close(error_fd)
     try:
         check()
     finally:
@@ -120,14 +118,14 @@ def start(
 
 
 def watch(pid: int, orders: Sequence[int], wake: int, alone: bool) -> Dict[str, Any]:
-    """Reap until `pid` has ended; kill everything once somebody orders it."""
+    """Reap until `pid` has ended; kill everything when an order arrives."""
     poll = select.poll()
     for number in orders:
         poll.register(number, select.POLLIN)
     poll.register(wake, select.POLLIN)
     while True:
-        for found, status, usage in reaped():
-            if found == pid:
+        for reaped_pid, status, usage in reaped():
+            if reaped_pid == pid:
                 return {
                     "status": status,
                     "utime": usage.ru_utime,
@@ -147,12 +145,12 @@ def reaped() -> Iterator[Any]:
     """(pid, status, usage) of every child that has ended by now."""
     while True:
         try:
-            found = os.wait4(-1, os.WNOHANG)
+            result = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
             return
-        if not found[0]:
+        if not result[0]:
             return
-        yield found
+        yield result
 
 
 def drain(wake: int) -> None:
@@ -172,7 +170,7 @@ def kill_all(alone: bool) -> None:
 
 
 def end_leftovers(alone: bool) -> None:
-    """Kill and reap until nothing is left that the check started."""
+    """Kill and reap until no process of the check is left."""
     deadline = time.monotonic() + LEFTOVERS_S
     while time.monotonic() < deadline:
         kill_all(alone)

@@ -1,6 +1,6 @@
-"""System calls that Python has no name for. Linux, standard library only, no torch.
+"""System calls that Python does not wrap. Linux, standard library only, no torch.
 
-Runs under any Python from 3.8 on, in processes that may not import anything more.
+Runs under any Python from 3.8 on, in processes that must not import anything more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Dict, Set
 
 libc = ctypes.CDLL(None, use_errno=True)
-holding = ctypes.PyDLL(None, use_errno=True)
+libc_with_gil = ctypes.PyDLL(None, use_errno=True)
 
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
@@ -60,15 +60,15 @@ def syscall(number: int, *arguments: object) -> int:
 def clone(flags: int) -> int:
     """os.fork() with flags, as for a process of one thread. Raises OSError.
 
-    What libc keeps of the thread's number stays that of the parent: the child forks
-    once more, by os.fork(), for whatever is not this package.
+    libc still caches the thread id of the parent: the child forks once more, by
+    os.fork(), before it runs code of others.
     """
     python = ctypes.pythonapi
     number = ctypes.c_long(NUMBERS[MACHINE]["clone"])
     nothing = [ctypes.c_ulong(0)] * 4  # no stack of its own: a copy, as after a fork
     python.PyOS_BeforeFork()
-    # By a library that keeps Python's lock: nobody could give it back in the child.
-    pid = int(holding.syscall(number, ctypes.c_ulong(flags | SIGCHLD), *nothing))
+    # Through PyDLL, which keeps the GIL: the child could not take it again.
+    pid = int(libc_with_gil.syscall(number, ctypes.c_ulong(flags | SIGCHLD), *nothing))
     if pid == 0:
         python.PyOS_AfterFork_Child()
     else:
@@ -88,19 +88,19 @@ def die_with_parent() -> None:
 
 
 def effective_capabilities() -> int:
-    """The bits of CapEff, 0 where /proc does not say."""
+    """The bits of CapEff; 0 where /proc is not readable."""
     try:
         with open("/proc/self/status") as file:
-            found = [line.split()[1] for line in file if line.startswith("CapEff:")]
+            masks = [line.split()[1] for line in file if line.startswith("CapEff:")]
     except OSError:
-        found = []
-    return int(found[0], 16) if found else 0
+        masks = []
+    return int(masks[0], 16) if masks else 0
 
 
 def may_administer() -> bool:
-    """Whether namespaces, mounts and other uids need no user namespace here."""
-    wanted = (1 << CAP_SYS_ADMIN) | (1 << CAP_SETUID) | (1 << CAP_SETGID)
-    return effective_capabilities() & wanted == wanted
+    """Whether namespaces, mounts and other uids work without a user namespace."""
+    required = (1 << CAP_SYS_ADMIN) | (1 << CAP_SETUID) | (1 << CAP_SETGID)
+    return effective_capabilities() & required == required
 
 
 class _CapHeader(ctypes.Structure):
@@ -116,7 +116,7 @@ class _CapData(ctypes.Structure):
 
 
 def bound_capabilities() -> None:
-    """Let nothing that this process executes ever gain a capability."""
+    """Clear bounding and ambient set: no program executed here gains capabilities."""
     for capability in range(LAST_CAP + 1):
         if libc.prctl(PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) == -1:
             break  # EINVAL: past the last; EPERM: not privileged to begin with.
@@ -124,7 +124,7 @@ def bound_capabilities() -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability that this process has now."""
+    """Drop all capabilities of this process."""
     header = _CapHeader(CAPABILITY_VERSION_3, 0)
     none = (_CapData * 2)()
     syscall(NUMBERS[MACHINE]["capset"], ctypes.byref(header), ctypes.byref(none))
@@ -132,29 +132,29 @@ def drop_capabilities() -> None:
 
 def children(pid: int) -> Set[int]:
     """The processes that any thread of `pid` has forked and not yet reaped."""
-    found: Set[int] = set()
+    pids: Set[int] = set()
     try:
         threads = os.listdir("/proc/%d/task" % pid)
     except OSError:
-        return found
+        return pids
     for thread in threads:
         try:
             with open("/proc/%d/task/%s/children" % (pid, thread)) as file:
-                found.update(map(int, file.read().split()))
+                pids.update(map(int, file.read().split()))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def descendants(pid: int) -> Set[int]:
-    """Every process below `pid` now; empty where the kernel keeps no such list."""
-    found: Set[int] = set()
-    waiting = [pid]
-    while waiting:
-        new = children(waiting.pop()) - found
-        found |= new
-        waiting.extend(new)
-    return found
+    """All descendants of `pid`; empty where the kernel has no list of children."""
+    pids: Set[int] = set()
+    pending = [pid]
+    while pending:
+        new = children(pending.pop()) - pids
+        pids |= new
+        pending.extend(new)
+    return pids
 
 
 def open_descriptors() -> Set[int]:

@@ -1,7 +1,7 @@
-"""Landlock: this process and what it starts reach only the named files.
+"""Landlock: restricts this process and its children to the named files.
 
-Follows Documentation/userspace-api/landlock.rst; each ABI adds rights, and what a
-kernel does not know is not asked of it.
+Follows Documentation/userspace-api/landlock.rst; each ABI adds rights, and only those
+that the kernel knows are used.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def restrict(
     scoped: bool,
     version: int = 0,
 ) -> None:
-    """Close off all files but these and what lies below them; for good.
+    """Deny all files but these and those below them, irrevocably.
 
     `tcp`: whether TCP stays open (closing it needs ABI 4). `scoped`: no signal and no
     abstract socket beyond this process and its children (ABI 6). `version`: the ABI to
@@ -89,7 +89,7 @@ def restrict(
 
 
 def allow(ruleset: int, path: str, rights: int) -> None:
-    """One rule; a path that does not exist needs none."""
+    """Add a rule; none for a path that does not exist."""
     try:
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

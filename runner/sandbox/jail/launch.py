@@ -85,24 +85,12 @@ def become_command(policy: Mapping[str, Any], command: List[str]) -> None:
 
 
 def prepare(policy: Mapping[str, Any]) -> None:
-    """The folders of the check, its own, and its source, which is not."""
-    uid = policy["uid"] if policy["uid"] is not None else -1
-    gid = policy["gid"] if policy["gid"] is not None else -1
-    for folder in policy["folders"]:
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            continue
-        os.chown(folder, uid, gid)
-    for name, to in policy["links"].items():
-        os.symlink(to, name)
-    if policy["fds"]["source"] is None:
-        return
-    with open(policy["fds"]["source"], "rb") as file:
-        data = file.read()
-    number = os.open(policy["source"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-    with open(number, "wb") as file:
-        file.write(data)
+    """Folders and source of the check."""
+    confine.make_folders(policy)
+    source_fd = policy["fds"]["source"]
+    if source_fd is not None:
+        with open(source_fd, "rb") as file:
+            confine.write_source(policy["source"], file.read())
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ FLAGS = {
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 1
 AF_INET, SOCK_DGRAM = 2, 2
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-# Who a run is where its user is root of a user namespace: never 0 in there.
+# The uid inside where the outside user is root: never 0.
 PLAIN_UID = 62000
 
 
@@ -102,7 +102,7 @@ def enter(view: Sequence[Mapping[str, Any]]) -> None:
 
 
 def unshare() -> None:
-    """Leave the namespaces of the parent, by a user namespace where that is needed."""
+    """Enter new namespaces, including a user namespace where one is needed."""
     kernel.die_with_parent()
     # Root may do without: then real uids exist inside, one for each run.
     if kernel.may_administer():
@@ -116,7 +116,7 @@ def unshare() -> None:
 
 
 def map_user(uid: int, gid: int) -> None:
-    """Be the same user as outside, in a user namespace that has no others."""
+    """Map only the user outside into the user namespace."""
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", "%d %d 1" % (uid or PLAIN_UID, uid))
     write("/proc/self/gid_map", "%d %d 1" % (gid or PLAIN_UID, gid))
@@ -154,7 +154,7 @@ def become_first() -> None:
 
 
 def wait_and_end(pid: int, go: int) -> NoReturn:
-    """End as the child ends; hold nothing open that others wait for."""
+    """Exit with the child's status, with no descriptor open that others wait for."""
     # Before the child goes on: it changes the root of this process as well.
     kernel.close_all_but(go)
     os.write(go, b"g")
@@ -179,19 +179,19 @@ def mount(
 
 
 def private_mounts() -> None:
-    """Nothing that is mounted from now on is seen outside."""
+    """Keep later mounts from propagating to the outside."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
 
 
 def mounts() -> List[Tuple[str, int]]:
-    """Where something is mounted now, in order, with the flags a remount must keep."""
-    found = []
+    """Mount points in order, with the flags that a remount must keep."""
+    points = []
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as f:
         for line in f:
             fields = line.split()
             flags = sum(FLAGS.get(name, 0) for name in fields[5].split(","))
-            found.append((unescape(fields[4]), flags))
-    return found
+            points.append((unescape(fields[4]), flags))
+    return points
 
 
 def unescape(text: str) -> str:
@@ -235,12 +235,12 @@ def cover_read_only(path: str) -> None:
 
 
 def is_top(path: str, among: Set[str]) -> bool:
-    """Whether no other of these mounts carries this one along."""
+    """Whether this mount is below no other one of these."""
     return not any(other != path and below(path, other) for other in among)
 
 
 def make_point(path: str, is_folder: bool) -> None:
-    """Something to mount on."""
+    """Create a mount point."""
     if is_folder:
         os.makedirs(path, 0o755, exist_ok=True)
         return
@@ -332,7 +332,7 @@ def bind(entry: Mapping[str, Any], target: str) -> None:
 
 
 def loopback_up() -> None:
-    """The new network has one interface, and it is down."""
+    """Bring up the loopback interface of the new network namespace."""
     # Without the socket module: its import would be a tenth of the whole start.
     handle = kernel.check(kernel.libc.socket(AF_INET, SOCK_DGRAM, 0), "socket")
     try:

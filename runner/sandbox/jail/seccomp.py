@@ -1,8 +1,8 @@
-"""seccomp: the system calls that a check is refused, as a BPF program.
+"""seccomp: the system calls that a check is denied, as a BPF program.
 
-A list of what is denied: torch, compilers and drivers use too much to name all that is
-allowed. What is refused fails with an error and does not kill. Numbers are those of
-the kernel's tables for x86_64 and aarch64.
+A deny-list: torch, compilers and drivers use too many calls for an allow-list. A denied
+call fails with an error and does not kill. Numbers are those of the kernel's tables for
+x86_64 and aarch64.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Dict, List, Sequence, Tuple
 
     Code = Tuple[int, int, int, int]
-    # A system call and what to do with it; falls through where there is no objection.
+    # A system call number and its filter code; falling through allows the call.
     Rule = Tuple[int, List[Code]]
 
 PR_SET_SECCOMP = 22
@@ -69,7 +69,7 @@ DENIED: Dict[str, Tuple[int, int]] = {
     "quotactl_fd": (443, 443),
     "open_by_handle_at": (304, 265),
     "fanotify_init": (300, 262),
-    # corners of the kernel with a history
+    # kernel interfaces with a history of vulnerabilities
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
@@ -106,7 +106,7 @@ DENIED: Dict[str, Tuple[int, int]] = {
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
 }
-# Shared with foreign processes where there is no namespace for them.
+# IPC that is shared with other processes where there is no IPC namespace.
 SHARED: Dict[str, Tuple[int, int]] = {
     "shmget": (29, 194),
     "shmat": (30, 196),
@@ -114,7 +114,7 @@ SHARED: Dict[str, Tuple[int, int]] = {
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
-# Looked at more closely below.
+# Denied depending on their arguments, see `rules`.
 EXAMINED: Dict[str, Tuple[int, int]] = {
     "clone": (56, 220),
     "clone3": (435, 435),
@@ -169,37 +169,37 @@ def refuse_masked(index: int, mask: int, values: Sequence[int]) -> List[Code]:
 
 
 def rules(machine: str, level: str) -> List[Rule]:
-    """What is refused at a level: "jail" beside namespaces, "confined" without."""
-    found = {name: [refuse(errno.EPERM)] for name in DENIED}
+    """The denied calls at a level: "jail" with namespaces, "confined" without."""
+    filters = {name: [refuse(errno.EPERM)] for name in DENIED}
     # clone3's flags lie in memory; libc falls back to clone.
-    found["clone3"] = [refuse(errno.ENOSYS)]
-    found["clone"] = [
+    filters["clone3"] = [refuse(errno.ENOSYS)]
+    filters["clone"] = [
         argument(0),
         (ANY_BIT, 0, 1, NAMESPACE_FLAGS),
         refuse(errno.EPERM),
     ]
-    found["ioctl"] = refuse_values(1, (TIOCSTI, TIOCLINUX), errno.EPERM)
-    found["prlimit64"] = refuse_other_values(0, (0,), errno.EPERM)
-    found["mknod"] = refuse_masked(1, FILE_TYPE, (CHARACTER, BLOCK))
-    found["mknodat"] = refuse_masked(2, FILE_TYPE, (CHARACTER, BLOCK))
+    filters["ioctl"] = refuse_values(1, (TIOCSTI, TIOCLINUX), errno.EPERM)
+    filters["prlimit64"] = refuse_other_values(0, (0,), errno.EPERM)
+    filters["mknod"] = refuse_masked(1, FILE_TYPE, (CHARACTER, BLOCK))
+    filters["mknodat"] = refuse_masked(2, FILE_TYPE, (CHARACTER, BLOCK))
     # Others, such as AF_VSOCK, are not bounded by the network namespace.
     families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
-    found["socket"] = refuse_other_values(0, families, errno.EACCES)
+    filters["socket"] = refuse_other_values(0, families, errno.EACCES)
     if level == "confined":
-        found.update({name: [refuse(errno.EPERM)] for name in SHARED})
-        found.update(without_sockets())
+        filters.update({name: [refuse(errno.EPERM)] for name in SHARED})
+        filters.update(without_sockets())
     return [
         (number_of(name, machine), code)
-        for name, code in found.items()
+        for name, code in filters.items()
         if number_of(name, machine)
     ]
 
 
 def without_sockets() -> Dict[str, List[Code]]:
-    """No network and no way to a socket of the machine, named or abstract.
+    """Rules against the network and the machine's sockets, named or abstract.
 
-    A datagram can be addressed in memory, where no filter looks: so there are none, nor
-    what becomes one (SOCK_RAW does).
+    The address of a datagram is in memory, which a filter cannot read: so datagram
+    sockets are denied, and SOCK_RAW, which becomes one.
     """
     no_datagram = refuse_other_masked(1, SOCKET_TYPE, (STREAM, PACKETS))
     return {
@@ -216,7 +216,7 @@ def without_sockets() -> Dict[str, List[Code]]:
     }
 
 
-def assemble(found: Sequence[Rule], machine: str = kernel.MACHINE) -> bytes:
+def assemble(rules_: Sequence[Rule], machine: str = kernel.MACHINE) -> bytes:
     """The filter as the kernel takes it. Raises KeyError for another machine."""
     code: List[Code] = [
         (LOAD, 0, 0, ARCHITECTURE),
@@ -226,7 +226,7 @@ def assemble(found: Sequence[Rule], machine: str = kernel.MACHINE) -> bytes:
     ]
     if machine == "x86_64":
         code += [(AT_LEAST, 0, 1, X32_BIT), refuse(errno.ENOSYS)]
-    for number, lines in found:
+    for number, lines in rules_:
         allow: Code = (RETURN, 0, 0, ALLOW)
         body = [*lines, allow]
         code += [(EQUAL, 0, len(body), number), *body]

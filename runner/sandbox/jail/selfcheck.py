@@ -1,9 +1,9 @@
-"""What one layer of the jail promises, tried from inside. Runs as a check.
+"""Tests the layers of the sandbox from inside. Runs as a check.
 
     selfcheck.py LAYER ...
 
-Prints what it found as JSON; exit status 1 with a line on stderr for each promise that
-is not kept.
+Prints its findings as JSON; exit status 1, with a line on stderr for each protection
+that fails.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PTRACE_TRACEME = 0
 
 
 def refused(action: Callable[[], object], *errors: int) -> bool:
-    """Whether the kernel refuses it, with one of these errors."""
+    """Whether the kernel denies the action with one of these errors."""
     try:
         result = action()
     except OSError as error:

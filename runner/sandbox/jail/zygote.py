@@ -111,9 +111,9 @@ def main(argv: Optional[List[str]] = None) -> int:
         torch = load_torch(options.compiler, options.bare)
         with no_gpu(torch):  # Since 2.10, cuDNN's version asks for the GPUs.
             harness.identity(torch, None)  # once for all children
-        known = stamp(torch)
+        ready = stamp(torch)
         check_fitness(torch, harness)
-        rehearse(harness)
+        warm_caches(harness)
     except (Unfit, ImportError, OSError, SyntaxError) as error:
         wire.send(pool, {"failed": "%s: %s" % (type(error).__name__, error)})
         return 1
@@ -121,9 +121,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     gc.freeze()
     with contextlib.suppress(OSError):
         merge_pages()
-    # The kernel reaps: nobody asks how the forks below end.
+    # The kernel reaps: the exit status of the forks below is not used.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    wire.send(pool, {"ready": known})
+    wire.send(pool, {"ready": ready})
     return serve(pool, harness, torch)
 
 
@@ -152,25 +152,25 @@ def load_torch(compiler: bool, bare: bool) -> Any:
             with contextlib.suppress(Exception):  # This release has no such module.
                 importlib.import_module(name)
         if compiler and not bare:
-            ask_the_compiler()
+            probe_vector_isa()
     return torch
 
 
-def ask_the_compiler() -> None:
-    """Let Inductor find out which vectors this processor and its compiler have.
+def probe_vector_isa() -> None:
+    """Let Inductor probe which vector ISAs processor and compiler support.
 
     It starts a compiler and a Python that imports torch, about a second each time.
     """
     name = "TORCHINDUCTOR_CACHE_DIR"
-    kept = os.environ.get(name)
+    previous = os.environ.get(name)
     with tempfile.TemporaryDirectory() as folder:
         # Not into the folder of the checks: that is another user's.
         os.environ[name] = folder
         with contextlib.suppress(Exception):  # No compiler, or an older release.
             importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     os.environ.pop(name)
-    if kept is not None:
-        os.environ[name] = kept
+    if previous is not None:
+        os.environ[name] = previous
 
 
 @contextlib.contextmanager
@@ -181,20 +181,20 @@ def no_gpu(torch: Any) -> Any:
     """
     cuda = getattr(torch, "cuda", None)
     answers: Dict[str, Any] = {"is_available": False, "device_count": 0}
-    kept = {name: getattr(cuda, name) for name in answers if hasattr(cuda, name)}
+    originals = {name: getattr(cuda, name) for name in answers if hasattr(cuda, name)}
     if os.environ.get("CUDA_VISIBLE_DEVICES") != "":
-        kept = {}
-    for name in kept:
+        originals = {}
+    for name in originals:
         setattr(cuda, name, lambda answer=answers[name]: answer)
     try:
         yield
     finally:
-        for name, function in kept.items():
+        for name, function in originals.items():
             setattr(cuda, name, function)
 
 
 def merge_pages() -> None:
-    """Put the memory of this process into huge pages, where the kernel can.
+    """Collapse the memory of this process into huge pages, where the kernel can.
 
     A child copies and frees one entry for each 2 MiB then, not 512: fork and exit take
     a quarter of the time. What a child writes is still copied by small pages.
@@ -206,14 +206,14 @@ def merge_pages() -> None:
             begin, end = (int(text, 16) for text in fields[0].split("-"))
             begin, end = -(-begin // HUGE) * HUGE, end // HUGE * HUGE
             if begin < end:
-                # Whatever it answers: it is a gain or nothing.
+                # Best effort: the result does not matter.
                 kernel.libc.madvise(
                     ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), MADV_COLLAPSE
                 )
 
 
-def rehearse(harness: Any) -> None:
-    """What each child would do for itself: compile patterns, assemble the filter."""
+def warm_caches(harness: Any) -> None:
+    """Warm caches for all children: compiled patterns and the seccomp filters."""
     harness.parse_header(SAMPLE)
     with contextlib.suppress(OSError):  # The check will say so, where it needs one.
         for level in seccomp.LEVELS:
@@ -221,7 +221,7 @@ def rehearse(harness: Any) -> None:
 
 
 def stamp(torch: Any) -> Dict[str, Any]:
-    """What this parent is made of; it is stale once one of the files changes."""
+    """torch's version and files with their mtimes; a change makes this parent stale."""
     place = os.path.dirname(os.path.abspath(torch.__file__))
     names = (os.path.join(place, name) for name in ("version.py", "__init__.py"))
     files = {name: os.stat(name).st_mtime_ns for name in names if os.path.exists(name)}
@@ -232,7 +232,7 @@ def stamp(torch: Any) -> Dict[str, Any]:
 
 
 def check_fitness(torch: Any, harness: Any) -> None:
-    """Raise Unfit unless a fork of this process is as good as a fresh process."""
+    """Raise Unfit unless forks of this process work like fresh processes."""
     tasks = os.listdir("/proc/self/task")
     if len(tasks) != 1:
         raise Unfit("%d threads run after the imports" % len(tasks))
@@ -250,7 +250,7 @@ def check_fitness(torch: Any, harness: Any) -> None:
 
 
 def probe(torch: Any, harness: Any) -> NoReturn:
-    """In a fork: 0 if all is well, 3 if CUDA cannot be used any more."""
+    """In a fork: exit with 0 if torch works, 3 if CUDA cannot be used any more."""
     status = 1
     try:
         poisoned = getattr(getattr(torch, "cuda", None), "_is_in_bad_fork", None)
@@ -273,8 +273,8 @@ def wait_for(pid: int, limit_s: float) -> Optional[int]:
     deadline = time.monotonic() + limit_s
     pause_s = 0.001
     while time.monotonic() < deadline:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
             killed = os.WIFSIGNALED(status)
             return -os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
         select.select([], [], [], pause_s)
@@ -288,7 +288,7 @@ def wait_for(pid: int, limit_s: float) -> Optional[int]:
 
 
 def serve(pool: socket.socket, harness: Any, torch: Any) -> int:
-    """Fork what the pool orders, until it closes."""
+    """Fork a child for each order of the pool, until it closes."""
     while True:
         message = wire.receive(pool)
         if message is None:
@@ -339,14 +339,14 @@ class Check:
         self.path = ""
 
     def prepare(self) -> None:
-        """What needs no request, then the request, then confinement."""
+        """Set up, receive the request, and confine the process."""
         restore_environment()
         reseed(self.torch)
         sys.modules["__main__"] = self.harness
         with socket.socket(fileno=self.request) as stream:
             message = wire.receive_stream(stream)
         if message is None:
-            os._exit(0)  # Nobody wants this spare any more.
+            os._exit(0)  # The pool dropped this spare.
         self.order, descriptors = message
         for number in range(3):
             os.dup2(descriptors[number], number)
@@ -354,7 +354,9 @@ class Check:
         self.channel, cgroups = descriptors[3], descriptors[4:]
         policy = self.order["policy"]
         os.environ.update(self.order["env"])
-        self.path = write_source(policy, self.order["name"], self.order["source"])
+        self.path = os.path.join(policy["scratch"], self.order["name"] + ".py")
+        confine.make_folders(policy)
+        confine.write_source(self.path, self.order["source"].encode("utf-8"))
         os.chdir(policy["scratch"])
         confine.apply(policy, cgroups)
 
@@ -370,32 +372,15 @@ class Check:
         )
 
 
-def write_source(policy: Dict[str, Any], repro: str, source: str) -> str:
-    """The folders of the check, its own, and its source, which it only reads."""
-    uid = -1 if policy["uid"] is None else policy["uid"]
-    gid = -1 if policy["gid"] is None else policy["gid"]
-    for folder in policy["folders"]:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
-            os.chown(folder, uid, gid)
-    for name, to in policy["links"].items():
-        os.symlink(to, name)
-    path = os.path.join(policy["scratch"], repro + ".py")
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
-    with open(number, "wb") as file:
-        file.write(source.encode("utf-8"))
-    return path
-
-
 def restore_environment() -> None:
     for name in PARENT_ENV:
         os.environ.pop(name, None)
 
 
 def reseed(torch: Any) -> None:
-    """Fresh entropy, as a fresh process has; Python's `random` sees to itself.
+    """Reseed the generators of torch (CPU) and numpy, as in a fresh process.
 
-    Of torch its generator for the CPU alone: those of devices begin with a constant.
+    Python reseeds `random` after a fork; generators of devices start with a constant.
     """
     tempfile.tempdir = None
     if hasattr(torch, "default_generator"):
