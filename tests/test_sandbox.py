@@ -174,7 +174,7 @@ class CapabilitiesTest(SimpleTestCase):
     def test_a_layer_that_breaks_its_promise_does_not_count(self) -> None:
         told = {"status": 256, "error": None}
         with (
-            mock.patch.object(probes, "last_words", lambda started: told),
+            mock.patch.object(probes, "final_packet", lambda started: told),
             self.assertRaises(probes.Failed),
         ):
             probes.probed(Layers(seccomp=True))

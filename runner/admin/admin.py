@@ -1,4 +1,4 @@
-"""Builds, installations, workers, runs and evidence: to look at, hardly to edit."""
+"""Builds, installations, workers, runs and evidence in the admin, mostly read-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
-    """Rows that the machinery writes; a hand would only make them false."""
+    """Rows written by workers and commands: edits by hand would only falsify them."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -32,7 +32,7 @@ class ReadOnlyAdmin(admin.ModelAdmin):
 
 
 class KeptAdmin(ReadOnlyAdmin):
-    """Rows that others refer to for good: nobody deletes them by hand."""
+    """Rows that others refer to permanently: they cannot be deleted by hand."""
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -44,7 +44,7 @@ def pretty(value: Any) -> str:
 
 
 class NamedValuesFilter(admin.AllValuesFieldListFilter):
-    """The values that occur, with a word for the empty one."""
+    """The values that occur, with a label for the empty one."""
 
     def choices(self, changelist: Any) -> Any:
         for choice in super().choices(changelist):
@@ -113,9 +113,9 @@ class BuildAdmin(KeptAdmin):
         permissions=["operate"],
     )
     def fill_cells(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
-        """As `manage.py matrix --no-wait`: behind everything that people click."""
-        wanted = backfill.cells(builds=set(queryset.values_list("slug", flat=True)))
-        filler = backfill.Filler(wanted, again=False, window=len(wanted))
+        """As `manage.py matrix --no-wait`: queued behind all clicks."""
+        cells = backfill.cells(builds=set(queryset.values_list("slug", flat=True)))
+        filler = backfill.Filler(cells, again=False, window=len(cells))
         refused = [result for result in filler.step() if result.refused]
         count = len(filler.active)
         text = ngettext("%(n)d run is queued.", "%(n)d runs are queued.", count)
@@ -134,7 +134,7 @@ class InstallationAdmin(ReadOnlyAdmin):
 
 @admin.register(Worker)
 class WorkerAdmin(ReadOnlyAdmin):
-    """Whoever may change a worker pauses, resumes and drains."""
+    """Users who may change a worker can pause, resume and drain it."""
 
     list_display = (
         "name",
@@ -174,7 +174,7 @@ class WorkerAdmin(ReadOnlyAdmin):
 
 @admin.register(Device)
 class DeviceAdmin(ReadOnlyAdmin):
-    """Whoever may change a device pauses GPUs and lifts a quarantine."""
+    """Users who may change a device can pause it and lift its quarantine."""
 
     list_display = ("uuid", "name", "host", "state", "reason", "driver", "last_seen")
     list_filter = ("state", "host", ("name", NamedValuesFilter))
@@ -232,7 +232,7 @@ class RunAdmin(KeptAdmin):
 
 @admin.register(Evidence)
 class EvidenceAdmin(KeptAdmin):
-    """Immutable: it is what a verdict rests on."""
+    """Immutable, because verdicts rest on it."""
 
     list_display = (
         *("short", "record", "repro_name", "build", "device_class"),

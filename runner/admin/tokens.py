@@ -1,4 +1,4 @@
-"""Tokens of the API in the admin: made, shown once, ended."""
+"""API tokens in the admin: created, shown once, deleted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TokenForm(forms.ModelForm):
 
 @admin.register(Token)
 class TokenAdmin(admin.ModelAdmin):
-    """A token is never changed: another one is made, and the old one deleted."""
+    """A token is never changed, but replaced: create another and delete the old one."""
 
     form = TokenForm
     list_display = ("name", "start", "user", "scopes", "expires_at", "last_used_at")
@@ -35,8 +35,8 @@ class TokenAdmin(admin.ModelAdmin):
     readonly_fields = ("start", "created_at", "last_used_at")
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        asked = ["name", "user", "scopes", "expires_at"]
-        return [*asked, *self.readonly_fields] if obj else asked
+        editable = ["name", "user", "scopes", "expires_at"]
+        return [*editable, *self.readonly_fields] if obj else editable
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -45,9 +45,9 @@ class TokenAdmin(admin.ModelAdmin):
         self, request: HttpRequest, obj: Token, form: forms.ModelForm, change: bool
     ) -> None:
         data = form.cleaned_data
-        made, secret = Token.issue(
+        token, secret = Token.issue(
             data["name"], data["user"], data["scopes"], data["expires_at"]
         )
-        obj.pk = made.pk
-        said = _("The token, shown this once: %s") % secret
-        messages.warning(request, said)
+        obj.pk = token.pk
+        message = _("The token, shown this once: %s") % secret
+        messages.warning(request, message)

@@ -96,11 +96,3 @@ def owner(folder: Path, choices: Sequence[Sequence[str]]) -> str:
     except (OSError, IndexError):
         return ""
     return f" (process {number})" if number.isdecimal() else ""
-
-
-def is_locked(folder: Path, uuid: str) -> bool:
-    """Whether a run, or an orphan of one, holds the lock."""
-    lock = try_lock(folder, [uuid])
-    if lock:
-        lock.release()
-    return lock is None

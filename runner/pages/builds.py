@@ -35,7 +35,7 @@ class BuildRow:
 
 @dataclass(frozen=True)
 class InstallationRow:
-    """An installation and what its probe found it to be capable of."""
+    """An installation and its capabilities from the probe."""
 
     installation: Installation
     can: dict[str, Any]
@@ -78,7 +78,7 @@ class BuildList:
     runnable: int
     has_gpu: bool
     tiers: list[str]
-    # Interpreters that never told which build they are.
+    # Interpreters whose build could never be identified.
     unknown: list[Installation]
     gpus: list[Device]
 
@@ -138,7 +138,7 @@ def row_of(build: Build, workers: list[WorkerRow], evidence: int) -> BuildRow:
 
 
 def worker_rows() -> list[WorkerRow]:
-    """Online workers first; queued counts what each of them could take."""
+    """Online workers first; `queued` counts the runs that each could take."""
     online = set(fleet.online_workers().values_list("name", flat=True))
     waiting = Run.objects.filter(state=Run.State.QUEUED).order_by()
     queued = {
@@ -169,10 +169,10 @@ def find_build(slug: str) -> Build | None:
     return Build.objects.prefetch_related("installations").filter(slug=slug).first()
 
 
-def build_page(build: Build, asked: str) -> BuildPage:
-    """`asked`: the page of its verdicts, by record."""
+def build_page(build: Build, page: str) -> BuildPage:
+    """`page`: number of the page of verdicts, as in the address."""
     findings = Finding.objects.triggers().fresh().filter(build=build.slug)
-    here = window(asked, findings.count(), VERDICTS_SHOWN)
+    here = window(page, findings.count(), VERDICTS_SHOWN)
     rows = findings.select_related("record").defer("record__html")
     return BuildPage(
         row=row_of(build, worker_rows(), build.evidence.count()),

@@ -1,4 +1,4 @@
-"""An evidence object's page: everything in it, and how to check it."""
+"""The page of an evidence object: its content, and how to verify it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runner.pages.phases import Phase, finished_phases, planned
 from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
 from runner.wording import verdicts
 
-# Of the object as text; the address of the JSON has all of it.
+# Shown of the JSON text; its own address has all of it.
 SHOWN_CHARS = 60_000
 VERIFY = (
     "curl -fsS {url} | python -c 'import json, sys; from runner import harness; "
@@ -29,7 +29,7 @@ VERIFY = (
 
 @dataclass(frozen=True)
 class CheckRow:
-    """One executed check and what it took. Times in s, memory in MiB."""
+    """An executed check and its resources. Times in s, memory in MiB."""
 
     name: str
     trial: int
@@ -78,7 +78,7 @@ class EvidencePage:
 def find(short: str) -> Evidence | None:
     """Evidence by the first twelve hex digits of its digest."""
     rows = Evidence.objects.select_related("record", "build")
-    # A range, as SQLite looks for a LIKE in every row; "g" follows the hex digits.
+    # A range: SQLite scans every row for LIKE. "g" follows the hex digits.
     start = f"sha256:{short}"
     return rows.filter(digest__gte=start, digest__lt=f"{start}g").first()
 

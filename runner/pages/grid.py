@@ -10,9 +10,9 @@ from runner.wording.verdicts import Badge
 
 @dataclass(frozen=True)
 class Square:
-    """What one column of a row says. `judged`: "bug", "clean", or "" for neither.
+    """One cell of a row. `judged`: "bug", "clean", or "" for neither.
 
-    `likely`: the same where nobody has run it and the tested neighbours agree.
+    `likely`: the same for an untested cell between tested neighbours that agree.
     """
 
     css: str

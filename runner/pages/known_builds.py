@@ -44,8 +44,8 @@ def load() -> KnownBuilds:
     for slug, raw, host, state, error in rows:
         raws[slug] = raw
         if state:
-            found = Installation(build_id=slug, host=host, state=state, error=error)
-            installed[slug].append(found)
+            row = Installation(build_id=slug, host=host, state=state, error=error)
+            installed[slug].append(row)
     ordered = sorted(raws, key=lambda slug: build_order(raws[slug], slug), reverse=True)
     builds = [Build(slug=slug, raw=raws[slug]) for slug in ordered]
     return KnownBuilds(builds, dict(installed))
@@ -53,8 +53,8 @@ def load() -> KnownBuilds:
 
 def of_page(context: Context) -> KnownBuilds:
     """Loaded once for all the pieces of a page."""
-    kept = context.render_context
-    if KEY not in kept:
-        kept[KEY] = load()
-    found: KnownBuilds = kept[KEY]
-    return found
+    cache = context.render_context
+    if KEY not in cache:
+        cache[KEY] = load()
+    builds: KnownBuilds = cache[KEY]
+    return builds

@@ -32,8 +32,8 @@ def of_repro(
     path = reverse("api-record-repro", args=[repro.record_id, f"{repro.name}.py"])
     base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
     url = shlex.quote(base + path)
-    wanted = release_of(build) if build else ""
-    with_torch = f"--with torch=={wanted} " if wanted else ""
+    release = release_of(build) if build else ""
+    with_torch = f"--with torch=={release} " if release else ""
     on_build = f" --build {build.slug}" if build else ""
     name = "" if repro.name == "repro" else f" --repro {repro.name}"
     return LocalCommands(
@@ -45,7 +45,7 @@ def of_repro(
 
 def release_of(build: Build) -> str:
     """2.6.0 of 2.6.0+cu124; "" for what no index has under that number."""
-    found = parse_version(build.raw)
-    if found.public is None or not found.is_orderable or found.public.is_prerelease:
+    parsed = parse_version(build.raw)
+    if parsed.public is None or not parsed.is_orderable or parsed.public.is_prerelease:
         return ""
-    return str(found.public)
+    return str(parsed.public)

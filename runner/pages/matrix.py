@@ -93,8 +93,8 @@ class Filter:
         return rows
 
     def shows(self, row: MatrixRow) -> bool:
-        wanted = not self.device or row.device == self.device
-        return wanted and (not self.only_flips or row.flips)
+        on_device = not self.device or row.device == self.device
+        return on_device and (not self.only_flips or row.flips)
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,13 @@ class Matrix:
     @property
     def modelled(self) -> list[ModelRuns]:
         """The models' runs by record, equal verdicts together."""
-        found: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
+        groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
         for row in sorted(self.models, key=lambda row: row.record_id):
-            ended = (row.verdict, row.verdict_reason, row.hits, row.trials)
-            found[row.record_id, row.repro, row.device_class, *ended].append(row)
+            outcome = (row.verdict, row.verdict_reason, row.hits, row.trials)
+            groups[row.record_id, row.repro, row.device_class, *outcome].append(row)
         return [
             ModelRuns(rows[0].record, sorted(rows, key=by_build))
-            for rows in found.values()
+            for rows in groups.values()
         ]
 
 
@@ -164,24 +164,24 @@ def every_column() -> list[Column]:
 
 
 def build_matrix(query: QueryDict) -> Matrix:
-    wanted = Filter.of(query)
-    standings = wanted.standings()
-    here = window(query.get("page", ""), standings.count(), PER_PAGE)
-    records = records_at(list(standings.values_list("pk", flat=True)[here.rows]))
+    query_filter = Filter.of(query)
+    standings = query_filter.standings()
+    page = window(query.get("page", ""), standings.count(), PER_PAGE)
+    records = records_at(list(standings.values_list("pk", flat=True)[page.rows]))
     every = every_column()
-    columns = [item for item in every if item.slug in wanted.builds] or every
+    columns = [item for item in every if item.slug in query_filter.builds] or every
     triggers = [row for record in records for row in record.findings.all()]
-    shown = {column.slug for column in columns}
+    slugs = {column.slug for column in columns}
     return Matrix(
-        filter=wanted,
+        filter=query_filter,
         columns=columns,
         every_column=every,
-        rows=[row for row in matrix_rows(records, columns) if wanted.shows(row)],
-        models=[row for row in triggers if row.is_model and row.build in shown],
+        rows=[row for row in matrix_rows(records, columns) if query_filter.shows(row)],
+        models=[row for row in triggers if row.is_model and row.build in slugs],
         unrun_models=[row for row in records if is_unrun_model(row, triggers)],
         unrunnable=[record for record in records if not record.repros.all()],
         components=components(current_generation()),
-        window=here,
+        window=page,
     )
 
 
@@ -220,32 +220,32 @@ def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]
     labels = [column.label for column in columns]
     rows = []
     for record in records:
-        for (repro, device), by_build in sorted(found_by_build(record).items()):
+        for (repro, device), by_build in sorted(verdicts_by_build(record).items()):
             cells = [by_build.get(column.slug) for column in columns]
             spans = fold(labels, row_squares(cells))
             rows.append(MatrixRow(record, repro, device, cells, spans))
     return rows
 
 
-def found_by_build(record: Record) -> dict[tuple[str, str], dict[str, Finding]]:
+def verdicts_by_build(record: Record) -> dict[tuple[str, str], dict[str, Finding]]:
     """(repro, device class) -> build -> its verdict, of the bug itself.
 
     A GPU repro on a processor says nothing, so it has no row of its own.
     """
     repros = [repro for repro in record.repros.all() if not repro.is_model]
-    found: dict[tuple[str, str], dict[str, Finding]] = {
+    by_row: dict[tuple[str, str], dict[str, Finding]] = {
         (repro.name, repro.device): {} for repro in repros
     }
-    asked = set(found)
+    own = set(by_row)
     for row in record.findings.all():
         if row.is_fresh_verdict and not row.is_model:
             key = (row.repro, row.device_class)
-            found.setdefault(key, {})[row.build] = row
-    known = {repro.name for repro in repros}
+            by_row.setdefault(key, {})[row.build] = row
+    names = {repro.name for repro in repros}
     return {
         key: by_build
-        for key, by_build in found.items()
-        if key in asked or key[0] not in known or any(map(is_judged, by_build.values()))
+        for key, by_build in by_row.items()
+        if key in own or key[0] not in names or any(map(is_judged, by_build.values()))
     }
 
 
@@ -296,21 +296,21 @@ def build_check_matrix(record: Record) -> CheckMatrix:
         by_check[row.repro, row.check_name][row.build] = row
     rows = []
     for key in check_order(record, by_check):
-        found = [by_check[key].get(column.slug) for column in columns]
+        cells = [by_check[key].get(column.slug) for column in columns]
         kind, _, name = key[1].partition("_")
-        rows.append(CheckRow(name or kind, kind, fold(labels, check_squares(found))))
+        rows.append(CheckRow(name or kind, kind, fold(labels, check_squares(cells))))
     return CheckMatrix(columns, rows)
 
 
 def check_order(
-    record: Record, found: Iterable[tuple[str, str]]
+    record: Record, keys: Iterable[tuple[str, str]]
 ) -> list[tuple[str, str]]:
     """(repro, check) in the order of the repros' own text."""
-    known = [
+    order = [
         (repro.name, name) for repro in record.repros.all() for name in repro.checks
     ]
     return sorted(
-        found, key=lambda key: known.index(key) if key in known else len(known)
+        keys, key=lambda key: order.index(key) if key in order else len(order)
     )
 
 

@@ -74,12 +74,12 @@ def cells_of(row: MatrixRow, page: Matrix) -> Iterator[tuple[str, Cell]]:
 
 
 def flips_by_column(row: MatrixRow) -> dict[int, str]:
-    found, at = {}, 0
+    flips, at = {}, 0
     for span in row.spans:
         if span.flip:
-            found[at] = span.flip
+            flips[at] = span.flip
         at += span.size
-    return found
+    return flips
 
 
 def cell(finding: Finding | None) -> Cell:
@@ -126,8 +126,8 @@ def all_lines(query: QueryDict) -> Iterator[Line]:
 def record_lines(page: RecordMatrix) -> Iterator[Line]:
     """A line per check and build that was run, with what the check showed."""
     for row in page.record.findings.all():
-        shown = {"outcome": row.outcome or None, "outcome_reason": row.reason or None}
-        yield {**finding_line(row), **shown}
+        outcome = {"outcome": row.outcome or None, "outcome_reason": row.reason or None}
+        yield {**finding_line(row), **outcome}
 
 
 # --- CSV ----------------------------------------

@@ -67,10 +67,10 @@ def observations_of(
     checks: list[dict[str, Any]], header: dict[str, Any]
 ) -> Observations:
     """A row per check, equal trials in one; the predicate's keys come first."""
-    shown = [item for item in checks if item["name"] != "requirements"]
-    keys = observed_keys(shown, header)
+    observed = [item for item in checks if item["name"] != "requirements"]
+    keys = observed_keys(observed, header)
     rows: list[ObservationRow] = []
-    for item in shown:
+    for item in observed:
         row = observation_row(item, keys)
         last = rows[-1] if rows else None
         if last and (last.check, last.cells, last.outcome, last.raised) == (
@@ -86,13 +86,13 @@ def observations_of(
 
 
 def observed_keys(checks: list[dict[str, Any]], header: dict[str, Any]) -> list[str]:
-    seen: dict[str, None] = {}
+    available: dict[str, None] = {}
     for item in checks:
-        seen |= dict.fromkeys(item.get("observations") or {})
-    wanted = [source.split(" ")[0] for source in bug_of(header)]
-    wanted += list(header.get("match") or {})
-    ordered = [key for key in wanted if key in seen]
-    ordered += [key for key in seen if key not in ordered and fits(checks, key)]
+        available |= dict.fromkeys(item.get("observations") or {})
+    predicate_keys = [source.split(" ")[0] for source in bug_of(header)]
+    predicate_keys += list(header.get("match") or {})
+    ordered = [key for key in predicate_keys if key in available]
+    ordered += [key for key in available if key not in ordered and fits(checks, key)]
     return list(dict.fromkeys(ordered))[:COLUMNS]
 
 
@@ -107,14 +107,14 @@ def observation_row(
     item: dict[str, Any], keys: list[str], trials: int = 1
 ) -> ObservationRow:
     lang = current_lang()
-    name, found = item["name"], item["outcome"]
+    name, outcome = item["name"], item["outcome"]
     values = item.get("observations") or {}
-    css, shape, shape_css = marks(name, found)
+    css, shape, shape_css = marks(name, outcome)
     return ObservationRow(
         check=name,
         trials=trials,
         cells=[values.get(key) for key in keys],
-        outcome=verdicts.outcome(name, found, lang),
+        outcome=verdicts.outcome(name, outcome, lang),
         css=css,
         shape=shape,
         shape_css=shape_css,

@@ -33,11 +33,11 @@ class Phase:
 def planned(checks: Iterable[str]) -> list[str]:
     """The groups in which the checks of a repro are executed, in order."""
     names = ["requirements", *checks]
-    found = [name for name in GATES if name in names]
+    phases = [name for name in GATES if name in names]
     for kind in ("workaround", "refuted"):
         if any(name.startswith(f"{kind}_") for name in names):
-            found.append(kind)
-    return [*found, "verdict"]
+            phases.append(kind)
+    return [*phases, "verdict"]
 
 
 def label_of(phase: str) -> str:
@@ -100,16 +100,16 @@ def finished_phase(name: str, checks: list[dict[str, Any]], *, reached: bool) ->
     outcomes = {item["outcome"] for item in checks}
     if len(outcomes) > 1:
         counts = ("、" if lang == "zh" else ", ").join(
-            f"{verdicts.outcome(name, found, lang)} "
-            f"{sum(item['outcome'] == found for item in checks)}/{len(checks)}"
-            for found in sorted(outcomes)
+            f"{verdicts.outcome(name, outcome, lang)} "
+            f"{sum(item['outcome'] == outcome for item in checks)}/{len(checks)}"
+            for outcome in sorted(outcomes)
         )
         return Phase(name, label_of(name), "done", counts)
-    (found,) = outcomes
-    words = verdicts.outcome(name, found, lang)
-    if name == "requirements" and found == Outcome.CLEAN:
+    (outcome,) = outcomes
+    words = verdicts.outcome(name, outcome, lang)
+    if name == "requirements" and outcome == Outcome.CLEAN:
         words = _("met")
     if len(checks) > 1 or name in ("workaround", "refuted"):
         words = f"{words} {len(checks)}/{len(checks)}"
-    css, shape, shape_css = marks(name, found)
+    css, shape, shape_css = marks(name, outcome)
     return Phase(name, label_of(name), "done", words, css, shape, shape_css)

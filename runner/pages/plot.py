@@ -12,7 +12,7 @@ LEFT, RIGHT, TOP, BOTTOM = 44, 270, 20, 172
 MIN_STEPS = 3
 MAX_PLOTS = 4
 LARGEST = 1e300
-# What is not a number stands on a line of its own, above the scale.
+# Non-finite values are marked on a line of their own, above the scale.
 NONFINITE_Y = 8.0
 LABEL_GAP = 14.0
 
@@ -64,7 +64,7 @@ def plots_of(checks: Sequence[dict[str, Any]]) -> list[Plot]:
     for item in checks:
         by_name.setdefault(item["name"], item.get("observations") or {})
     both = [by_name.get("control", {}), by_name.get("trigger", {})]
-    keys = [key for found in both for key, value in found.items() if is_series(value)]
+    keys = [key for row in both for key, value in row.items() if is_series(value)]
     return [
         draw(key, series_of(key, by_name))
         for key in list(dict.fromkeys(keys))[:MAX_PLOTS]
@@ -82,11 +82,11 @@ def series_of(key: str, by_name: dict[str, dict[str, Any]]) -> dict[str, list[fl
     }
 
 
-def is_series(found: Any) -> bool:
+def is_series(value: Any) -> bool:
     return (
-        isinstance(found, list)
-        and len(found) >= MIN_STEPS
-        and all(is_number(item) for item in found)
+        isinstance(value, list)
+        and len(value) >= MIN_STEPS
+        and all(is_number(item) for item in value)
     )
 
 
@@ -107,10 +107,10 @@ def draw(
 ) -> Plot:
     """`at`: the places of the values on the x axis; without it, steps from 1."""
     steps = max(len(values) for values in series.values())
-    known = [
+    finite = [
         value for values in series.values() for value in values if math.isfinite(value)
     ]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     span = (high - low) or abs(high) or 1.0
     low, high = low - 0.06 * span, high + 0.06 * span
 
@@ -174,13 +174,13 @@ def end_of(name: str, values: list[float]) -> End:
     return End(name, f"{values[0]:.4g}", f"{values[-1]:.4g}", next(lost, None))
 
 
-def spread(wanted: dict[str, float]) -> dict[str, float]:
+def spread(positions: dict[str, float]) -> dict[str, float]:
     """Label positions, top to bottom, at least LABEL_GAP apart, above the axis."""
-    ordered = sorted(wanted, key=lambda name: wanted[name])
+    ordered = sorted(positions, key=lambda name: positions[name])
     placed: dict[str, float] = {}
     last = -math.inf
     for name in ordered:
-        last = placed[name] = max(wanted[name] + 4, last + LABEL_GAP)
+        last = placed[name] = max(positions[name] + 4, last + LABEL_GAP)
     below = float(BOTTOM)
     for name in reversed(ordered):
         placed[name] = min(placed[name], below)

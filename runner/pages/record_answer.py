@@ -46,42 +46,42 @@ class RecordAnswer:
     answer: str
 
 
-def build(record: Record, reader: ReaderChoice, known: KnownBuilds) -> RecordAnswer:
+def build(record: Record, reader: ReaderChoice, builds: KnownBuilds) -> RecordAnswer:
     findings = list(record.findings.all())
-    choices = known_choices(known, findings)
+    choices = known_choices(builds, findings)
     choice = chosen(reader.torch, choices, findings)
     if choice and not choice.known:
         choices = [choice, *choices]
     devices = device_classes(record, findings)
     device = reader.device if reader.device in devices else devices[0]
-    here = [row for row in findings if choice and row.build == choice.value]
-    return assemble(record, findings, here, choice, choices, device, devices)
+    own = [row for row in findings if choice and row.build == choice.value]
+    return assemble(record, findings, own, choice, choices, device, devices)
 
 
 def assemble(
     record: Record,
     findings: list[Finding],
-    here: list[Finding],
+    own: list[Finding],
     choice: Choice | None,
     choices: list[Choice],
     device: str,
     devices: list[str],
 ) -> RecordAnswer:
     lang = current_lang()
-    fresh = [row for row in here if row.is_fresh_verdict and row.device_class == device]
+    fresh = [row for row in own if row.is_fresh_verdict and row.device_class == device]
     tested = next((row for row in fresh if not row.is_model), None)
-    found = affected.answer_for(record, environment_of(choice), findings)
+    documented = affected.answer_for(record, environment_of(choice), findings)
     css, badge, sentence = (
         tested_words(tested, lang)
         if tested
-        else inferred_words(found.answer, choice, lang)
+        else inferred_words(documented.answer, choice, lang)
     )
     name, apply, status = best_workaround(record, findings)
     return RecordAnswer(
         css=css,
         badge=badge,
         sentence=sentence,
-        reasons=[] if tested else [reason[lang] for reason in found.reasons],
+        reasons=[] if tested else [reason[lang] for reason in documented.reasons],
         preconditions=[item["text"][lang] for item in record.preconditions],
         tested=tested,
         model=next((row for row in fresh if row.is_model), None),
@@ -92,25 +92,25 @@ def assemble(
         workaround=apply,
         workaround_status=status,
         onoff=workaround_evidence(name, findings, choice),
-        answer=found.answer,
+        answer=documented.answer,
     )
 
 
-def known_choices(known: KnownBuilds, findings: list[Finding]) -> list[Choice]:
+def known_choices(builds: KnownBuilds, findings: list[Finding]) -> list[Choice]:
     """Builds this site knows, newest version first."""
-    raw = {build.slug: build.raw for build in known.builds}
+    raw = {build.slug: build.raw for build in builds.builds}
     raw |= {row.build: row.build_raw for row in findings}
     ordered = sorted(raw, key=lambda slug: build_order(raw[slug], slug), reverse=True)
     return [Choice(slug, raw[slug], known=True) for slug in ordered]
 
 
-def chosen(asked: str, choices: list[Choice], findings: list[Finding]) -> Choice | None:
-    """As asked by slug or by raw version; else the newest build with a verdict."""
-    if asked:
+def chosen(torch: str, choices: list[Choice], findings: list[Finding]) -> Choice | None:
+    """The requested slug or raw version; else the newest build with a verdict."""
+    if torch:
         for choice in choices:
-            if asked in (choice.value, choice.raw):
+            if torch in (choice.value, choice.raw):
                 return choice
-        return Choice(asked, asked, known=False)
+        return Choice(torch, torch, known=False)
     judged = {
         row.build for row in findings if row.is_fresh_verdict and not row.is_model
     }
@@ -120,9 +120,9 @@ def chosen(asked: str, choices: list[Choice], findings: list[Finding]) -> Choice
 
 def device_classes(record: Record, findings: list[Finding]) -> list[str]:
     """Devices with a result, then those a repro asks for; never empty."""
-    found = [row.device_class for row in findings if not row.stale]
-    found += [repro.device for repro in record.repros.all()]
-    return list(dict.fromkeys(found)) or [DeviceClass.CPU.value]
+    devices = [row.device_class for row in findings if not row.stale]
+    devices += [repro.device for repro in record.repros.all()]
+    return list(dict.fromkeys(devices)) or [DeviceClass.CPU.value]
 
 
 def environment_of(choice: Choice | None) -> Environment:
@@ -207,7 +207,7 @@ NO_BUILD = verdicts.text(
 def inferred_words(
     answer: str, choice: Choice | None, lang: str
 ) -> tuple[str, Badge, str]:
-    """Nothing was run: say so, and what follows from what is documented."""
+    """Words for a build that was not run: what the documentation implies."""
     if choice is None:
         return "", UNKNOWN.badge(lang), NO_BUILD[lang]
     sentence = NOT_RUN[answer][lang].format(build=choice.raw)
@@ -229,9 +229,9 @@ def best_workaround(record: Record, findings: list[Finding]) -> tuple[str, str, 
         (claims.workaround_status(entry["name"], inputs)[0], entry)
         for entry in record.workarounds
     ]
-    for wanted in ("verified", "untested"):
+    for preferred in ("verified", "untested"):
         for status, entry in graded:
-            if status == wanted:
+            if status == preferred:
                 return entry["name"], entry["apply"], status
     return "", "", ""
 

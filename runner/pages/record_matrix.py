@@ -83,10 +83,10 @@ def find(record_id: str) -> Record | None:
 
 
 def build(record: Record) -> RecordMatrix:
-    found: dict[tuple[bool, str, str], list[Finding]] = defaultdict(list)
+    groups: dict[tuple[bool, str, str], list[Finding]] = defaultdict(list)
     for row in record.findings.all():
-        found[row.is_model, row.repro, row.device_class].append(row)
-    parts = [part(record, found[key]) for key in sorted(found)]
+        groups[row.is_model, row.repro, row.device_class].append(row)
+    parts = [part(record, groups[key]) for key in sorted(groups)]
     return RecordMatrix(record, parts)
 
 
@@ -132,32 +132,32 @@ def square(row: Finding | None) -> Square:
     lang = current_lang()
     if row is None:
         return from_badge(verdicts.untested(lang), "none", "")
-    found = check_square(row, lang)
-    return instrument(found, row) if group_of(row.check_name) in INSTRUMENTS else found
+    shown = check_square(row, lang)
+    return instrument(shown, row) if group_of(row.check_name) in INSTRUMENTS else shown
 
 
-def instrument(found: Square, row: Finding) -> Square:
+def instrument(shown: Square, row: Finding) -> Square:
     """Of a check that shows nothing of the build: words, a mark only if it failed."""
     css, shape, shape_css = marks(row.check_name, row.outcome)
     css = css.removeprefix("v-") or "none"
-    return Square(css, shape, shape_css, "", found.words, "", row.evidence)
+    return Square(css, shape, shape_css, "", shown.words, "", row.evidence)
 
 
 def folded(rows: list[BuildsRow]) -> Iterator[BuildsRow]:
     """Newest first; equal neighbours as one row, which keeps the older one's flip."""
-    waiting: list[BuildsRow] = []
+    group: list[BuildsRow] = []
     for row in reversed(rows):
-        if waiting and (waiting[-1].flip or not same(waiting[-1], row)):
-            yield merged(waiting)
-            waiting = []
-        waiting.append(row)
-    if waiting:
-        yield merged(waiting)
+        if group and (group[-1].flip or not same(group[-1], row)):
+            yield merged(group)
+            group = []
+        group.append(row)
+    if group:
+        yield merged(group)
 
 
 def same(one: BuildsRow, other: BuildsRow) -> bool:
     pairs = zip(one.squares, other.squares, strict=True)
-    return all(mine.same_as(theirs) for mine, theirs in pairs)
+    return all(a.same_as(b) for a, b in pairs)
 
 
 def merged(rows: list[BuildsRow]) -> BuildsRow:

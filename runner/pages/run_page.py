@@ -227,14 +227,14 @@ def notes_of(body: dict[str, Any]) -> list[str]:
         by_status.setdefault(status, []).append(name)
     lang = current_lang()
     colon = "：" if lang == "zh" else ": "
-    found = [
+    notes = [
         f"{verdicts.workaround(status, lang)[1]}{colon}{', '.join(names)}"
         for status, names in by_status.items()
     ]
     useless = [name for name, out in body.get("refuted", {}).items() if out == "bug"]
     if useless:
-        found.append(_("Confirmed useless: %(names)s") % {"names": ", ".join(useless)})
-    return found
+        notes.append(_("Confirmed useless: %(names)s") % {"names": ", ".join(useless)})
+    return notes
 
 
 def evidence_rows(record: Record) -> list[EvidenceRow]:
@@ -256,7 +256,7 @@ def evidence_rows(record: Record) -> list[EvidenceRow]:
         .order_by("-started_at")
     )
     current = {(repro.name, repro.digest) for repro in record.repros.all()}
-    found = [
+    table = [
         EvidenceRow(
             row,
             stale=(row.repro_name, row.repro_digest) not in current
@@ -265,7 +265,7 @@ def evidence_rows(record: Record) -> list[EvidenceRow]:
         for row in rows[:EVIDENCE_SHOWN]
     ]
     return sorted(
-        found,
+        table,
         key=lambda row: build_order(row.evidence.build.raw, row.evidence.build_id),
         reverse=True,
     )

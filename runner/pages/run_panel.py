@@ -1,4 +1,4 @@
-"""The panel from which a reader starts a run."""
+"""The panel that starts a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from runner.wording import queue
 
 @dataclass(frozen=True)
 class Choice:
-    """A build to pick; `refusal` says why it cannot take the run now, or is empty."""
+    """A build to choose; `refusal` says why it cannot take the run now, or is ""."""
 
     build: Build
     refusal: str
@@ -104,15 +104,15 @@ def choices_for(
     return choices
 
 
-def choose(choices: list[Choice], wanted: str) -> Choice | None:
-    """The build that was asked for, else the newest that can run."""
-    asked = [choice for choice in choices if choice.build.slug == wanted]
-    able = [choice for choice in choices if not choice.refusal]
-    return next(iter(asked + able + choices), None)
+def choose(choices: list[Choice], slug: str) -> Choice | None:
+    """The requested build, else the newest that can run."""
+    requested = [choice for choice in choices if choice.build.slug == slug]
+    runnable = [choice for choice in choices if not choice.refusal]
+    return next(iter(requested + runnable + choices), None)
 
 
 def own_refusal(request: HttpRequest) -> str:
-    """What keeps this reader, or everybody, from starting anything now."""
+    """The rate limit that keeps this reader from starting a run now, or ""."""
     refused = throttle.refusal(requester(request))
     return refused.detail(current_lang()) if refused else ""
 

@@ -1,4 +1,4 @@
-"""A finished run as Markdown, to be pasted into an upstream thread."""
+"""A finished run as Markdown, to paste into an upstream issue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured beside a run, as lines for its page."""
+"""The telemetry of a run, as lines and plots for its page."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from runner.gpus.series import LIMIT
 from runner.pages.plot import Plot, draw
 
 MIN_SAMPLES = 3
-# Far above any reading, and far below what a float cannot hold.
+# Above any real reading, and small enough for arithmetic in floats.
 LARGEST = 1e12
 
 
 def lines(telemetry: dict[str, Any]) -> Iterator[str]:
-    """`telemetry` of an evidence body; fields that nothing told are left out."""
-    found = summary(telemetry)
-    for gpu in found.gpus:
+    """Lines for the `telemetry` of an evidence body, without missing fields."""
+    telemetry_summary = summary(telemetry)
+    for gpu in telemetry_summary.gpus:
         yield " · ".join(gpu_facts(gpu))
-    if found.driver_error:
+    if telemetry_summary.driver_error:
         yield _("No NVIDIA driver answered (%(error)s).") % {
-            "error": found.driver_error
+            "error": telemetry_summary.driver_error
         }
-    elif found.driver:
-        yield _("NVIDIA driver %(version)s") % {"version": found.driver}
-    if found.cpu_s:
+    elif telemetry_summary.driver:
+        yield _("NVIDIA driver %(version)s") % {"version": telemetry_summary.driver}
+    if telemetry_summary.cpu_s:
         yield _("Processor %(seconds).1f s, memory at most %(peak)d MiB") % {
-            "seconds": found.cpu_s,
-            "peak": found.peak_mib,
+            "seconds": telemetry_summary.cpu_s,
+            "peak": telemetry_summary.peak_mib,
         }
 
 
 def plots(telemetry: dict[str, Any]) -> Iterator[tuple[str, Plot]]:
-    """What was sampled of each GPU over the run, each with what it is called."""
+    """(caption, plot) of each sampled quantity of each GPU."""
     gpus = telemetry.get("devices") or []
     for gpu in gpus:
         series = gpu.get("series")
@@ -51,12 +51,12 @@ def plots(telemetry: dict[str, Any]) -> Iterator[tuple[str, Plot]]:
 
 
 def samples(at: Any, values: Any) -> list[tuple[float, float]]:
-    """(seconds, value) of what was read; evidence from elsewhere may hold anything."""
+    """(seconds, value) of valid samples; uploaded evidence may hold anything."""
     if not isinstance(at, list) or not isinstance(values, list):
         return []
     pairs = zip(at[:LIMIT], values[:LIMIT], strict=False)
-    found = [pair for pair in pairs if all(map(is_finite_number, pair))]
-    return sorted(found, key=lambda pair: pair[0])
+    readings = [pair for pair in pairs if all(map(is_finite_number, pair))]
+    return sorted(readings, key=lambda pair: pair[0])
 
 
 def is_finite_number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Origins that disagree about a build, on the pages of records and evidence."""
+"""Disagreements between origins, on the pages of records and evidence."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def disagreement_notice(
     record: Record | None, evidence: Evidence | None = None
 ) -> dict[str, Any]:
     """Those of a record; with `evidence` only where its own build is in question."""
-    found = disagreements(record) if record else []
+    items = disagreements(record) if record else []
     if evidence:
-        place = evidence.repro_name, evidence.build_id, evidence.device_class
-        found = [d for d in found if (d.repro, d.build, d.device_class) == place]
+        cell = evidence.repro_name, evidence.build_id, evidence.device_class
+        items = [d for d in items if (d.repro, d.build, d.device_class) == cell]
     lang = current_lang()
     return {
         "disagreements": [
             (item, [(side.evidence, side.badge(lang)) for side in item.sides])
-            for item in found
+            for item in items
         ]
     }

@@ -1,4 +1,4 @@
-"""Pieces of execution on pages: answers, the run panel, matrices, verdict marks."""
+"""Template tags of pages with runs: answers, run panel, matrices, verdict marks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run_form(context: template.Context, record: Record) -> Context:
 def repro_commands(
     context: template.Context, repro: Repro, build: Build | None = None
 ) -> Context:
-    """How to run it elsewhere; on the release of `build`, where it is one."""
+    """Commands to run it elsewhere, on the release of `build` if it is one."""
     request = context["request"]
     return {"commands": local_commands.of_repro(repro, request, build)}
 
@@ -114,8 +114,8 @@ def answer_big(affected: dict[str, Any]) -> SafeString:
 def verdict_mark(verdict: str) -> Context:
     """The shape of a verdict alone, beside words that say it."""
     special = {"untested": verdicts.UNTESTED, "model": verdicts.MODEL_SHOWN}
-    found = special.get(verdict) or verdicts.wording(verdict, "")
-    return {"badge": found.badge(current_lang())}
+    wording = special.get(verdict) or verdicts.wording(verdict, "")
+    return {"badge": wording.badge(current_lang())}
 
 
 @register.simple_tag
@@ -138,7 +138,7 @@ def environment(body: dict[str, Any], worker: str = "") -> Context:
 
 @register.filter
 def age(moment: datetime | None) -> str:
-    """How long ago, in the reader's words: "12 minutes"."""
+    """The time since a moment in the reader's language: "12 minutes"."""
     if not moment:
         return ""
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""Verdicts and other words of a run in templates, in the reader's language."""
+"""Template tags for verdicts and other texts of a run, in the reader's language."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ def verdict_badge(
     chip: str = "",
 ) -> SafeString:
     """{% verdict_badge verdict hits trials fidelity [reason] [chip="chip"] %}"""
-    found = verdicts.badge(
+    badge = verdicts.badge(
         verdict, hits or 0, trials or 0, fidelity, current_lang(), reason or ""
     )
-    return badge_html(found, chip)
+    return badge_html(badge, chip)
 
 
 @register.simple_tag
@@ -149,9 +149,9 @@ def outcome_word(outcome: str, check: str = "") -> str:
 
 def claim_outcome(outcome: str, row: ClaimRow) -> str:
     """What a check shows of a claim; of a model, in the words of a model."""
-    known = MODELLED if row.is_modelled else SHOWN
-    if outcome in known:
-        return str(known[Outcome(outcome)])
+    words = MODELLED if row.is_modelled else SHOWN
+    if outcome in words:
+        return str(words[Outcome(outcome)])
     return outcome_word(outcome, row.check)
 
 
@@ -173,14 +173,14 @@ def workaround_words(status: str) -> str:
 
 
 @register.filter
-def tier_of(held: Any) -> sandbox.Tier | None:
+def tier_of(subject: Any) -> sandbox.Tier | None:
     """The tier of a worker, of evidence, or by its letter; None if nothing is known."""
-    if isinstance(held, Worker):
-        return sandbox.stored_tier(held.sandbox) or sandbox.TIERS.get(held.tier)
-    if isinstance(held, dict):
-        layers = (held.get("limits") or {}).get("layers")
-        return sandbox.evidence_tier(str(held.get("tier")), layers)
-    return sandbox.TIERS.get(held)
+    if isinstance(subject, Worker):
+        return sandbox.stored_tier(subject.sandbox) or sandbox.TIERS.get(subject.tier)
+    if isinstance(subject, dict):
+        layers = (subject.get("limits") or {}).get("layers")
+        return sandbox.evidence_tier(str(subject.get("tier")), layers)
+    return sandbox.TIERS.get(subject)
 
 
 @register.filter

@@ -1,4 +1,4 @@
-"""Torch builds of this host: look for them, add, list and remove them."""
+"""`manage.py builds`: scan, add, list and remove the torch builds of this host."""
 
 import argparse
 import json
@@ -101,8 +101,8 @@ class Command(BaseCommand):
         if options["json"]:
             together, one_by_one = inventory.disk()
             disk = {"together_mib": together, "one_by_one_mib": one_by_one}
-            found = {"builds": inventory.rows(), "disk": disk}
-            self.say(json.dumps(found, indent=2, ensure_ascii=False))
+            document = {"builds": inventory.rows(), "disk": disk}
+            self.say(json.dumps(document, indent=2, ensure_ascii=False))
             return
         for line in inventory.lines():
             self.say(line)

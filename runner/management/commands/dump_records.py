@@ -1,4 +1,4 @@
-"""Records from the database as canonical files, for review and for travel."""
+"""`manage.py dump_records`: write records from the database as canonical files."""
 
 from __future__ import annotations
 

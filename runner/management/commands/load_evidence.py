@@ -1,4 +1,4 @@
-"""`manage.py load_evidence`: take in evidence, shipped with records or sent."""
+"""`manage.py load_evidence`: load evidence, shipped with records or uploaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records from fixtures/issues/ into the database: all of them or none."""
+"""`manage.py load_records`: load record folders into the database, all or none."""
 
 from __future__ import annotations
 

@@ -50,17 +50,17 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        wanted = backfill.cells(
+        cells = backfill.cells(
             options["record"], options["build"], again=options["again"]
         )
-        self.say(f"{len(wanted)} cells are missing.")
+        self.say(f"{len(cells)} cells are missing.")
         if options["dry_run"]:
-            for cell in wanted:
+            for cell in cells:
                 self.say(str(cell))
             return
-        size = len(wanted) if options["no_wait"] else options["window"]
-        filler = Filler(wanted, again=options["again"], window=max(1, size))
-        progress = Progress(len(wanted))
+        size = len(cells) if options["no_wait"] else options["window"]
+        filler = Filler(cells, again=options["again"], window=max(1, size))
+        progress = Progress(len(cells))
         try:
             self.fill(filler, progress, wait=not options["no_wait"])
         except KeyboardInterrupt:

@@ -22,7 +22,7 @@ DEFAULT_REPRO = "repro"
 
 
 class Usage(Exception):
-    """Something that was asked for does not exist; the text says what does."""
+    """Something on the command line does not exist; the text says what does."""
 
 
 def trials(text: str) -> int:
@@ -124,11 +124,11 @@ def job_of_file(path: Path, count: int | None) -> Job:
     except (OSError, UnicodeDecodeError) as error:
         raise Usage(f"{path} cannot be read: {error}") from error
     harness.read_repro(source)
-    wanted, here = settings.SANDBOX_MIN_TIER, sandbox.tier()
-    if not (is_reviewed(source) or sandbox.reaches(wanted)):
+    required, here = settings.SANDBOX_MIN_TIER, sandbox.tier()
+    if not (is_reviewed(source) or sandbox.reaches(required)):
         raise Usage(
             f"{path} is not a reviewed repro, and such files need sandbox tier "
-            f"{wanted}; this machine has tier {here.tier}: {here.reason_en} "
+            f"{required}; this machine has tier {here.tier}: {here.reason_en} "
             f"{here.remedy_en} If you trust the file, set SANDBOX_MIN_TIER={here.tier}."
         )
     return Job(source, path.stem, None, count)
@@ -145,18 +145,18 @@ def chosen_interpreter(slug: str | None, source: str) -> str:
     """The Python of a build; the default build needs no database row."""
     stack = harness.read_repro(source)[0].stack
     try:
-        found = (
+        installation = (
             registry.installation_for(slug, stack)
             if slug
             else registry.default_installation(stack)
         )
-        known = sorted(
+        slugs = sorted(
             set(Installation.objects.values_list("build", flat=True)) - {None}
         )
     except (OperationalError, ProgrammingError):
-        found, known = None, []
-    if found:
-        return found.interpreter
+        installation, slugs = None, []
+    if installation:
+        return installation.interpreter
     default = registry.default_interpreter()
     if default and slug in (None, default.parent.parent.name):
         return str(default)
@@ -164,5 +164,5 @@ def chosen_interpreter(slug: str | None, source: str) -> str:
         raise Usage("No torch build is installed. Add one: manage.py builds add 2.13.0")
     raise Usage(
         f"There is no build {slug} on this machine. "
-        f"It has: {', '.join(known) or 'none'}."
+        f"It has: {', '.join(slugs) or 'none'}."
     )

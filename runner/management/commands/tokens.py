@@ -1,4 +1,4 @@
-"""Tokens of the API: make one, list them, revoke one."""
+"""`manage.py tokens`: create, list and revoke API tokens."""
 
 import argparse
 from datetime import timedelta

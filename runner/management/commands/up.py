@@ -1,4 +1,4 @@
-"""The whole site on one machine: database, records, builds, web server, worker."""
+"""`manage.py up`: the whole site on one machine, from the database to a worker."""
 
 import argparse
 import hashlib
@@ -95,7 +95,7 @@ class Command(BaseCommand):
 
     @contextmanager
     def tolerating(self, command: str) -> Iterator[None]:
-        """What cannot be loaded is said; the site starts with what it has."""
+        """Report a command that fails and start the site without what it loads."""
         try:
             yield
         except (CommandError, SystemExit) as error:
@@ -143,10 +143,10 @@ class Command(BaseCommand):
 
 
 def pool() -> list[Child]:
-    """The warm pool, unless the setting leaves no memory to it."""
+    """The warm pool, unless POOL_MEMORY_MIB is 0."""
     if not settings.POOL_MEMORY_MIB:
         return []
-    # A worker that was left over may have one still.
+    # A worker of an earlier site may still have one, hence --wait.
     socket_path, memory = execution.pool_socket(), settings.POOL_MEMORY_MIB
     command = keeper.command(socket_path, memory, "--wait")
     return [Child("Pool", command, cwd=keeper.ROOT)]
@@ -176,7 +176,7 @@ def address() -> str:
 
 
 def answers() -> bool:
-    """Whether the web server answers anything at all."""
+    """Whether the web server answers, with any status."""
     site = http.client.HTTPConnection(local_host(), settings.PORT, timeout=5)
     try:
         site.request("GET", "/healthz")
@@ -189,7 +189,7 @@ def answers() -> bool:
 
 
 def require_port() -> None:
-    """Raise CommandError where the web server could not listen."""
+    """Raise CommandError where the web server cannot bind its port."""
     try:
         family, kind, _, _, where = socket.getaddrinfo(
             settings.HOST, settings.PORT, type=socket.SOCK_STREAM
@@ -206,9 +206,9 @@ def require_port() -> None:
 
 def static_digest() -> str:
     """Changes whenever a file that collectstatic would copy changes."""
-    found = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
+    digest = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
     for finder in get_finders():
         for name, storage in finder.list([]):
             status = Path(storage.path(name)).stat()
-            found.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()

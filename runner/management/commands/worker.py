@@ -69,22 +69,22 @@ class Command(BaseCommand):
         sys.exit(tasks.serve(name, options["concurrency"]))
 
     def drain(self, name: str | None) -> None:
-        """Ask workers to end after their last run; returns when none is left."""
+        """Ask workers to end after their current runs, and wait until they have."""
         rows = Worker.objects.filter(host=registry.host_name())
         rows = rows.filter(name=name) if name else rows
-        asked = set(
+        draining = set(
             rows.filter(last_seen__gte=fleet.ago(fleet.WORKER_STALE)).values_list(
                 "name", flat=True
             )
         )
-        rows.filter(name__in=asked).update(draining=True)
-        said: set[str] = set()
-        while left := asked & set(
+        rows.filter(name__in=draining).update(draining=True)
+        reported: set[str] = set()
+        while remaining := draining & set(
             fleet.online_workers().filter(draining=True).values_list("name", flat=True)
         ):
-            for one in sorted(left - said):
-                self.stdout.write(f"{one} executes {fleet.running_on(one)} more.")
-            said |= left
+            for name_ in sorted(remaining - reported):
+                self.stdout.write(f"{name_} executes {fleet.running_on(name_)} more.")
+            reported |= remaining
             self.stdout.flush()
             time.sleep(LOOK_SECONDS)
-        self.stdout.write(f"{len(asked)} workers have ended.")
+        self.stdout.write(f"{len(draining)} workers have ended.")
