@@ -48,6 +48,9 @@ class Disagreement:
     device_class: str
     sides: list[Side]
 
+    def badges(self, lang: str) -> list[tuple[Evidence, Badge]]:
+        return [(side.evidence, side.badge(lang)) for side in self.sides]
+
 
 def disagreements(record: Record) -> list[Disagreement]:
     """Disagreements of a record, from current evidence; reads parts of its bodies."""

@@ -125,25 +125,19 @@ def draw(
             return NONFINITE_Y
         return BOTTOM - (BOTTOM - TOP) * (value - low) / (high - low)
 
+    def points(values: list[float]) -> list[tuple[float, float, bool]]:
+        return [(x_of(n), y_of(v), math.isfinite(v)) for n, v in enumerate(values)]
+
+    ticks = sorted({0, steps // 2, steps - 1})
     labels = spread({name: y_of(values[-1]) for name, values in series.items()})
     return Plot(
         key=key,
         steps=steps,
         lines=[
-            line_of(
-                name,
-                [
-                    (x_of(step), y_of(value), math.isfinite(value))
-                    for step, value in enumerate(values)
-                ],
-                labels[name],
-            )
+            line_of(name, points(values), labels[name])
             for name, values in series.items()
         ],
-        x_ticks=[
-            Tick(x_of(step), f"{places[step]:.4g}")
-            for step in sorted({0, steps // 2, steps - 1})
-        ],
+        x_ticks=[Tick(x_of(n), f"{places[n]:.4g}") for n in ticks],
         y_ticks=[Tick(y_of(value), text) for value, text in scale(low, high)],
         ends=[end_of(name, values) for name, values in series.items()],
     )

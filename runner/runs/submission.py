@@ -57,11 +57,9 @@ def submit(
         "protocol": harness.PROTOCOL,
     }
     same_key = Run.objects.filter(**key)
-    cached = None if again else fresh_result(same_key, trials)
-    if cached:
+    if not again and (cached := fresh_result(same_key, trials)):
         return Submitted(cached, cached=True)
-    active = same_key.active().first()
-    if active:
+    if active := same_key.active().first():
         return join(active, trials, priority)
     refuse(repro, build, device, requester, priority)
     run = Run(

@@ -24,9 +24,4 @@ def disagreement_notice(
         cell = evidence.repro_name, evidence.build_id, evidence.device_class
         items = [d for d in items if (d.repro, d.build, d.device_class) == cell]
     lang = current_lang()
-    return {
-        "disagreements": [
-            (item, [(side.evidence, side.badge(lang)) for side in item.sides])
-            for item in items
-        ]
-    }
+    return {"disagreements": [(item, item.badges(lang)) for item in items]}

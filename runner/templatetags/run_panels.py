@@ -83,12 +83,10 @@ def evidence_table(record: Record) -> Context:
     """What was run, and where two origins disagree about it."""
     rows = run_page.evidence_rows(record)
     lang = current_lang()
+    items = run_page.disagreements_among(rows)
     return {
         "rows": rows,
-        "disagreements": [
-            (item, [(side.evidence, side.badge(lang)) for side in item.sides])
-            for item in run_page.disagreements_among(rows)
-        ],
+        "disagreements": [(item, item.badges(lang)) for item in items],
     }
 
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -67,42 +67,47 @@ def run_now(
     `gpus`: those it may use. Raises ContractError for a source that breaks the contract
     and Cancelled once `listeners.cancelled()` is true.
     """
-    with sandbox.scratch_folder() as folder, ExitStack() as stack:
-        path = Path(folder) / f"{job.name}.py"
+    with sandbox.scratch_folder() as scratch:
+        folder = Path(scratch)
+        path = folder / f"{job.name}.py"
         path.write_bytes(job.source.encode())
-        cache = stack.enter_context(cache_of(job, interpreter, Path(folder)))
-
-        def start_with(visible: str | None, lock_fds: Sequence[int]) -> harness.Start:
-            cold = sandbox.start_in(
-                interpreter,
-                str(path),
-                gpus=visible,
-                hold_fds=lock_fds,
-                compile_cache=cache,
-                on_line=listeners.line,
+        with cache_of(job, interpreter, folder) as cache:
+            return gpu_run.drive(
+                job.source,
+                partial(start_with, job, interpreter, path, cache, listeners),
+                gpus or host_gpus.for_run(say=partial(listeners.phase, "requirements")),
+                on_cpu=on_cpu,
                 cancelled=listeners.cancelled,
-            )
-            return start.WarmStart(
-                pool_socket(), cold, keeps_cache=job.record is not None
+                name=job.name,
+                record=job.record,
+                trials=job.trials,
+                tier=sandbox.tier().tier,
+                limits=sandbox.limits(interpreter),
+                origin=store.SITE,
+                on_event=listeners.phase,
             )
 
-        return gpu_run.drive(
-            job.source,
-            start_with,
-            gpus
-            or host_gpus.for_run(
-                say=lambda text: listeners.phase("requirements", text)
-            ),
-            on_cpu=on_cpu,
-            cancelled=listeners.cancelled,
-            name=job.name,
-            record=job.record,
-            trials=job.trials,
-            tier=sandbox.tier().tier,
-            limits=sandbox.limits(interpreter),
-            origin=store.SITE,
-            on_event=listeners.phase,
-        )
+
+def start_with(
+    job: Job,
+    interpreter: str,
+    path: Path,
+    cache: str,
+    listeners: Listeners,
+    visible: str | None,
+    lock_fds: Sequence[int],
+) -> harness.Start:
+    """A Start for checks of the job on these GPUs, see `gpu_run.StartWith`."""
+    cold = sandbox.start_in(
+        interpreter,
+        str(path),
+        gpus=visible,
+        hold_fds=lock_fds,
+        compile_cache=cache,
+        on_line=listeners.line,
+        cancelled=listeners.cancelled,
+    )
+    return start.WarmStart(pool_socket(), cold, keeps_cache=job.record is not None)
 
 
 @contextmanager

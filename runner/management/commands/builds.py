@@ -47,10 +47,9 @@ class Command(BaseCommand):
             action="store_true",
             help="install the default build without writing to the database",
         )
+        cuda = "the default may be the CUDA wheel"
         for command in (scan, add):
-            command.add_argument(
-                "--cuda", action="store_true", help="the default may be the CUDA wheel"
-            )
+            command.add_argument("--cuda", action="store_true", help=cuda)
         list_ = commands.add_parser("list", help="every known build and where it is")
         list_.add_argument("--json", action="store_true")
         remove = commands.add_parser("remove", help="delete or forget an installation")
