@@ -15,6 +15,7 @@ from django.utils.html import strip_tags
 
 from kb.models import Record
 from kb.records.articles import HAN
+from runner.evidence import store
 from runner.models import Device, Evidence, Run, Worker
 from runner.models.token import Token
 from tests import page_types, runs
@@ -224,7 +225,7 @@ class GroupTest(AdminCase):
 
     def setUp(self) -> None:
         found = runs.make_evidence(self.repro)
-        self.evidence = page_types.evidence.add(found, origin="site")
+        self.evidence = store.add(found, origin="site")
         self.run_row = runs.make_run(self.repro)
         now = timezone.now()
         Worker.objects.create(name="w1", host="h", started_at=now, last_seen=now)
@@ -329,7 +330,7 @@ class GroupTest(AdminCase):
 class PolicyTest(AdminCase):
     def test_the_policy_holds_in_the_admin(self) -> None:
         page_types.make_machines()
-        page_types.evidence.add(runs.make_evidence(self.repro), origin="site")
+        store.add(runs.make_evidence(self.repro), origin="site")
         runs.make_run(self.repro)
         self.client.force_login(page_types.superuser())
         for path in page_types.admin_pages():
