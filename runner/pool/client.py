@@ -24,7 +24,7 @@ from typing import Any
 from runner import harness
 from runner.sandbox.cgroups import Group
 from runner.sandbox.jail import kernel, wire
-from runner.sandbox.process import KILL_GRACE_S, BoxProcess
+from runner.sandbox.process import KILL_GRACE_S, BoxProcess, Pipes
 
 PROTOCOL = 1
 # Longer than the start of a parent takes (parents.START_S).
@@ -153,18 +153,10 @@ class WarmProcess(BoxProcess):
         self.order = order
         self.pid = pid_of(child.pidfd)
         self.pool_died = False
-        pipes = [os.pipe() for _ in range(4)]
-        (nonce_in, self.nonce_fd), *outputs = pipes
-        self.child_fds = [nonce_in, *(writer for _, writer in outputs)]
-        stdout_fd, stderr_fd, channel_fd = (reader for reader, _ in outputs)
+        pipes = Pipes()
+        self.child_fds, self.nonce_fd = pipes.child_ends, pipes.nonce_out
         super().__init__(
-            child.control,
-            stdout_fd,
-            stderr_fd,
-            channel_fd,
-            self.submit,
-            group=group,
-            token=token,
+            child.control, pipes.readers, self.submit, group=group, token=token
         )
 
     def submit(self, nonce: str) -> None:

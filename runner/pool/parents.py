@@ -38,6 +38,7 @@ SINGLE_THREADED = {
     "OPENBLAS_NUM_THREADS": "1",
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
 }
+THREAD_COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 CREDENTIALS = struct.Struct("3i")
 
 
@@ -55,7 +56,7 @@ class Key(NamedTuple):
     hidden: tuple[str, ...] = ()
 
 
-class ParentProcess(NamedTuple):
+class ParentBox(NamedTuple):
     """The process of a parent, and the socket whose closing ends all of it."""
 
     process: subprocess.Popen[bytes]
@@ -67,9 +68,7 @@ class ParentProcess(NamedTuple):
         self.process.wait()
 
 
-def start_process(
-    key: Key, descriptor: int, stderr: int, *, bare: bool
-) -> ParentProcess:
+def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBox:
     """Start the process of a parent in its sandbox. Raises NotStarted."""
     inside = key.namespaces is not None
     layers = Layers(namespaces=key.namespaces)
@@ -86,13 +85,11 @@ def start_process(
     folder = view.INSIDE_JAIL if inside else str(view.JAIL)
     harness_path = view.INSIDE_HARNESS if inside else str(view.HARNESS)
     command = [key.python, f"{folder}/zygote.py", "--harness", harness_path]
-    command += ["--fd", str(descriptor)]
     command += ["--compiler"] * key.compiler + ["--bare"] * bare
+    command += ["--fd", str(descriptor)]
     cache = view.INSIDE_CACHE if key.cache and inside else key.cache
     # These start threads later, but read their number when torch is imported.
-    threads = dict.fromkeys(
-        ("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(harness.wanted_threads())
-    )
+    threads = dict.fromkeys(THREAD_COUNTS, str(harness.wanted_threads()))
     env = policy.environment(
         view.SCRATCH, SINGLE_THREADED | threads, compile_cache=cache, gpus=""
     )
@@ -107,7 +104,7 @@ def start_process(
         stderr=stderr,
         passed=[descriptor],
     )
-    return ParentProcess(started.process, started.control)
+    return ParentBox(started.process, started.control)
 
 
 @dataclass
@@ -172,7 +169,7 @@ class Parent:
         self.stderr, their_stderr = os.pipe()
         os.set_blocking(self.stderr, False)
         try:
-            self.outer = start_process(
+            self.outer = start_box(
                 self.key, their_sock.fileno(), their_stderr, bare=bare
             )
         except box.NotStarted:

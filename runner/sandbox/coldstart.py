@@ -14,8 +14,9 @@ from pathlib import Path
 
 from runner import harness
 from runner.sandbox import box, cgroups, layout, policy, scratch, uids, view
+from runner.sandbox.jail import wire
 from runner.sandbox.probes import Capabilities
-from runner.sandbox.process import BoxProcess
+from runner.sandbox.process import BoxProcess, Pipes
 from runner.sandbox.tiers import Layers, letter
 
 CANNOT_EXECUTE = "cannot execute"  # as jail/launch.py reports it
@@ -157,40 +158,33 @@ def launch(
     start: ColdStart,
 ) -> BoxProcess:
     """Start the sandbox with pipes for the check; removes `group` if it fails."""
-    (nonce_in, nonce_out), *outputs = [os.pipe() for _ in range(4)]
-    channel = outputs[2][1]
+    pipes = Pipes()
+    channel = pipes.writers[-1]
     entering = group.entry_fds() if group else []
-    child_fds = [nonce_in, *(writer for _, writer in outputs), *entering]
     try:
         started = box.start(
             check_policy,
             [*command, "--fd", str(channel)],
             entries,
             env=env,
-            stdin=nonce_in,
-            stdout=outputs[0][1],
-            stderr=outputs[1][1],
+            stdin=pipes.nonce_in,
+            stdout=pipes.writers[0],
+            stderr=pipes.writers[1],
             passed=[channel],
             held=start.hold_fds,
             cgroup=entering,
             source=source,
         )
     except BaseException:
-        for number in (nonce_out, *(reader for reader, _ in outputs)):
-            os.close(number)
+        wire.close_all([pipes.nonce_out, *pipes.readers])
         if group:
             group.remove()
         raise
     finally:
-        for number in child_fds:
-            os.close(number)
-    stdout_fd, stderr_fd, channel_fd = (reader for reader, _ in outputs)
+        wire.close_all([*pipes.child_ends, *entering])
+    send_nonce = functools.partial(release, pipes.nonce_out)
     return BoxProcess(
-        started.control,
-        stdout_fd,
-        stderr_fd,
-        channel_fd,
-        functools.partial(release, nonce_out),
+        *(started.control, pipes.readers, send_nonce),
         outer=started.process,
         group=group,
         token=token,

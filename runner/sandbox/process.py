@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runner import harness
@@ -36,6 +36,19 @@ def ended_within(pid: int, limit_s: float) -> bool:
         os.close(handle)
 
 
+class Pipes:
+    """The pipes of a check. `readers`: its standard output, error and report channel."""
+
+    def __init__(self) -> None:
+        (self.nonce_in, self.nonce_out), *outputs = [os.pipe() for _ in range(4)]
+        self.readers = [reader for reader, _ in outputs]
+        self.writers = [writer for _, writer in outputs]
+
+    @property
+    def child_ends(self) -> list[int]:
+        return [self.nonce_in, *self.writers]
+
+
 class BoxProcess:
     """One check behind an init that reports on `control` (see jail/init.py).
 
@@ -47,9 +60,7 @@ class BoxProcess:
     def __init__(
         self,
         control: socket.socket,
-        stdout_fd: int,
-        stderr_fd: int,
-        channel_fd: int,
+        readers: Sequence[int],
         release: Callable[[str], None],
         *,
         outer: subprocess.Popen[bytes] | None = None,
@@ -58,9 +69,7 @@ class BoxProcess:
     ) -> None:
         self.control = control
         self.control.setblocking(False)
-        self.stdout_fd = stdout_fd
-        self.stderr_fd = stderr_fd
-        self.channel_fd = channel_fd
+        self.stdout_fd, self.stderr_fd, self.channel_fd = readers
         self.end_fd = control.fileno()
         self.release = release
         self.outer = outer

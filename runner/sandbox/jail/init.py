@@ -40,10 +40,7 @@ def run(
     locks. `lifelines`: everything is killed once one is readable or at its end.
     """
     if not alone:
-        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
-        # It must outlive the requester to kill what would outlive both; it notices the
-        # end of the requester at `report_fd`.
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, 0)
+        become_subreaper()
     wake, waker = os.pipe()
     errors, error_fd = os.pipe()
     for pipe in (wake, waker, errors):
@@ -68,6 +65,14 @@ def run(
         pass  # Still open in the check: no error.
     say(report_fd, ended)
     os._exit(0)
+
+
+def become_subreaper() -> None:
+    """Adopt what the check leaves behind."""
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    # It must outlive the requester to kill what would outlive both; it notices the end
+    # of the requester at `report_fd`.
+    kernel.prctl(kernel.PR_SET_PDEATHSIG, 0)
 
 
 def wake_on_sigchld(waker: int) -> None:
