@@ -37,7 +37,7 @@ def ended_within(pid: int, limit_s: float) -> bool:
 
 
 class Pipes:
-    """The pipes of a check. `readers`: its standard output, error and report channel."""
+    """The pipes of a check. `readers`: standard output, error and report channel."""
 
     def __init__(self) -> None:
         (self.nonce_in, self.nonce_out), *outputs = [os.pipe() for _ in range(4)]
