@@ -44,10 +44,8 @@ def probe(interpreter: Path, known: dict[str, Any] | None = None) -> Probed:
     if report.failure or not hello:
         raise BuildError(failure_of(report))
     facts = dict(hello["facts"])
-    cached = (
-        known if known and known.get("stamp") == stamp(known, interpreter) else None
-    )
-    facts.update(cached or features(interpreter))
+    same = known if known and known.get("stamp") == stamp(known, interpreter) else None
+    facts.update(same or features(interpreter))
     facts.update(hello["facts"])
     return Probed(hello["identity"], list(hello["devices"]), facts)
 

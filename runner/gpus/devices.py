@@ -103,10 +103,7 @@ class Gpu(NamedTuple):
 
 
 def gpus(nvml: Nvml) -> Iterator[Gpu]:
-    """Every GPU of the host, or the MIG instances of one in MIG mode.
-
-    Call it within a session.
-    """
+    """Every GPU, or the MIG instances of one in MIG mode. Call it in a session."""
     for index in range(nvml.ask("nvmlDeviceGetCount")):
         try:
             board = nvml.ask("nvmlDeviceGetHandleByIndex", index)

@@ -135,12 +135,8 @@ def fits(header: harness.Header, gpu: dict[str, Any]) -> bool:
 def wrong_device(body: dict[str, Any], uuids: Sequence[str]) -> Problem | None:
     """The problem of a run whose torch used another GPU than it was assigned."""
     used = body["device"].get("uuid")
-    if (
-        not used
-        or not uuids
-        or used in uuids
-        or any(u.startswith("MIG-") for u in uuids)
-    ):
+    is_mig = any(uuid.startswith("MIG-") for uuid in uuids)
+    if not used or not uuids or used in uuids or is_mig:
         return None
     return Problem("device_lost", uuids[0], f"torch ran on {used}, not on {uuids[0]}")
 

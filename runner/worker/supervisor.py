@@ -25,7 +25,7 @@ GRACE_S = 8
 # A child that lived this long before it died is restarted without delay.
 STABLE_S = 60
 MAX_BACKOFF_S = 30
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def die_with_parent() -> None:
@@ -93,9 +93,7 @@ class Supervisor:
 
         When it returns, no descendant is left.
         """
-        before = {
-            number: signal.signal(number, self.request_stop) for number in SIGNALS
-        }
+        before = {number: signal.signal(number, self.ask_stop) for number in STOPS}
         adopt_orphans()
         try:
             while not self.stopping:
@@ -108,7 +106,7 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def request_stop(self, number: int, frame: FrameType | None) -> None:
+    def ask_stop(self, number: int, frame: FrameType | None) -> None:
         self.stopping = True
 
     def owned(self) -> set[int]:
