@@ -3,6 +3,8 @@
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
+from kb import wording
+
 
 class Publication(TextChoices):
     DRAFT = "draft", _("Draft")
@@ -82,18 +84,18 @@ class DeviceClass(TextChoices):
 class Outcome(TextChoices):
     """What one check showed (contract: check outcomes)."""
 
-    BUG = "bug", _("bug")
-    CLEAN = "clean", _("clean")
-    NOT_APPLICABLE = "not_applicable", _("not applicable")
-    ERROR = "error", _("error")
+    BUG = "bug", wording.OUTCOMES["bug"].label
+    CLEAN = "clean", wording.OUTCOMES["clean"].label
+    NOT_APPLICABLE = "not_applicable", wording.OUTCOMES["not_applicable"].label
+    ERROR = "error", wording.OUTCOMES["error"].label
 
 
 class Verdict(TextChoices):
-    BUG_PRESENT = "bug_present", _("bug reproduced")
-    BUG_ABSENT = "bug_absent", _("bug not seen")
-    NOT_APPLICABLE = "not_applicable", _("cannot apply here")
-    INCONCLUSIVE = "inconclusive", _("no verdict")
-    ERROR = "error", _("error")
+    BUG_PRESENT = "bug_present", wording.VERDICTS["bug_present"]
+    BUG_ABSENT = "bug_absent", wording.VERDICTS["bug_absent"]
+    NOT_APPLICABLE = "not_applicable", wording.VERDICTS["not_applicable"]
+    INCONCLUSIVE = "inconclusive", wording.VERDICTS["inconclusive"]
+    ERROR = "error", wording.VERDICTS["error"]
 
 
 FIX_KINDS = {

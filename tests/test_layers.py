@@ -19,8 +19,10 @@ ROOT = Path(settings.BASE_DIR)
 APPS = ("config", "kb", "runner")
 # From the ground up. Rooms of one floor do not know each other.
 FLOORS: tuple[str, ...] = (
-    "kb.choices kb.apps runner.exits runner.harness",
-    "kb.languages kb.problems",
+    "kb.languages kb.apps runner.exits runner.harness",
+    "kb.wording",
+    "kb.choices",
+    "kb.problems",
     "kb.models kb.environments kb.records kb.search.reading kb.terminal",
     "kb.versions kb.search.index",
     "kb.findings kb.search.ranking",

@@ -15,7 +15,7 @@ from runner.wording import verdicts
 
 CONTRACT_REASONS = """
 device capability memory devices stack api compiler loader loopback not_taken
-control detector_silent reference metric unstable
+control detector_silent reference metric
 raised crash timeout no_report channel contract import build_missing device_lost
 device_health refused lost
 """

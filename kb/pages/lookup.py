@@ -12,6 +12,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from django.utils.translation import gettext as _, ngettext
 
+from kb import wording
 from kb.languages import current_lang
 from kb.lookup import answer as lookup
 from kb.models import Record
@@ -291,17 +292,13 @@ def heading(
             "%(count)d records have these words.",
             len(worded),
         ) % {"count": len(worded)}
-    return _("No known issue matches.")
+    return str(wording.NO_MATCH)
 
 
 def affected_sentence(affected: dict[str, Any]) -> str:
     tested = affected["basis"] == "tested_build"
-    return {
-        ("affected", True): _("Your exact build was run and is affected."),
-        ("affected", False): _("Your build is likely affected."),
-        ("not_affected", True): _("Your exact build was run; the bug was not seen."),
-        ("not_affected", False): _("Your build is likely not affected."),
-    }.get((affected["answer"], tested), "")
+    found = wording.ANSWER_SENTENCES.get((affected["answer"], tested), "")
+    return str(found)
 
 
 def join(*sentences: str) -> str:

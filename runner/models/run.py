@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from kb import wording
 from kb.choices import DeviceClass, Verdict
 from kb.models import Repro
 from runner.models.build import Build
@@ -24,10 +25,10 @@ class Run(models.Model):
     """One execution of a repro on a build. The row is the queue (runs.ledger)."""
 
     class State(models.TextChoices):
-        QUEUED = "queued", _("queued")
-        RUNNING = "running", _("running")
-        FINISHED = "finished", _("finished")
-        CANCELLED = "cancelled", _("cancelled")
+        QUEUED = "queued", wording.STATES["queued"].label
+        RUNNING = "running", wording.STATES["running"].label
+        FINISHED = "finished", wording.STATES["finished"].label
+        CANCELLED = "cancelled", wording.STATES["cancelled"].label
 
     class Priority(models.IntegerChoices):
         CLICK = 0, _("click")

@@ -336,6 +336,6 @@ def check_square(row: Finding, lang: str) -> Square:
     )
     words = verdicts.outcome(row.check_name, row.outcome, lang)
     if row.outcome == Outcome.NOT_APPLICABLE:
-        words = verdicts.NOT_APPLICABLE.word[lang]
+        words = verdicts.NOT_APPLICABLE.badge(lang).word
     text = f"{row.hits}/{row.trials}" if judged and row.trials else words
     return Square(css, shape, shape_css, text, words, judged, row.evidence)

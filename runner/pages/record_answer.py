@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kb import wording
 from kb.choices import DeviceClass
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import claims
@@ -15,7 +16,7 @@ from kb.versions import affected
 from kb.versions.order import build_order
 from runner.pages.known_builds import KnownBuilds
 from runner.wording import verdicts
-from runner.wording.verdicts import Badge
+from runner.wording.verdicts import Badge, Wording
 
 
 @dataclass(frozen=True)
@@ -146,62 +147,13 @@ def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
     return verdicts.answer_css(row.verdict), badge, sentence
 
 
-UNKNOWN = verdicts.Wording(
-    "◌",
-    "sh-u",
-    "v-none",
-    verdicts.NO_WORD,
-    verdicts.text("Unknown: run it", "未知，去运行"),
-)
+UNKNOWN = Wording(wording.UNKNOWN_BADGE, run=False)
+ANSWER_CSS = {("affected", True): "v-fail", ("not_affected", True): "v-pass"}
 # Rows are (answer, was this exact build run).
 ANSWERS = {
-    ("affected", True): verdicts.Wording(
-        "✖",
-        "sh-x",
-        "v-fail",
-        verdicts.text("Affected", "受影响"),
-        verdicts.text("tested on your exact build", "与你相同的构建实测"),
-    ),
-    ("not_affected", True): verdicts.Wording(
-        "✔",
-        "sh-y",
-        "v-pass",
-        verdicts.text("Not affected as tested", "实测未受影响"),
-        verdicts.text("on your exact build", "与你相同的构建"),
-    ),
-    ("affected", False): verdicts.Wording(
-        "⋯",
-        "sh-i",
-        "v-none",
-        verdicts.NO_WORD,
-        verdicts.text("Likely affected", "推断受影响"),
-    ),
-    ("not_affected", False): verdicts.Wording(
-        "⋯",
-        "sh-i",
-        "v-none",
-        verdicts.NO_WORD,
-        verdicts.text("Likely not affected", "推断不受影响"),
-    ),
+    row: Wording(said, ANSWER_CSS.get(row, "v-none"), run=row in ANSWER_CSS)
+    for row, said in wording.ANSWER_BADGES.items()
 }
-NOT_RUN = {
-    "affected": verdicts.text(
-        "Not run on torch {build}; what is documented says affected.",
-        "未在 torch {build} 上实测；文档记载为受影响。",
-    ),
-    "not_affected": verdicts.text(
-        "Not run on torch {build}; what is documented says not affected.",
-        "未在 torch {build} 上实测；文档记载为不受影响。",
-    ),
-    "unknown": verdicts.text(
-        "Not run on torch {build}, and what is documented does not settle it.",
-        "未在 torch {build} 上实测，文档记载也不足以判断。",
-    ),
-}
-NO_BUILD = verdicts.text(
-    "No torch build is known here yet. Name yours, or add one.",
-    "本站尚无任何 torch 构建。请填写你的版本，或添加一个构建。",
-)
 
 
 def inferred_words(
@@ -209,8 +161,8 @@ def inferred_words(
 ) -> tuple[str, Badge, str]:
     """Words for a build that was not run: what the documentation implies."""
     if choice is None:
-        return "", UNKNOWN.badge(lang), NO_BUILD[lang]
-    sentence = NOT_RUN[answer][lang].format(build=choice.raw)
+        return "", UNKNOWN.badge(lang), wording.NO_BUILD[lang]
+    sentence = wording.NOT_RUN[answer][lang].format(build=choice.raw)
     if answer == "unknown":
         return "", UNKNOWN.badge(lang), sentence
     css = "fail" if answer == "affected" else "pass"

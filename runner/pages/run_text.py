@@ -8,17 +8,17 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import override
 
-from kb.languages import DJANGO_LANG
+from kb.languages import DJANGO_LANG, Text as _
 from runner.pages.run_page import RunPage, Verdicted, run_badge
 from runner.wording import verdicts
 
 LABELS = {
-    "build": {"en": "Build", "zh": "构建"},
-    "device": {"en": "Device", "zh": "设备"},
-    "check": {"en": "check", "zh": "检查"},
-    "outcome": {"en": "outcome", "zh": "结果"},
-    "repro": {"en": "Repro", "zh": "复现脚本"},
-    "evidence": {"en": "Evidence", "zh": "证据"},
+    "build": _("Build"),
+    "device": _("Device"),
+    "check": _("check"),
+    "outcome": _("outcome"),
+    "repro": _("Repro"),
+    "evidence": _("Evidence"),
 }
 
 

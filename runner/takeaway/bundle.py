@@ -11,18 +11,18 @@ import ast
 import json
 import pprint
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from kb import wording
 from kb.choices import LANGS, Upstream
-from kb.languages import in_each_language
+from kb.languages import Text, in_each_language
 from kb.models import Repro
 from kb.publishing.documents import absolute
 from runner import harness
-from runner.wording import verdicts
 
 HARNESS = Path(harness.__file__)
 PROGRAMS = Path(__file__).parent / "programs"
@@ -107,29 +107,26 @@ def seen(text: str) -> str:
 def words() -> Json:
     """The site's wording, so that a file says what the page says."""
     return {
-        "sentences": verdicts.SENTENCES,
-        "model": verdicts.MODEL_SENTENCE,
-        "sometimes": verdicts.SOMETIMES,
-        "reasons": verdicts.REASONS,
-        "limits": verdicts.LIMITS,
-        "workarounds": verdicts.WORKAROUNDS,
+        "sentences": each(wording.SENTENCES),
+        "model": dict(wording.MODEL_SENTENCE),
+        "sometimes": dict(wording.SOMETIMES),
+        "reasons": each(wording.REASONS),
+        "limits": each(wording.LIMITS),
+        "workarounds": {
+            status: (shape, dict(text))
+            for status, (shape, text) in wording.WORKAROUNDS.items()
+        },
         "upstream": {
             state.value: in_each_language(partial(str, state.label))
             for state in Upstream
         },
-        "not_run": {
-            "en": "◌ Not tested · the time limit was reached",
-            "zh": "◌ 未测试 · 已到总时限",
-        },
-        "conclusion": {
-            "en": "{total} repros in {seconds:.0f} s: {counted} bugs that are not by "
-            "design reproduced, {design} by design, {none} without a verdict, "
-            "{left_out} left out. Nothing was uploaded.",
-            "zh": "共 {total} 个复现脚本，用时 {seconds:.0f} 秒：复现了 {counted} 个"
-            "并非设计使然的缺陷、{design} 个设计使然的行为，{none} 个无结论，"
-            "{left_out} 个未运行。未上传任何内容。",
-        },
+        "not_run": {lang: wording.OVER_TIME.line(lang) for lang in LANGS},
+        "conclusion": dict(wording.CONCLUSION),
     }
+
+
+def each(texts: Mapping[str, Text]) -> Json:
+    return {name: dict(text) for name, text in texts.items()}
 
 
 def literal(text: str) -> str:

@@ -8,9 +8,9 @@ from django import template
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext as _
 
-from kb.choices import Outcome
+from kb import wording
 from kb.languages import current_lang
 from kb.pages.record import ClaimRow
 from kb.templatetags.kb import (
@@ -29,14 +29,6 @@ from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 
 register = template.Library()
-SHOWN = {
-    Outcome.BUG: gettext_lazy("shows the bug"),
-    Outcome.CLEAN: gettext_lazy("shows no bug"),
-}
-MODELLED = {
-    Outcome.BUG: gettext_lazy("a model shows the mechanism"),
-    Outcome.CLEAN: gettext_lazy("a model shows no symptom"),
-}
 
 
 @register.filter
@@ -149,9 +141,9 @@ def outcome_word(outcome: str, check: str = "") -> str:
 
 def claim_outcome(outcome: str, row: ClaimRow) -> str:
     """What a check shows of a claim; of a model, in the words of a model."""
-    words = MODELLED if row.is_modelled else SHOWN
+    words = wording.MODELLED if row.is_modelled else wording.SHOWN
     if outcome in words:
-        return str(words[Outcome(outcome)])
+        return str(words[outcome])
     return outcome_word(outcome, row.check)
 
 

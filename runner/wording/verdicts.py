@@ -1,7 +1,6 @@
-"""How verdicts, reasons, outcomes and claims are worded, in both languages.
+"""Badges and sentences of verdicts, runs and checks, made of the words of `kb.wording`.
 
-PASS and FAIL never stand alone, and nothing is said of the bug without a verdict.
-Every text has "en" and "zh"; pages take one, the API gives both.
+Where a function takes `lang`, it is "en" or "zh"; the API gives both.
 """
 
 from __future__ import annotations
@@ -9,14 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kb.choices import LANGS, Fidelity, Verdict
+from kb import wording as words
+from kb.choices import Fidelity, Verdict
+from kb.languages import DJANGO_LANG, Text
+from kb.wording import Said
 from runner.models import Run
 
-Text = dict[str, str]
-
-
-def text(en: str, zh: str) -> Text:
-    return {"en": en, "zh": zh}
+SHAPE_CSS = {
+    "✖": "sh-x",
+    "✔": "sh-y",
+    "∅": "sh-n",
+    "▲": "sh-e",
+    "◇": "sh-m",
+    "◌": "sh-u",
+    "⋯": "sh-i",
+}
 
 
 @dataclass(frozen=True)
@@ -38,225 +44,46 @@ class Badge:
 
 @dataclass(frozen=True)
 class Wording:
-    """One row of the table: a badge without its counts."""
+    """A badge without its counts, in any language.
 
-    shape: str
-    shape_css: str
-    css: str
-    word: Text
-    rest: Text
+    Bold is what stands before " · ", or all of it where nothing follows; of what was
+    not run, nothing. `reason` fills the {reason} of the text.
+    """
+
+    said: Said
+    css: str = "v-none"
     counted: bool = False
+    reason: Text | None = None
+    run: bool = True
 
     def badge(self, lang: str, counts: str = "") -> Badge:
+        shape, text = self.said
+        whole = text[lang].format(reason=self.reason[lang] if self.reason else "")
+        word, mark, rest = whole.partition(" · ")
+        if not (mark or self.run):
+            word, rest = "", word
         return Badge(
-            self.shape,
-            self.shape_css,
+            shape,
+            SHAPE_CSS[shape],
             self.css,
-            self.word[lang],
-            self.rest[lang],
+            word,
+            rest,
             counts if self.counted else "",
         )
 
 
-NO_WORD = text("", "")
-PRESENT = Wording(
-    "✖",
-    "sh-x",
-    "v-fail",
-    text("FAIL", "未通过"),
-    text("bug reproduced", "缺陷已复现"),
-    counted=True,
-)
-ABSENT = Wording(
-    "✔",
-    "sh-y",
-    "v-pass",
-    text("PASS", "通过"),
-    text("bug not seen", "未出现缺陷"),
-    counted=True,
-)
-NOT_APPLICABLE = Wording(
-    "∅", "sh-n", "v-none", text("N/A", "不适用"), text("cannot apply here", "")
-)
-ERROR = Wording(
-    "▲", "sh-e", "v-error", text("ERROR", "出错"), text("no verdict", "无结论")
-)
-NO_VERDICT = text("NO VERDICT", "无结论")
+PRESENT = Wording(words.BADGES["bug_present"], "v-fail", counted=True)
+ABSENT = Wording(words.BADGES["bug_absent"], "v-pass", counted=True)
+NOT_APPLICABLE = Wording(words.BADGES["not_applicable"])
+ERROR = Wording(words.BADGES["error"], "v-error")
 INCONCLUSIVE = {
-    reason: Wording("▲", "sh-e", "v-error", NO_VERDICT, rest)
-    for reason, rest in {
-        "control": text("control misbehaved", "对照异常"),
-        "detector_silent": text("detector silent", "检测器未触发"),
-        "reference": text("reference misbehaved", "参照异常"),
-        "metric": text("metric unusable", "指标不可用"),
-        "unstable": text("results unstable", "结果不稳定"),
-    }.items()
+    reason: Wording(words.BADGES["inconclusive"], "v-error", reason=text)
+    for reason, text in words.MISBEHAVED.items()
 }
-MODEL_SHOWN = Wording(
-    "◇",
-    "sh-m",
-    "v-none",
-    text("MODEL", "模型"),
-    text("mechanism shown", "机理重现"),
-    counted=True,
-)
-MODEL_NOT_SHOWN = Wording(
-    "◇",
-    "sh-m",
-    "v-none",
-    text("MODEL", "模型"),
-    text("mechanism not shown", "机理未重现"),
-    counted=True,
-)
-UNTESTED = Wording("◌", "sh-u", "v-none", NO_WORD, text("Not tested", "未测试"))
-LIKELY = {
-    True: Wording(
-        "⋯", "sh-i", "v-none", NO_WORD, text("likely affected", "推断受影响")
-    ),
-    False: Wording(
-        "⋯", "sh-i", "v-none", NO_WORD, text("likely not affected", "推断不受影响")
-    ),
-}
-
-# Every reason of the contract; a detail after the colon is added to the text.
-REASONS: dict[str, Text] = {
-    "device": text("this needs a CUDA device", "需要 CUDA 设备"),
-    "capability": text(
-        "this needs a GPU of higher compute capability", "需要计算能力更高的 GPU"
-    ),
-    "memory": text("this needs a GPU with more memory", "需要显存更大的 GPU"),
-    "devices": text("this needs more GPUs", "需要更多 GPU"),
-    "stack": text(
-        "a package that this repro is about cannot be imported on this build",
-        "此构建中无法导入该复现脚本所针对的软件包",
-    ),
-    "api": text(
-        "this build lacks an API that the repro calls",
-        "此构建没有复现脚本所调用的接口",
-    ),
-    "compiler": text(
-        "torch.compile cannot compile here; the log names what is missing, "
-        "usually g++ and Python's headers",
-        "torch.compile 在此无法编译；日志中写明缺少什么，通常是 g++ 和 Python 头文件",
-    ),
-    "loader": text(
-        "DataLoader workers cannot start here", "DataLoader 工作进程在此无法启动"
-    ),
-    "loopback": text(
-        "processes cannot talk over the loopback network here",
-        "进程在此无法通过本机回环网络通信",
-    ),
-    "not_taken": text(
-        "torch did not take the code path in question",
-        "torch 没有走到相关的代码路径",
-    ),
-    "said": NO_WORD,
-    "control": text(
-        "the control, which must be clean, was not", "对照本应无异常，实际并非如此"
-    ),
-    "detector_silent": text(
-        "the detector did not fire on the symptom made by construction",
-        "检测器对人为构造的现象没有反应",
-    ),
-    "reference": text("the reference is not usable", "参照值不可用"),
-    "metric": text(
-        "an observation is missing or of the wrong type", "观测值缺失或类型不符"
-    ),
-    "unstable": text(
-        "the checks around the trigger changed between runs", "触发前后的检查结果不一致"
-    ),
-    "raised": text("a check raised an exception", "某项检查抛出异常"),
-    "crash": text("a check crashed", "某项检查崩溃"),
-    "timeout": text("a check ran past its time limit", "某项检查超过时限"),
-    "limit": text("a check ran past a limit", "某项检查超出限额"),
-    "no_report": text("a check ended without a report", "某项检查未给出报告就结束了"),
-    "channel": text("a check's report was not well-formed", "某项检查的报告格式不正确"),
-    "contract": text("the repro breaks the rules for repros", "复现脚本不符合复现规范"),
-    "import": text("torch cannot be imported", "无法导入 torch"),
-    "build_missing": text("the build's interpreter is gone", "该构建的解释器已不存在"),
-    "device_lost": text("the GPU was lost", "GPU 失联"),
-    "device_health": text("the GPU reports errors", "GPU 自检报错"),
-    "refused": text(
-        "it was refused here: not the reviewed source, or the sandbox is too weak",
-        "此处拒绝运行：不是经审核的源码，或沙箱强度不足",
-    ),
-    "lost": text(
-        "the worker stopped responding, several times",
-        "执行节点多次失联",
-    ),
-}
-LIMITS: dict[str, Text] = {
-    "memory": text("memory", "内存"),
-    "processes": text("processes", "进程数"),
-    "disk": text("disk", "磁盘"),
-    "output": text("output", "输出"),
-}
-SOMETIMES = text("It happens sometimes.", "时有时无。")
-SENTENCES: dict[str, Text] = {
-    "bug_present": text(
-        "The bug happened in {k} of {n} runs on torch {build}, {device}. "
-        "This build is affected.",
-        "在 torch {build}、{device} 上运行 {n} 次，其中 {k} 次出现该缺陷。"
-        "此构建受影响。",
-    ),
-    "bug_absent": text(
-        "The bug did not happen in {n} {runs} on torch {build}, {device}; the detector "
-        "self-check passed. Other GPUs or shapes may differ.",
-        "在 torch {build}、{device} 上运行 {n} 次均未出现该缺陷，检测器自检正常。"
-        "其他显卡或张量形状可能不同。",
-    ),
-    "not_applicable": text(
-        "This cannot apply on torch {build}, {device}: {reason}. "
-        "That says nothing about the bug elsewhere.",
-        "在 torch {build}、{device} 上不适用：{reason}。这不说明其他环境是否受影响。",
-    ),
-    "inconclusive": text(
-        "The repro ran, but {reason}. This says nothing about the bug.",
-        "复现脚本已运行，但{reason}。不能据此判断缺陷是否存在。",
-    ),
-    "error": text(
-        "The repro did not run to the end ({reason}). This says nothing about the bug.",
-        "复现脚本未正常结束（{reason}）。不能据此判断缺陷是否存在。",
-    ),
-}
-MODEL_SENTENCE = text(
-    "The mechanism showed in {k} of {n} runs on torch {build}, {device}. This is a "
-    "model of the mechanism: it does not say whether a build is affected.",
-    "在 torch {build}、{device} 上运行 {n} 次，其中 {k} 次重现该机理。"
-    "这是机理模型，不能说明某个构建是否受影响。",
-)
-STATE_SENTENCES: dict[str, Text] = {
-    Run.State.QUEUED: text(
-        "Waiting for a worker. No verdict yet.", "正在等待执行节点，尚无结论。"
-    ),
-    Run.State.RUNNING: text("Running. No verdict yet.", "正在运行，尚无结论。"),
-    Run.State.CANCELLED: text(
-        "Cancelled before the end. No verdict.", "运行中途已取消，无结论。"
-    ),
-}
-REQUEUED = text(
-    "Its worker stopped before the end; the run is queued again. No verdict yet.",
-    "执行节点中途停止，已重新排队，尚无结论。",
-)
-OUTCOMES: dict[str, Text] = {
-    "bug": text("bug", "出现缺陷"),
-    "clean": text("clean", "无异常"),
-    "not_applicable": text("not applicable", "不适用"),
-    "error": text("error", "出错"),
-}
-FIRES = text("fires", "触发")
-STATES: dict[str, Text] = {
-    Run.State.QUEUED: text("queued", "排队中"),
-    Run.State.RUNNING: text("running", "运行中"),
-    Run.State.FINISHED: text("finished", "已结束"),
-    Run.State.CANCELLED: text("cancelled", "已取消"),
-}
-WORKAROUNDS: dict[str, tuple[str, Text]] = {
-    "verified": ("✔", text("Workaround verified", "规避方法已验证")),
-    "does_not_help": ("✖", text("Workaround does not help", "规避方法无效")),
-    "untested": ("◌", text("Workaround not tested", "规避方法未验证")),
-}
-
+MODEL_SHOWN = Wording(words.MODEL_BADGES["bug_present"], counted=True)
+MODEL_NOT_SHOWN = Wording(words.MODEL_BADGES["bug_absent"], counted=True)
+UNTESTED = Wording(words.BADGES["untested"], run=False)
+LIKELY = {affected: Wording(said, run=False) for affected, said in words.LIKELY.items()}
 
 ANSWER_CSS: dict[str, str] = {
     Verdict.BUG_PRESENT: "fail",
@@ -309,12 +136,12 @@ def reason_text(reason: str | None, lang: str) -> str:
     if not reason:
         return ""
     kind, _, detail = reason.partition(":")
-    words = REASONS.get(kind, text(kind, kind))[lang]
-    if kind == "limit" and detail in LIMITS:
-        detail = LIMITS[detail][lang]
-    if not words or not detail:
-        return words or detail
-    return f"{words}：{detail}" if lang == "zh" else f"{words}: {detail}"
+    found = words.REASONS[kind][lang] if kind in words.REASONS else kind
+    if kind == "limit" and detail in words.LIMITS:
+        detail = words.LIMITS[detail][lang]
+    if not found or not detail:
+        return found or detail
+    return f"{found}：{detail}" if lang == "zh" else f"{found}: {detail}"
 
 
 def sentence(
@@ -331,17 +158,19 @@ def sentence(
     """What a finished run shows, naming its subject."""
     judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
     model = judged and fidelity == Fidelity.MECHANISM_MODEL
-    template = MODEL_SENTENCE if model else SENTENCES[verdict]
+    once = verdict == Verdict.BUG_ABSENT and trials == 1
+    template = words.SENTENCES["bug_absent_once" if once else verdict]
+    if model:
+        template = words.MODEL_SENTENCE
     found = template[lang].format(
         k=hits,
         n=trials,
-        runs="run" if trials == 1 else "runs",
         build=build,
         device=device,
         reason=reason_text(reason, lang).rstrip("。."),
     )
     if judged and 0 < hits < trials:
-        found += ("" if lang == "zh" else " ") + SOMETIMES[lang]
+        found += ("" if lang == "zh" else " ") + words.SOMETIMES[lang]
     return found
 
 
@@ -350,7 +179,7 @@ def device_words(device_class: str, name: str | None) -> str:
     return name if name and device_class != "cpu" else device_class
 
 
-def evidence_sentence(body: dict[str, Any]) -> Text:
+def evidence_sentence(body: dict[str, Any]) -> dict[str, str]:
     """The sentence of an evidence object, in both languages."""
     device = body["device"]
     return {
@@ -364,15 +193,15 @@ def evidence_sentence(body: dict[str, Any]) -> Text:
             device=device_words(device["class"], device["name"]),
             lang=lang,
         )
-        for lang in LANGS
+        for lang in DJANGO_LANG
     }
 
 
-def run_sentence(run: Run) -> Text:
+def run_sentence(run: Run) -> dict[str, str]:
     """The sentence of a run in any state, in both languages."""
     if run.state != Run.State.FINISHED:
         waits_again = run.state == Run.State.QUEUED and run.attempt > 0
-        return dict(REQUEUED if waits_again else STATE_SENTENCES[run.state])
+        return dict(words.REQUEUED if waits_again else words.STATE_SENTENCES[run.state])
     if run.evidence:
         return evidence_sentence(run.evidence.body)
     return {
@@ -386,22 +215,22 @@ def run_sentence(run: Run) -> Text:
             device=run.device,
             lang=lang,
         )
-        for lang in LANGS
+        for lang in DJANGO_LANG
     }
 
 
 def outcome(check: str, found: str, lang: str) -> str:
     """The outcome of one check in a word; a detector that shows the bug fires."""
     if check == "detector" and found == "bug":
-        return FIRES[lang]
-    return OUTCOMES[found][lang]
+        return words.FIRES[lang]
+    return words.OUTCOMES[found][lang]
 
 
 def state(found: str, lang: str) -> str:
-    return STATES[found][lang]
+    return words.STATES[found][lang]
 
 
 def workaround(found: str, lang: str) -> tuple[str, str]:
     """The shape and the words of a workaround's status."""
-    shape, words = WORKAROUNDS[found]
-    return shape, words[lang]
+    shape, text = words.WORKAROUNDS[found]
+    return shape, text[lang]

@@ -15,6 +15,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils.translation import get_language, gettext as _
 
+from kb import wording
 from kb.languages import SHORT
 from kb.lookup.answer import look_up_stream
 from kb.lookup.paste import MAX_BYTES, EmptyPaste
@@ -92,35 +93,26 @@ def report(answer: dict[str, Any]) -> list[str]:
     lang = SHORT.get(get_language() or "", "en")
     lines = [line for match in answer["matches"] for line in paragraph(match, lang)]
     if not lines:
-        lines.append(_("No known issue matches."))
+        lines.append(str(wording.NO_MATCH))
     cut = answer["query"]["cut"]
     if cut["lines"]:
         text = _("%(lines)d lines of the middle complain of nothing and were left out.")
         lines.append(text % cut)
     if answer["also_affecting"]:
         ids = ", ".join(answer["also_affecting"])
-        lines.append(_("Other known issues that affect this environment: %s") % ids)
+        lines.append(str(wording.ALSO_AFFECTING) % ids)
     return lines
 
 
 def paragraph(match: dict[str, Any], lang: str) -> list[str]:
     affected = match["affected"]
-    words = {
-        "exact": _("exact match"),
-        "match": _("match"),
-        "possible": _("possible"),
-        "verified": _("verified"),
-        "does_not_help": _("does not help"),
-        "untested": _("untested"),
-    }
-    lines = [
-        f"{match['record']}  {match['title'][lang]}  ({words[match['confidence']]})"
-    ]
+    confidence = wording.CONFIDENCES[match["confidence"]]
+    lines = [f"{match['record']}  {match['title'][lang]}  ({confidence})"]
     lines += [f"  {why['line']}: {why['pasted'][:200]}" for why in match["why"]]
     lines.append("  " + answer_words(affected))
     lines += [f"    {reason[lang]}" for reason in affected["reasons"]]
     lines += [
-        f"  {entry['apply']}  [{words[entry['status']]}]"
+        f"  {entry['apply']}  [{wording.WORKAROUND_STATUSES[entry['status']]}]"
         for entry in match["workarounds"]
     ]
     return [*lines, "  " + match["urls"]["html"][lang], ""]
@@ -129,9 +121,5 @@ def paragraph(match: dict[str, Any], lang: str) -> list[str]:
 def answer_words(affected: dict[str, Any]) -> str:
     """Only a run on this very build says more than "likely"."""
     tested = affected["basis"] == "tested_build"
-    return {
-        ("affected", True): _("affected: run on this exact build"),
-        ("affected", False): _("likely affected"),
-        ("not_affected", True): _("bug not seen: run on this exact build"),
-        ("not_affected", False): _("likely not affected"),
-    }.get((affected["answer"], tested), _("affected or not: unknown"))
+    answer = affected["answer"], tested
+    return str(wording.ANSWERS.get(answer, wording.UNKNOWN_ANSWER))

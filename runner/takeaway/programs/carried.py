@@ -92,13 +92,15 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
     hits, trials = evidence["hits"] or 0, evidence["trials"] or 0
     judged = verdict in ("bug_present", "bug_absent")
     model = judged and evidence["repro"]["fidelity"] == "mechanism_model"
-    template = words["model"] if model else words["sentences"][verdict]
+    once = verdict == "bug_absent" and trials == 1
+    template = words["sentences"]["bug_absent_once" if once else verdict]
+    if model:
+        template = words["model"]
     gpu = device["name"] and device["class"] != "cpu"
     found = str(
         template[lang].format(
             k=hits,
             n=trials,
-            runs="run" if trials == 1 else "runs",
             build=evidence["build"]["raw"],
             device=device["name"] if gpu else device["class"],
             reason=reason_text(words, evidence["reason"], lang).rstrip("。."),

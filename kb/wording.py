@@ -1,0 +1,234 @@
+"""The words of verdicts, reasons, outcomes, claims and answers: their only place.
+
+English stands here, Chinese in the catalogue. PASS and FAIL never stand alone, and
+nothing is said of the bug without a verdict. What follows " · " in a badge says what
+its first words mean. Files that travel alone get their words from here by
+`manage.py write_words`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from django.utils.functional import lazystr
+
+from kb.languages import Text, Text as _, text_in_context as pgettext
+
+
+class Said(NamedTuple):
+    """A text with the shape in front of it, which is the same in both languages."""
+
+    shape: str
+    text: Text
+
+    def line(self, lang: str) -> str:
+        return f"{self.shape} {self.text[lang]}"
+
+
+class Meaning:
+    """What a badge means without its first words, as a label in the active language."""
+
+    def __init__(self, said: Said) -> None:
+        self.text = said.text
+
+    def __str__(self) -> str:
+        word, _mark, rest = str(self.text).partition(" · ")
+        return rest or word
+
+
+# --- verdicts -----------------------------------------------------------------------
+BADGES = {
+    "bug_present": Said("✖", _("FAIL · bug reproduced")),
+    "bug_absent": Said("✔", _("PASS · bug not seen")),
+    "not_applicable": Said("∅", _("N/A · cannot apply here")),
+    "inconclusive": Said("▲", _("NO VERDICT · {reason}")),
+    "error": Said("▲", _("ERROR · no verdict")),
+    "untested": Said("◌", _("Not tested")),
+}
+MODEL_BADGES = {
+    "bug_present": Said("◇", _("MODEL · mechanism shown")),
+    "bug_absent": Said("◇", _("MODEL · mechanism not shown")),
+}
+MISBEHAVED = {
+    "control": _("control misbehaved"),
+    "detector_silent": _("detector silent"),
+    "reference": _("reference misbehaved"),
+    "metric": _("metric unusable"),
+}
+LIKELY = {
+    True: Said("⋯", _("likely affected")),
+    False: Said("⋯", _("likely not affected")),
+}
+# As choices of a field and in facets.
+VERDICTS = {
+    "bug_present": lazystr(Meaning(BADGES["bug_present"])),
+    "bug_absent": lazystr(Meaning(BADGES["bug_absent"])),
+    "not_applicable": lazystr(Meaning(BADGES["not_applicable"])),
+    "inconclusive": _("no verdict").label,
+    "error": _("error").label,
+}
+SENTENCES = {
+    "bug_present": _(
+        "The bug happened in {k} of {n} runs on torch {build}, {device}. "
+        "This build is affected."
+    ),
+    "bug_absent": _(
+        "The bug did not happen in {n} runs on torch {build}, {device}; the detector "
+        "self-check passed. Other GPUs or shapes may differ."
+    ),
+    "bug_absent_once": _(
+        "The bug did not happen in {n} run on torch {build}, {device}; the detector "
+        "self-check passed. Other GPUs or shapes may differ."
+    ),
+    "not_applicable": _(
+        "This cannot apply on torch {build}, {device}: {reason}. "
+        "That says nothing about the bug elsewhere."
+    ),
+    "inconclusive": _("The repro ran, but {reason}. This says nothing about the bug."),
+    "error": _(
+        "The repro did not run to the end ({reason}). This says nothing about the bug."
+    ),
+}
+MODEL_SENTENCE = _(
+    "The mechanism showed in {k} of {n} runs on torch {build}, {device}. This is a "
+    "model of the mechanism: it does not say whether a build is affected."
+)
+SOMETIMES = _("It happens sometimes.")
+
+# --- reasons ------------------------------------------------------------------------
+# Every reason of the contract; a detail after the colon is added to the text.
+REASONS = {
+    "device": _("this needs a CUDA device"),
+    "capability": _("this needs a GPU of higher compute capability"),
+    "memory": _("this needs a GPU with more memory"),
+    "devices": _("this needs more GPUs"),
+    "stack": _("a package that this repro is about cannot be imported on this build"),
+    "api": _("this build lacks an API that the repro calls"),
+    "compiler": _(
+        "torch.compile cannot compile here; the log names what is missing, "
+        "usually g++ and Python's headers"
+    ),
+    "loader": _("DataLoader workers cannot start here"),
+    "loopback": _("processes cannot talk over the loopback network here"),
+    "not_taken": _("torch did not take the code path in question"),
+    "said": Text(""),
+    "control": _("the control, which must be clean, was not"),
+    "detector_silent": _(
+        "the detector did not fire on the symptom made by construction"
+    ),
+    "reference": _("the reference is not usable"),
+    "metric": _("an observation is missing or of the wrong type"),
+    "raised": _("a check raised an exception"),
+    "crash": _("a check crashed"),
+    "timeout": _("a check ran past its time limit"),
+    "limit": _("a check ran past a limit"),
+    "no_report": _("a check ended without a report"),
+    "channel": _("a check's report was not well-formed"),
+    "contract": _("the repro breaks the rules for repros"),
+    "import": _("torch cannot be imported"),
+    "build_missing": _("the build's interpreter is gone"),
+    "device_lost": _("the GPU was lost"),
+    "device_health": _("the GPU reports errors"),
+    "refused": _(
+        "it was refused here: not the reviewed source, or the sandbox is too weak"
+    ),
+    "lost": _("the worker stopped responding, several times"),
+}
+LIMITS = {
+    "memory": pgettext("limit", "memory"),
+    "processes": pgettext("limit", "processes"),
+    "disk": pgettext("limit", "disk"),
+    "output": pgettext("limit", "output"),
+}
+
+# --- runs and their checks ----------------------------------------------------------
+STATES = {
+    "queued": _("queued"),
+    "running": _("running"),
+    "finished": _("finished"),
+    "cancelled": _("cancelled"),
+}
+STATE_SENTENCES = {
+    "queued": _("Waiting for a worker. No verdict yet."),
+    "running": _("Running. No verdict yet."),
+    "cancelled": _("Cancelled before the end. No verdict."),
+}
+REQUEUED = _(
+    "Its worker stopped before the end; the run is queued again. No verdict yet."
+)
+OUTCOMES = {
+    "bug": _("bug"),
+    "clean": _("clean"),
+    "not_applicable": _("not applicable"),
+    "error": _("error"),
+}
+FIRES = _("fires")
+WORKAROUNDS = {
+    "verified": Said("✔", _("Workaround verified")),
+    "does_not_help": Said("✖", _("Workaround does not help")),
+    "untested": Said("◌", _("Workaround not tested")),
+}
+# Beside a workaround that is named.
+WORKAROUND_STATUSES = {
+    "verified": _("verified"),
+    "does_not_help": _("does not help"),
+    "untested": _("untested"),
+}
+OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
+CONCLUSION = _(
+    "{total} repros in {seconds:.0f} s: {counted} bugs that are not by design "
+    "reproduced, {design} by design, {none} without a verdict, {left_out} left out. "
+    "Nothing was uploaded."
+)
+# Of a check that tests what a claim says.
+SHOWN = {"bug": _("shows the bug"), "clean": _("shows no bug")}
+MODELLED = {
+    "bug": _("a model shows the mechanism"),
+    "clean": _("a model shows no symptom"),
+}
+
+# --- "am I affected": (answer, whether this exact build was run) --------------------
+Answer = tuple[str, bool]
+ANSWER_BADGES: dict[Answer, Said] = {
+    ("affected", True): Said("✖", _("Affected · tested on your exact build")),
+    ("not_affected", True): Said(
+        "✔", _("Not affected as tested · on your exact build")
+    ),
+    ("affected", False): Said("⋯", _("Likely affected")),
+    ("not_affected", False): Said("⋯", _("Likely not affected")),
+}
+UNKNOWN_BADGE = Said("◌", _("Unknown: run it"))
+ANSWER_SENTENCES: dict[Answer, Text] = {
+    ("affected", True): _("Your exact build was run and is affected."),
+    ("affected", False): _("Your build is likely affected."),
+    ("not_affected", True): _("Your exact build was run; the bug was not seen."),
+    ("not_affected", False): _("Your build is likely not affected."),
+}
+# In a terminal, below a record's title.
+ANSWERS: dict[Answer, Text] = {
+    ("affected", True): _("affected: run on this exact build"),
+    ("affected", False): _("likely affected"),
+    ("not_affected", True): _("bug not seen: run on this exact build"),
+    ("not_affected", False): _("likely not affected"),
+}
+UNKNOWN_ANSWER = _("affected or not: unknown")
+NOT_RUN = {
+    "affected": _("Not run on torch {build}; what is documented says affected."),
+    "not_affected": _(
+        "Not run on torch {build}; what is documented says not affected."
+    ),
+    "unknown": _(
+        "Not run on torch {build}, and what is documented does not settle it."
+    ),
+}
+NO_BUILD = _("No torch build is known here yet. Name yours, or add one.")
+
+# --- look-ups -----------------------------------------------------------------------
+CONFIDENCES = {
+    "exact": _("exact match"),
+    "match": _("match"),
+    "possible": _("possible"),
+}
+NO_MATCH = _("No known issue matches.")
+ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
+REPRODUCE = _("Reproduce it here:")
