@@ -62,7 +62,7 @@ class SubmitTest(TestCase):
     def refusal(self, device: str = "cpu", requester: str = "") -> str:
         with self.assertRaises(RunRefused) as caught:
             submission.submit(self.repro, self.build, device, 1, requester)
-        self.assertTrue(caught.exception.detail_en and caught.exception.detail_zh)
+        self.assertTrue(all(caught.exception.said.values()))
         return caught.exception.code
 
     def test_a_new_run_is_queued_and_the_second_click_joins_it(self) -> None:
@@ -155,15 +155,15 @@ class SubmitTest(TestCase):
         worker(QUEUE, age=3 * 3600 + 60)
         with self.assertRaises(RunRefused) as caught:
             self.submit()
-        self.assertIn("last seen 3 h ago", caught.exception.detail_en)
-        self.assertIn("3 小时前", caught.exception.detail_zh)
+        self.assertIn("last seen 3 h ago", caught.exception.detail("en"))
+        self.assertIn("3 小时前", caught.exception.detail("zh"))
 
     def test_a_broken_installation_says_its_last_line(self) -> None:
         Installation.objects.update(state="broken", error="Traceback\nno libtorch")
         with self.assertRaises(RunRefused) as caught:
             self.submit()
         self.assertEqual(caught.exception.code, "broken")
-        self.assertIn("no libtorch", caught.exception.detail_en)
+        self.assertIn("no libtorch", caught.exception.detail("en"))
 
     def test_a_cpu_repro_is_not_sent_to_a_gpu(self) -> None:
         worker(f"{runs.SLUG}.cuda")

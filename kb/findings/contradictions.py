@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kb.choices import LANGS, ClaimState, Outcome, Verdict
+from kb.choices import ClaimState, Outcome, Verdict
 from kb.environments.environment import Environment
 from kb.findings import claims
 from kb.findings.results import Cell, cells
+from kb.languages import Text, Text as _
 from kb.models import Claim, Finding, Record
 from kb.versions.affected import affected
 from kb.versions.order import build_order
@@ -23,53 +24,41 @@ Json = dict[str, Any]
 OPPOSITE = {Verdict.BUG_PRESENT: NOT_AFFECTED, Verdict.BUG_ABSENT: AFFECTED}
 # Not avoided_by_default: a repro may still ask for the bug and get it.
 FIXES_THAT_END_IT = {
-    "root_fix": {"en": "root fix", "zh": "根本修复"},
-    "guarded": {"en": "guarded", "zh": "已加防护"},
-    "removed": {"en": "removed", "zh": "已移除"},
+    "root_fix": _("root fix"),
+    "guarded": _("guarded"),
+    "removed": _("removed"),
 }
 SENTENCES = {
-    ("range", Verdict.BUG_PRESENT): {
-        "en": "What is documented says that {build} is not affected; we reproduce the "
-        "bug on it ({hits}/{trials}).",
-        "zh": "文档称 {build} 不受影响，但在其上仍可复现（{hits}/{trials}）。",
-    },
-    ("range", Verdict.BUG_ABSENT): {
-        "en": "What is documented says that {build} is affected; the bug was not seen "
-        "on it ({hits}/{trials}).",
-        "zh": "文档称 {build} 受影响，但在其上未出现该缺陷（{hits}/{trials}）。",
-    },
-    ("fix", Verdict.BUG_PRESENT): {
-        "en": "Documented as fixed in {documented} ({how}); we still reproduce it on "
-        "{build} ({hits}/{trials}).",
-        "zh": "文档称 {documented} 已修复（{how}），但在 {build} 上仍可复现"
-        "（{hits}/{trials}）。",
-    },
-    ("claim", Outcome.BUG): {
-        "en": "Claim {claim} says that its check shows no bug; on {build} the check "
-        "shows the bug ({hits}/{trials}).",
-        "zh": "说法 {claim} 称其检查不会出现该缺陷，但在 {build} 上该检查出现了缺陷"
-        "（{hits}/{trials}）。",
-    },
-    ("claim", Outcome.CLEAN): {
-        "en": "Claim {claim} says that its check shows the bug; on {build} the check "
-        "does not show it ({hits}/{trials}).",
-        "zh": "说法 {claim} 称其检查会出现该缺陷，但在 {build} 上该检查未出现缺陷"
-        "（{hits}/{trials}）。",
-    },
+    ("range", Verdict.BUG_PRESENT): _(
+        "What is documented says that {build} is not affected; we reproduce the bug on "
+        "it ({hits}/{trials})."
+    ),
+    ("range", Verdict.BUG_ABSENT): _(
+        "What is documented says that {build} is affected; the bug was not seen on it "
+        "({hits}/{trials})."
+    ),
+    ("fix", Verdict.BUG_PRESENT): _(
+        "Documented as fixed in {documented} ({how}); we still reproduce it on {build} "
+        "({hits}/{trials})."
+    ),
+    ("claim", Outcome.BUG): _(
+        "Claim {claim} says that its check shows no bug; on {build} the check shows "
+        "the bug ({hits}/{trials})."
+    ),
+    ("claim", Outcome.CLEAN): _(
+        "Claim {claim} says that its check shows the bug; on {build} the check does "
+        "not show it ({hits}/{trials})."
+    ),
 }
 SENTENCES_OF_SEVERAL = {
-    Outcome.BUG: {
-        "en": "Claim {claim} says that its check shows no bug; on {builds} builds the "
-        "check shows the bug ({hits}/{trials}).",
-        "zh": "说法 {claim} 称其检查不会出现该缺陷，但在 {builds} 个构建上该检查出现了"
-        "缺陷（{hits}/{trials}）。",
-    },
-    Outcome.CLEAN: {
-        "en": "Claim {claim} says that its check shows the bug; on {builds} builds the "
-        "check does not show it ({hits}/{trials}).",
-        "zh": "说法 {claim} 称其检查会出现该缺陷，但在 {builds} 个构建上该检查未出现"
-        "缺陷（{hits}/{trials}）。",
-    },
+    Outcome.BUG: _(
+        "Claim {claim} says that its check shows no bug; on {builds} builds the check "
+        "shows the bug ({hits}/{trials})."
+    ),
+    Outcome.CLEAN: _(
+        "Claim {claim} says that its check shows the bug; on {builds} builds the check "
+        "does not show it ({hits}/{trials})."
+    ),
 }
 
 
@@ -152,10 +141,10 @@ def contradiction(
     row: Cell | Finding,
     documented: str,
     source: str,
-    how: Json | None = None,
+    how: Text | None = None,
     claim: str | None = None,
 ) -> Json:
-    """A contradiction as the API shows it; `how` is the fix in both languages."""
+    """A contradiction as the API shows it; `how` is the kind of the fix."""
     facts: Json = {
         "claim": claim,
         "source": source,
@@ -167,11 +156,7 @@ def contradiction(
         "trials": row.trials,
         "evidence": row.evidence,
     }
-    words = SENTENCES[kind, facts["observed"]]
-    sentence = {
-        lang: words[lang].format(how=how[lang] if how else "", **facts)
-        for lang in LANGS
-    }
+    sentence = SENTENCES[kind, facts["observed"]].filled(how=how or "", **facts)
     return {"kind": kind, **facts, "sentence": sentence}
 
 
@@ -182,5 +167,4 @@ def of_several(items: list[Json]) -> dict[str, str]:
         return dict(first["sentence"])
     counted = {key: sum(item[key] for item in items) for key in ("hits", "trials")}
     words = SENTENCES_OF_SEVERAL[first["observed"]]
-    facts = {**first, **counted, "builds": len(items)}
-    return {lang: words[lang].format(**facts) for lang in LANGS}
+    return words.filled(claim=first["claim"], builds=len(items), **counted)

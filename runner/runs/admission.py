@@ -73,10 +73,8 @@ class FleetSnapshot:
         if ready and (not heartbeats or timezone.now() - max(heartbeats) <= RESTART):
             return None
         if ready:
-            en, zh = refusals.duration(timezone.now() - max(heartbeats))
-            return refusals.OFFLINE.refusal(
-                "offline", raw=build.raw, ago=en, ago_zh=f" {zh}"
-            )
+            since = refusals.duration(timezone.now() - max(heartbeats))
+            return refusals.OFFLINE.refusal("offline", raw=build.raw, ago=since)
         broken = [row for row in rows if row.state == Installation.State.BROKEN]
         if broken:
             error_lines = broken[0].error.strip().splitlines() or [broken[0].state]

@@ -109,6 +109,6 @@ def word_of(result: Result) -> str:
 
 def reason_of(result: Result) -> str:
     if result.refused:
-        return f" ({result.refused.detail_en})"
+        return f" ({result.refused.detail('en')})"
     reason = result.run.reason if result.run else ""
     return f" ({reason})" if reason else ""
