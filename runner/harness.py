@@ -2528,24 +2528,59 @@ _REMEDIES = {
 # Command line
 # ---------------------------------------------------------------------------
 
+# --- words: from kb/wording.py by `manage.py write_words` ---
 # verdict -> words for the bug itself and for a model of it, English and Chinese
 _WORDS = {
-    "bug_present": ("✖ FAIL · bug reproduced", "✖ 未通过 · 缺陷已复现"),
-    "bug_absent": ("✔ PASS · bug not seen", "✔ 通过 · 未出现缺陷"),
-    "not_applicable": ("∅ N/A · cannot apply here", "∅ 不适用"),
-    "inconclusive": ("▲ NO VERDICT · %s", "▲ 无结论 · %s"),
-    "error": ("▲ ERROR · no verdict", "▲ 出错 · 无结论"),
+    "bug_present": (
+        "✖ FAIL · bug reproduced",
+        "✖ 未通过 · 缺陷已复现",
+    ),
+    "bug_absent": (
+        "✔ PASS · bug not seen",
+        "✔ 通过 · 未出现缺陷",
+    ),
+    "not_applicable": (
+        "∅ N/A · cannot apply here",
+        "∅ 不适用",
+    ),
+    "inconclusive": (
+        "▲ NO VERDICT · {reason}",
+        "▲ 无结论 · {reason}",
+    ),
+    "error": (
+        "▲ ERROR · no verdict",
+        "▲ 出错 · 无结论",
+    ),
 }
 _MODEL_WORDS = {
-    "bug_present": ("◇ MODEL · mechanism shown", "◇ 模型 · 机理重现"),
-    "bug_absent": ("◇ MODEL · mechanism not shown", "◇ 模型 · 机理未重现"),
+    "bug_present": (
+        "◇ MODEL · mechanism shown",
+        "◇ 模型 · 机理重现",
+    ),
+    "bug_absent": (
+        "◇ MODEL · mechanism not shown",
+        "◇ 模型 · 机理未重现",
+    ),
 }
 _MISBEHAVED = {
-    "control": ("control misbehaved", "对照异常"),
-    "detector_silent": ("detector silent", "检测器未触发"),
-    "reference": ("reference misbehaved", "参照异常"),
-    "metric": ("metric unusable", "指标不可用"),
+    "control": (
+        "control misbehaved",
+        "对照异常",
+    ),
+    "detector_silent": (
+        "detector silent",
+        "检测器未触发",
+    ),
+    "reference": (
+        "reference misbehaved",
+        "参照异常",
+    ),
+    "metric": (
+        "metric unusable",
+        "指标不可用",
+    ),
 }
+# --- end of the words ---
 
 
 def sentences(evidence: Mapping[str, Any]) -> Tuple[str, str]:
@@ -2557,7 +2592,7 @@ def sentences(evidence: Mapping[str, Any]) -> Tuple[str, str]:
     en, zh = words[verdict]
     if verdict == "inconclusive":
         what = _MISBEHAVED.get(reason, (reason, reason))
-        return en % what[0], zh % what[1]
+        return en.format(reason=what[0]), zh.format(reason=what[1])
     if evidence["hits"] is not None:
         count = "%d/%d" % (evidence["hits"], evidence["trials"])
         return "%s (%s)" % (en, count), "%s（%s）" % (zh, count)

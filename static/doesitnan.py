@@ -325,28 +325,66 @@ def plain(text: Any) -> str:
     return CONTROL.sub("?", " ".join(str(text).split())).replace("\x1b", "?")
 
 
+# --- words: from kb/wording.py by `manage.py write_words` ---
 WORDS = {
-    "exact": ("exact match", "完全匹配"),
-    "match": ("match", "匹配"),
-    "possible": ("possible", "可能"),
-    "verified": ("verified", "已验证"),
-    "does_not_help": ("does not help", "无效"),
-    "untested": ("untested", "未验证"),
-    "none": ("No known issue matches.", "没有匹配的已知问题。"),
-    "also": (
-        "Other known issues of this environment: ",
-        "此环境还受以下已知问题影响：",
+    "exact": (
+        "exact match",
+        "逐字吻合",
     ),
-    "reproduce": ("Reproduce it here:", "在本机复现："),
-    "tested": ("affected: run on this exact build", "受影响：在相同构建上实测"),
-    "likely": ("likely affected", "推断受影响"),
+    "match": (
+        "match",
+        "吻合",
+    ),
+    "possible": (
+        "possible",
+        "可能",
+    ),
+    "verified": (
+        "verified",
+        "已证实",
+    ),
+    "does_not_help": (
+        "does not help",
+        "无效",
+    ),
+    "untested": (
+        "untested",
+        "未验证",
+    ),
+    "none": (
+        "No known issue matches.",
+        "没有吻合的已知问题。",
+    ),
+    "also": (
+        "Other known issues that affect this environment: %s",
+        "影响此环境的其他已知问题：%s",
+    ),
+    "reproduce": (
+        "Reproduce it here:",
+        "在本机复现：",
+    ),
+    "tested": (
+        "affected: run on this exact build",
+        "受影响：已在相同构建上实测",
+    ),
+    "likely": (
+        "likely affected",
+        "推断受影响",
+    ),
     "not_tested": (
         "bug not seen: run on this exact build",
-        "未出现缺陷：在相同构建上实测",
+        "未出现缺陷：已在相同构建上实测",
     ),
-    "not_likely": ("likely not affected", "推断不受影响"),
-    "unknown": ("affected or not: unknown", "是否受影响：未知"),
+    "not_likely": (
+        "likely not affected",
+        "推断不受影响",
+    ),
+    "unknown": (
+        "affected or not: unknown",
+        "是否受影响：未知",
+    ),
 }
+# --- end of the words ---
 
 
 def word(key: str, lang: str) -> str:
@@ -368,7 +406,7 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
     if not found["matches"]:
         say(word("none", lang))
     if found["also_affecting"]:
-        say(word("also", lang) + ", ".join(map(plain, found["also_affecting"])))
+        say(word("also", lang) % ", ".join(map(plain, found["also_affecting"])))
 
 
 def numbered(line: int, sent: List[Line]) -> int:
