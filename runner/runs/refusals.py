@@ -13,21 +13,22 @@ class RunRefused(Exception):
     `wait_s`: seconds after which a retry makes sense; 0 where waiting does not help.
     """
 
-    def __init__(self, code: str, said: dict[str, str], *, wait_s: int = 0) -> None:
-        super().__init__(said["en"])
+    def __init__(self, code: str, sentences: dict[str, str], *, wait_s: int = 0) -> None:
+        super().__init__(sentences["en"])
         self.code = code
-        self.said = said
+        self.sentences = sentences
         self.wait_s = wait_s
 
     def detail(self, lang: str) -> str:
-        return self.said[lang]
+        return self.sentences[lang]
 
 
 class Refusal(Text):
     """A sentence whose `{names}` are given when a run is refused."""
 
-    def refusal(self, code: str, **names: object) -> RunRefused:
-        return RunRefused(code, self.filled(own_gpu=OWN_GPU, **names))
+    def refusal(self, code: str, *, wait_s: int = 0, **names: object) -> RunRefused:
+        sentences = self.filled(own_gpu=OWN_GPU, **names)
+        return RunRefused(code, sentences, wait_s=wait_s)
 
 
 _ = Refusal
