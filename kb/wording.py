@@ -175,6 +175,7 @@ WORKAROUND_STATUSES = {
     "untested": _("untested"),
 }
 OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
+EXIT_STATUS = _("Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.")
 CONCLUSION = _(
     "{total} repros in {seconds:.0f} s: {counted} bugs that are not by design "
     "reproduced, {design} by design, {none} without a verdict, {left_out} left out. "

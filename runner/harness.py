@@ -2580,6 +2580,7 @@ _MISBEHAVED = {
         "指标不可用",
     ),
 }
+_EXIT_STATUS = "Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else."
 # --- end of the words ---
 
 
@@ -2622,7 +2623,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="harness.py",
         description="Run a repro on the torch of this Python and judge it.",
-        epilog="Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
+        epilog=_EXIT_STATUS,
     )
     parser.add_argument("repro", metavar="REPRO.py")
     parser.add_argument(

@@ -1,17 +1,22 @@
 """Verdict words: one table, both languages, no claim without a verdict."""
 
+import ast
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import polib
 from django.conf import settings
 from django.template import Context, Template
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
+from kb import wording
 from kb.choices import LANGS, Outcome, Verdict
+from kb.languages import Text
 from runner import harness, sandbox
 from runner.models import Run
-from runner.wording import verdicts
+from runner.wording import blocks, verdicts
 
 CONTRACT_REASONS = """
 device capability memory devices stack api compiler loader loopback not_taken
@@ -26,6 +31,117 @@ def badge(
     verdict: str, lang: str, fidelity: str = "upstream_bug", **options: str
 ) -> str:
     return str(verdicts.badge(verdict, 3, 5, fidelity, lang, **options))
+
+
+ROOT = Path(settings.BASE_DIR)
+CATALOGUE = ROOT / "config/locale/zh_Hans/LC_MESSAGES/django.po"
+# The first words of the badges of a verdict, and what follows them.
+BADGE = re.compile(r"(?:FAIL|PASS|NO VERDICT|MODEL|未?通过|无结论|模型) · ")
+
+
+def texts_of(value: object) -> Iterator[Text]:
+    if isinstance(value, wording.Said):
+        yield value.text
+    elif isinstance(value, Text):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from texts_of(item)
+
+
+def phrases(tables: Iterable[object]) -> set[str]:
+    """Their texts, and what stands on either side of a " · ", if longer than a word."""
+    found = set()
+    for text in (text for table in tables for text in texts_of(table)):
+        for piece in (text["en"], *text["en"].split(" · ")):
+            # The last words of a badge, and an ordinary phrase of sentences.
+            if " " in piece and piece != "no verdict":
+                found.add(piece)
+        for piece in (text["zh"], *text["zh"].split(" · ")):
+            if len(HAN.findall(piece)) > 3:
+                found.add(piece)
+    return found
+
+
+def literals(path: Path) -> Iterator[str]:
+    """The texts of a module: not its docstrings, and no block that is written."""
+    before, _first, rest = path.read_text("utf-8").partition(blocks.FIRST)
+    tree = ast.parse(before + rest.partition(blocks.LAST)[2])
+    statements = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or id(node) in statements:
+            continue
+        if isinstance(node.value, str):
+            yield node.value
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path != ROOT / "kb/wording.py" and "migrations" not in path.parts:
+                yield path
+
+
+class OnePlaceTest(SimpleTestCase):
+    def test_the_words_stand_nowhere_else(self) -> None:
+        whole = phrases(item for name, item in vars(wording).items() if name.isupper())
+        inside = phrases(
+            [
+                *(wording.BADGES, wording.MODEL_BADGES, wording.MISBEHAVED),
+                *(wording.LIKELY, wording.ANSWER_BADGES, wording.WORKAROUNDS),
+            ]
+        )
+        self.assertIn("bug not seen", inside)
+        self.assertIn("未出现缺陷", inside)
+        found = [
+            f"{path.relative_to(ROOT)}: {text!r}"
+            for path in modules("config", "kb", "runner", "static")
+            for text in literals(path)
+            if text in whole or any(phrase in text for phrase in inside)
+        ]
+        self.assertEqual(found, [])
+
+    def test_files_that_travel_alone_have_the_words_of_the_table(self) -> None:
+        for name in blocks.BLOCKS:
+            text = (ROOT / name).read_text("utf-8")
+            self.assertEqual(text, blocks.with_words(name), "run manage.py write_words")
+
+    def test_templates_and_the_catalogue_quote_the_badges_as_they_are(self) -> None:
+        badges = {
+            text[lang].partition("{")[0]
+            for table in (wording.BADGES, wording.MODEL_BADGES)
+            for text in texts_of(table)
+            for lang in LANGS
+        }
+        sources = [
+            (path.name, path.read_text())
+            for path in (ROOT / "templates").rglob("*")
+            if path.suffix == ".html"
+        ]
+        for entry in polib.pofile(str(CATALOGUE)):
+            sources += [(entry.msgid, entry.msgid), (entry.msgid, entry.msgstr)]
+        quoted = 0
+        for name, text in sources:
+            for found in BADGE.finditer(text):
+                quoted += 1
+                known = text.startswith(tuple(badges), found.start())
+                self.assertTrue(known, (name, text[found.start() :][:40]))
+        self.assertGreater(quoted, 10)
+
+    def test_every_reason_can_be_given(self) -> None:
+        texts = {
+            text
+            for path in modules("runner")
+            if "wording" not in path.parts
+            for text in literals(path)
+        }
+        for reason in wording.REASONS:
+            given = any(re.match(f"{reason}(?::|$)", text) for text in texts)
+            self.assertTrue(given, reason)
+        documented = {*CONTRACT_REASONS.split(), "said", "limit"}
+        self.assertEqual(set(wording.REASONS), documented)
 
 
 class BadgeTest(SimpleTestCase):

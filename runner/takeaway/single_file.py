@@ -7,6 +7,7 @@ library and torch only, the site's own verdict (runner.takeaway.bundle says how)
 from __future__ import annotations
 
 from kb.models import Repro
+from kb.wording import EXIT_STATUS
 from runner.takeaway.bundle import Bundle, dependencies_of
 
 
@@ -25,8 +26,7 @@ def single_file(repro: Repro) -> str:
             f"uv run {file}: on the newest torch / 用最新的 torch 运行",
             f"git bisect run python {file} --bisect [--find-fix]",
             f"python {file} --json evidence.json: to keep or to send / 保存证据",
-            "Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
-            "退出码：0 未出现缺陷，1 出现缺陷，125 不适用，2 其他。",
+            *dict(EXIT_STATUS).values(),
         ],
         python=python,
         dependencies=dependencies,

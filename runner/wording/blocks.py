@@ -28,6 +28,7 @@ def of_harness() -> str:
             table("_WORDS", verdicts),
             table("_MODEL_WORDS", wording.MODEL_BADGES),
             table("_MISBEHAVED", wording.MISBEHAVED),
+            f"_EXIT_STATUS = {literal(wording.EXIT_STATUS['en'])}",
         ]
     )
 
