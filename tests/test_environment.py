@@ -9,13 +9,13 @@ from django.test import SimpleTestCase
 
 from kb.environments.environment import (
     Environment,
-    canonical,
     find_environment,
     only_environment,
     parse_environment,
 )
 from kb.environments.hardware import architecture, gpu_names, meets
 from kb.environments.images import torch_of_image
+from kb.environments.package_lines import canonical
 
 METRICS = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05}"
 PASTES = Path(__file__).parent / "environments" / "pastes.toml"

@@ -10,13 +10,8 @@ from django.utils import timezone
 from kb.environments.environment import parse_environment
 from kb.models import Finding, Record
 from kb.publishing import saving
-from kb.versions.affected import (
-    Answer,
-    affected,
-    answer_for,
-    is_same_build,
-    parse_version,
-)
+from kb.versions.affected import Answer, affected, answer_for
+from kb.versions.ranges import is_same_build, parse_version
 
 NV2412 = "2.6.0a0+df5bbc09d1.nv24.12"
 NV2501 = "2.6.0a0+ecf3bae40a.nv25.01"

@@ -16,14 +16,6 @@ from dataclasses import dataclass, field
 from kb.environments.package_lines import VERSION, Package, canonical
 from kb.environments.report import LINE_CHARS, Reader
 
-__all__ = [
-    "Environment",
-    "canonical",
-    "find_environment",
-    "only_environment",
-    "parse_environment",
-]
-
 MAX_GPUS = 8
 BARE = re.compile(rf"['\"]?({VERSION})['\"]?", re.IGNORECASE)
 SERIES = re.compile(r"v?\d+\.\d+")

@@ -36,18 +36,6 @@ from kb.records.files import (
 )
 from kb.search.index import writer
 
-__all__ = [
-    "Change",
-    "DumpReport",
-    "LoadReport",
-    "Loaded",
-    "ReproFacts",
-    "ReproRefused",
-    "dump_records",
-    "load_records",
-    "record_to_file",
-]
-
 Force = Literal["files", "site"]
 
 

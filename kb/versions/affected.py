@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from kb.choices import AffectedWhen, Verdict
 from kb.environments import hardware
-from kb.environments.environment import Environment, canonical
+from kb.environments.environment import Environment
+from kb.environments.package_lines import canonical
 from kb.models import Finding, Record
 from kb.versions.ranges import (
     AFFECTED,
@@ -20,8 +21,6 @@ from kb.versions.ranges import (
     parse_version,
 )
 from kb.versions.reasons import Reason, reason
-
-__all__ = ["Answer", "affected", "answer_for", "is_same_build", "parse_version"]
 
 TESTED, LISTED, RANGE, NONE = "tested_build", "listed_build", "range", "none"
 IS_AFFECTED = {AFFECTED: True, NOT_AFFECTED: False, UNKNOWN: None}

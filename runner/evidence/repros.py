@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from kb.publishing.loading import ReproFacts, ReproRefused
+from kb.publishing.loading import ReproRefused
+from kb.records.files import ReproFacts
 from runner import harness
 
 

@@ -95,7 +95,7 @@ class PostgresEngine:
         """Nothing: the vectors went with their rows."""
 
     def clear(self) -> None:
-        """Nothing: the vectors went with their rows."""
+        """Nothing, as in `remove`."""
 
     def count(self, counts: Mapping[str, tuple[int, int]]) -> dict[str, int]:
         columns = [
