@@ -187,7 +187,7 @@ class WriteTests(IndexCase):
         self.assertEqual(ids("鿎鿎"), ["NAN-1001"])
         store = current_store()
         key = f"word:{'y' * 3000}"
-        self.assertEqual([d.record for d in store.having([key])], ["NAN-1001"])
+        self.assertEqual([d.record for d in store.with_keys([key])], ["NAN-1001"])
 
 
 class CheckTests(IndexCase):
@@ -358,9 +358,9 @@ class StoreTests(IndexCase):
             ),
             "facet:loss_nan",
         ]
-        found = [document.record for document in store.having(keys)]
+        found = [document.record for document in store.with_keys(keys)]
         self.assertEqual(found, ["NAN-1002", "NAN-1001"])
-        self.assertEqual(store.having([]), [])
+        self.assertEqual(store.with_keys([]), [])
 
     def test_an_empty_index(self) -> None:
         Record.objects.all().delete()

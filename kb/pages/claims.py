@@ -47,7 +47,7 @@ def build(query: QueryDict) -> ClaimsPage:
     counts = Standing.objects.aggregate(**sums)
     checked = set(query.getlist("state")) & set(ClaimState.values)
     states = checked or set(ClaimState.values)
-    records = having(states)
+    records = with_claims_in(states)
     page_window = window(query.get("page", ""), records.count(), PER_PAGE)
     ids = list(records.values_list("pk", flat=True)[page_window.rows])
     return ClaimsPage(
@@ -62,7 +62,7 @@ def build(query: QueryDict) -> ClaimsPage:
     )
 
 
-def having(states: set[str]) -> QuerySet[Standing]:
+def with_claims_in(states: set[str]) -> QuerySet[Standing]:
     """Standings of the records with a claim in any of these states, by id."""
     any_of = reduce(or_, (Q(**{f"{state}__gt": 0}) for state in sorted(states)))
     return Standing.objects.filter(any_of).order_by("pk")

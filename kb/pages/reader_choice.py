@@ -25,10 +25,10 @@ class ReaderChoice:
 
 def of(request: HttpRequest) -> ReaderChoice:
     """The address decides; a page opened without asking shows the last choice."""
-    return ReaderChoice(asked(request, "torch"), asked(request, "device"))
+    return ReaderChoice(requested(request, "torch"), requested(request, "device"))
 
 
-def asked(request: HttpRequest, name: str) -> str:
+def requested(request: HttpRequest, name: str) -> str:
     remembered = request.COOKIES.get(COOKIES[name], "")
     return request.GET.get(name, remembered)[:MAX_TYPED].strip()
 

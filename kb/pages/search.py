@@ -77,7 +77,7 @@ def answer(
     page_window = window(parameters.get("page", ""), len(results.found), PER_PAGE)
     return replace(
         page,
-        hits=shown(results, page_window, verdicts),
+        hits=hits_on_page(results, page_window, verdicts),
         window=page_window,
         total=results.total,
         unknown=results.unknown,
@@ -89,7 +89,9 @@ def answer(
     )
 
 
-def shown(results: Listing, page_window: Window, verdicts: Verdicts) -> list[Hit]:
+def hits_on_page(
+    results: Listing, page_window: Window, verdicts: Verdicts
+) -> list[Hit]:
     """One page of hits, each with its verdict on the build."""
     rows = hits(results.found[page_window.rows], results.query, current_lang())
     return [replace(hit, verdict=verdicts.get(hit.record.pk, UNTESTED)) for hit in rows]

@@ -17,17 +17,17 @@ register = template.Library()
 @register.inclusion_tag("kb/_prose.html")
 def prose_of(record: Record, section: str) -> dict[str, object]:
     """A section, with a banner where it stands in the other language."""
-    return shown(prose.section(record, section))
+    return context_of(prose.section(record, section))
 
 
 @register.inclusion_tag("kb/_prose.html")
-def prose_html(found: Prose) -> dict[str, object]:
-    return shown(found)
+def prose_html(text: Prose) -> dict[str, object]:
+    return context_of(text)
 
 
-def shown(found: Prose) -> dict[str, object]:
+def context_of(text: Prose) -> dict[str, object]:
     # Rendered and cleaned when the record was saved (kb.records.rendering).
-    return {"html": mark_safe(found.html), "lang": found.lang}  # noqa: S308
+    return {"html": mark_safe(text.html), "lang": text.lang}  # noqa: S308
 
 
 @register.simple_tag

@@ -54,7 +54,7 @@ class PostgresEngine:
             [tokens],
         )
 
-    def having(self, keys: list[str]) -> list[tuple[str, int]]:
+    def with_keys(self, keys: list[str]) -> list[tuple[str, int]]:
         return fetch(
             "SELECT key, document_id FROM kb_searchkey WHERE key = ANY(%s)", [keys]
         )

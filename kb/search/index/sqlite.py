@@ -66,7 +66,7 @@ class SqliteEngine:
             [as_json(tokens)],
         )
 
-    def having(self, keys: list[str]) -> list[tuple[str, int]]:
+    def with_keys(self, keys: list[str]) -> list[tuple[str, int]]:
         return fetch(
             "SELECT key, document_id FROM kb_searchkey "
             "WHERE key IN (SELECT value FROM json_each(%s))",

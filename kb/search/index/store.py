@@ -31,7 +31,7 @@ NEAREST = 30
 # Of a log's telling words only the most telling are looked for.
 TOKENS_MIN, TOKENS_MAX = 3, 32
 POSTINGS_MIN, POSTINGS_SHARE = 2000, 5
-HAVING = 100
+MAX_WITH_KEYS = 100
 # What finds a record for certain comes before what many share.
 SURE_KEYS = ("fp:", "id:", "word:")
 # Characters of a key; a database index refuses longer values.
@@ -55,7 +55,7 @@ class Engine(Protocol):
     def terms(self, tokens: list[str]) -> list[tuple[str, int, int, int]]:
         """(token, number, documents, signs) of those tokens that stand anywhere."""
 
-    def having(self, keys: list[str]) -> list[tuple[str, int]]:
+    def with_keys(self, keys: list[str]) -> list[tuple[str, int]]:
         """(key, document) of every document with one of these keys."""
 
     def state(self) -> State:
@@ -185,7 +185,7 @@ class Store:
             documents |= loaded
         return [documents[pk] for pk in ids if pk in documents]
 
-    def having(self, keys: Collection[str]) -> list[Document]:
+    def with_keys(self, keys: Collection[str]) -> list[Document]:
         """Up to about 100 documents with any of these keys of signatures.
 
         Those with a key that names one bug come first, then those with most keys.
@@ -193,12 +193,12 @@ class Store:
         prefixes = sorted({key[:MAX_KEY] for key in keys})
         sure: dict[int, int] = defaultdict(int)
         shared: dict[int, int] = defaultdict(int)
-        for key, document in self.engine.having(prefixes):
+        for key, document in self.engine.with_keys(prefixes):
             (sure if key.startswith(SURE_KEYS) else shared)[document] += 1
-        ids = heapq.nsmallest(HAVING, sure, key=lambda pk: (-sure[pk], pk))
+        ids = heapq.nsmallest(MAX_WITH_KEYS, sure, key=lambda pk: (-sure[pk], pk))
         rest = shared.keys() - sure.keys()
         ids += heapq.nsmallest(
-            HAVING - len(ids), rest, key=lambda pk: (-shared[pk], pk)
+            MAX_WITH_KEYS - len(ids), rest, key=lambda pk: (-shared[pk], pk)
         )
         return self.documents(ids)
 

@@ -53,7 +53,7 @@ def listing(
 def by_words(
     query: Query, store: Store, limit: int | None = None
 ) -> tuple[list[RecordFacets], dict[str, float]]:
-    """At most `limit` records with their facets, best first; and the score of each."""
+    """At most `limit` records with their facets, best first, and the score of each."""
     matches = match_words(query, store)[:limit]
     rows = records_of(store, [match.document for match in matches])
     matches = [match for match in matches if match.document in rows]

@@ -91,7 +91,7 @@ def match_log(reading: Reading, store: Store) -> list[LogMatch]:
     """Every record the log may show, best first."""
     weights = log_weights(reading)
     store.prefetch([*weights, *reading.words[:CONTEXT_WORDS]])
-    candidates = (*store.having(index_keys(reading)), *store.nearest(weights))
+    candidates = (*store.with_keys(index_keys(reading)), *store.nearest(weights))
     documents = {document.record: document for document in candidates}
     lines = Lines(reading, store, list(documents.values()))
     query = log_query(weights, reading.words[:CONTEXT_WORDS], store)

@@ -145,9 +145,9 @@ def weighted_terms(
     weighted = []
     unknown = 0.0
     for term in terms:
-        known = weighted_term(term, store)
-        if known is not None:
-            weighted.append(known)
+        item = weighted_term(term, store)
+        if item is not None:
+            weighted.append(item)
         elif not term.in_parts:
             unknown += term.weight
     weighted.sort(key=lambda item: (-item.value, item.term.tokens))
