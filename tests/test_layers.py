@@ -24,7 +24,7 @@ FLOORS: tuple[str, ...] = (
     "kb.choices",
     "kb.problems",
     "kb.models kb.environments kb.records kb.search.reading kb.terminal",
-    "kb.versions kb.search.index",
+    "kb.versions kb.search.index kb.addresses",
     "kb.findings kb.search.ranking",
     "kb.publishing",
     "kb.lookup",

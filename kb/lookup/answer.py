@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
+from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import claims
@@ -188,7 +189,7 @@ def match_document(
         "affected": answer.as_dict(),
         "workarounds": remedies,
         "fix_version": [documents.fix_version(entry) for entry in row.fixes],
-        "urls": documents.record_urls(row),
+        "urls": record_urls(row),
     }
 
 

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.urls import reverse
 
+from kb.addresses import absolute, record_urls
 from kb.choices import LANGS, SECTIONS, ClaimState
 from kb.findings import claims, contradictions, results
 from kb.models import Claim, Finding, Record, Repro
 from kb.records.files import split_workarounds
 
 Json = dict[str, Any]
-
-
-def absolute(path: str) -> str:
-    """The address as SITE_URL makes it; a path where SITE_URL is not set."""
-    return f"{settings.SITE_URL}{path}"
 
 
 def flatten(value: Any, lang: str) -> Any:
@@ -33,14 +28,6 @@ def flatten(value: Any, lang: str) -> Any:
     if isinstance(value, list):
         return [flatten(item, lang) for item in value]
     return value
-
-
-def record_urls(record: Record) -> Json:
-    return {
-        "html": {lang: absolute(path) for lang, path in record.urls().items()},
-        "record": absolute(reverse("api-record-detail", args=[record.id])),
-        "runs": absolute(f"{reverse('api-run-list')}?record={record.id}"),
-    }
 
 
 def record_item(record: Record) -> Json:

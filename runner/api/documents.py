@@ -8,10 +8,9 @@ from typing import Any
 
 from django.urls import reverse
 
+from kb.addresses import absolute, page_urls
 from kb.choices import Verdict
 from kb.findings.results import timestamp
-from kb.languages import in_each_language
-from kb.publishing.documents import absolute
 from runner.models import Build, Evidence, LogChunk, Run, Worker
 from runner.runs import scheduling
 from runner.wording import verdicts
@@ -22,11 +21,6 @@ IS_AFFECTED: dict[str, bool] = {Verdict.BUG_PRESENT: True, Verdict.BUG_ABSENT: F
 
 def moment(value: datetime | None) -> str | None:
     return timestamp(value) if value else None
-
-
-def urls_of(name: str, *args: Any) -> Json:
-    """A page's address in each language."""
-    return dict(in_each_language(lambda: absolute(reverse(name, args=args))))
 
 
 def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Json:
@@ -73,7 +67,7 @@ def run_document(run: Run, *, joined: bool = False, cached: bool = False) -> Jso
 
 def run_urls(run: Run) -> Json:
     return {
-        "html": urls_of("run-detail", run.id),
+        "html": page_urls("run-detail", run.id),
         "run": absolute(reverse("api-run-detail", args=[run.id])),
         "log": absolute(reverse("api-run-log", args=[run.id])),
         "cancel": absolute(reverse("api-run-cancel", args=[run.id])),
@@ -105,7 +99,7 @@ def build_item(build: Build) -> Json:
             {"host": row.host, "state": row.state, "packages": row.packages}
             for row in build.installations.all()
         ],
-        "urls": {"html": urls_of("build-detail", build.slug)},
+        "urls": {"html": page_urls("build-detail", build.slug)},
     }
 
 
@@ -134,7 +128,7 @@ def evidence_item(evidence: Evidence) -> Json:
         "origin": evidence.origin,
         "started_at": moment(evidence.started_at),
         "urls": {
-            "html": urls_of("evidence-detail", evidence.short),
+            "html": page_urls("evidence-detail", evidence.short),
             "evidence": absolute(
                 reverse("api-evidence-detail", args=[evidence.digest])
             ),

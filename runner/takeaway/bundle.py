@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from kb import wording
+from kb.addresses import absolute
 from kb.choices import LANGS, Upstream
 from kb.languages import Text, in_each_language
 from kb.models import Repro
-from kb.publishing.documents import absolute
 from runner import harness
 
 HARNESS = Path(harness.__file__)

@@ -1,0 +1,32 @@
+"""Addresses as a reader elsewhere gets them: whole where SITE_URL is set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from kb.languages import in_each_language
+from kb.models import Record
+
+Json = dict[str, Any]
+
+
+def absolute(path: str) -> str:
+    """The address as SITE_URL makes it; a path where SITE_URL is not set."""
+    return f"{settings.SITE_URL}{path}"
+
+
+def page_urls(name: str, *args: Any) -> dict[str, str]:
+    """The address of the page of this name in each language."""
+    return in_each_language(lambda: absolute(reverse(name, args=args)))
+
+
+def record_urls(record: Record) -> Json:
+    """Of a record's page in each language, of the record and its runs in the API."""
+    return {
+        "html": {lang: absolute(path) for lang, path in record.urls().items()},
+        "record": absolute(reverse("api-record-detail", args=[record.id])),
+        "runs": absolute(f"{reverse('api-run-list')}?record={record.id}"),
+    }
