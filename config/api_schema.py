@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, operation
-from kb.api.shapes import TEXT
+from kb.api.fields import TEXT
 from runner.api import rules
 
 DESCRIPTION = """\

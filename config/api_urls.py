@@ -13,7 +13,7 @@ urlpatterns = [
     ),
     path(
         "records/<str:record_id>/matrix",
-        results.RecordMatrix.as_view(),
+        kb.RecordMatrix.as_view(),
         name="api-record-matrix",
     ),
     path(

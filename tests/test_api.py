@@ -90,6 +90,23 @@ class RecordApiTest(ApiTest):
         self.assertEqual((body["title"], body["lang_used"]), ("一个样例", "zh"))
         self.assertEqual(body["urls"]["html"], "/zh/NAN-9001/sample/")
 
+    def test_a_text_that_is_missing_falls_back_to_the_other_language(self) -> None:
+        Record.objects.update(title_zh="")
+        body = self.get("records/NAN-9001?lang=zh")
+        self.assertEqual(body["title"], "A sample")
+
+    def test_a_key_that_is_not_declared_is_not_answered(self) -> None:
+        asked = ["records/NAN-9001", "records", "records/NAN-9001/matrix"]
+        before = {path: self.get(path) for path in asked}
+        for name in ("affected", "fixes", "sources", "workarounds", "signatures"):
+            rows = getattr(self.record, name)
+            self.assertTrue(rows, name)
+            added = [{**row, "undeclared": 1} for row in rows]
+            Record.objects.update(**{name: added})
+        for path in asked:
+            with self.subTest(path):
+                self.assertEqual(self.get(path), before[path])
+
     def test_evidence_shows_in_results_workarounds_and_claims(self) -> None:
         seen = runs.make_evidence(self.repro)
         store.add(seen, origin="site")
@@ -168,6 +185,10 @@ class LookupApiTest(ApiTest):
         self.assertEqual(list(body), ["query", "outcome", "matches", "also_affecting"])
         self.assertEqual(body["outcome"], "exact")
         self.assertEqual(body["matches"][0]["record"], "NAN-9001")
+        in_zh = self.post("lookup", {"log": sentence, "lang": "zh"}, 200)
+        self.assertEqual(in_zh["matches"][0]["title"], "一个样例")
+        self.assertTrue(in_zh["matches"][0]["urls"]["html"].startswith("/zh/"))
+        self.assertEqual(list(in_zh), [*body, "lang_used"])
 
     def test_refusals(self) -> None:
         for sent, code, status in [

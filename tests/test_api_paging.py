@@ -7,7 +7,9 @@ from itertools import count
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from django.db import connection
 from django.test import TestCase
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from kb.models import Record
@@ -193,6 +195,36 @@ class RevalidationTest(TestCase):
             Run.objects.filter(pk=run.pk).update(**change)
             with self.subTest(change):
                 self.assertEqual(self.status(f"runs/{run.pk}", tag), 200)
+
+    def test_the_database_is_not_asked_for_each_row(self) -> None:
+        paths = ["records", "records?q=sample", "records/NAN-9001", "builds", "workers"]
+        paths += ["records/NAN-9001/matrix", "runs", "evidence", "contradictions"]
+        self.add_a_row_of_each(1)
+        few = {path: self.queries(path) for path in paths}
+        for number in (2, 3, 4):
+            self.add_a_row_of_each(number)
+        for path in paths:
+            with self.subTest(path):
+                self.assertLessEqual(self.queries(path), few[path])
+
+    def add_a_row_of_each(self, number: int) -> None:
+        record = runs.make_record(f"NAN-000{number}")
+        repro = runs.make_repro(name=f"r{number}", record=record.id)
+        store.add(runs.make_evidence(repro), origin="site")
+        moment = f"2026-01-0{number + 3}T03:04:05Z"
+        store.add(runs.make_evidence(self.repro, started_at=moment), origin="site")
+        runs.make_run(repro, state=Run.State.CANCELLED)
+        build = runs.make_build(f"1.0.{number}", "1.0.0")
+        runs.install(f"/python{number}", slug=build.slug)
+        now = timezone.now()
+        Worker.objects.create(name=f"w{number}", started_at=now, last_seen=now)
+
+    def queries(self, path: str) -> int:
+        self.client.get(f"/api/v1/{path}")  # What a process keeps is kept then.
+        with CaptureQueriesContext(connection) as found:
+            response = self.client.get(f"/api/v1/{path}")
+        self.assertEqual(response.status_code, 200)
+        return len(found)
 
     def test_a_304_asks_the_database_less(self) -> None:
         tag = self.tag("records/NAN-9001")

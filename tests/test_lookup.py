@@ -220,11 +220,6 @@ class AnswerTests(ShippedCase):
         self.assertEqual(match["urls"]["runs"], "/api/v1/runs?record=NAN-0001")
         json.dumps(found, allow_nan=False)
 
-    def test_one_language(self) -> None:
-        match = look_up(SEED, lang="zh")["matches"][0]
-        self.assertIn("步幅", match["title"])
-        self.assertTrue(match["urls"]["html"].startswith("/zh/"))
-
     @override_settings(SITE_URL="https://nan.example")
     def test_absolute_addresses(self) -> None:
         urls = look_up(SEED)["matches"][0]["urls"]

@@ -34,7 +34,6 @@ from rest_framework.views import APIView
 from kb.api.caching import REVALIDATE, code_digest
 from kb.choices import LANGS
 from kb.problems import KINDS, Kind, Problem
-from kb.publishing import documents
 
 NUL = "\x00"
 READS = ("GET", "HEAD")
@@ -193,12 +192,15 @@ def refuse_unknown(given: set[str], shape: Shape, what: str) -> None:
     )
 
 
-def answer(query: Mapping[str, Any], body: dict[str, Any], **kwargs: Any) -> Response:
-    """`body`, its bilingual fields flattened where ?lang= asks for it."""
-    lang = query.get("lang")
-    if lang:
-        body = {**documents.flatten(body, lang), "lang_used": lang}
-    return Response(body, **kwargs)
+def shown(query: Mapping[str, Any], shape: Shape, found: Any, **context: Any) -> Any:
+    """`found` as the shape shows it, in one language where ?lang= asks for it."""
+    return shape(found, context={"lang": query.get("lang"), **context}).data
+
+
+def answer(
+    query: Mapping[str, Any], shape: Shape, found: Any, **kwargs: Any
+) -> Response:
+    return Response(shown(query, shape, found), **kwargs)
 
 
 def revalidated(

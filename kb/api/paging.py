@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
-from kb.api.endpoint import LangQuery, answer
+from kb.api.endpoint import LangQuery, Shape, answer
 from kb.problems import Problem
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
@@ -47,9 +47,9 @@ def listing(
     query: Mapping[str, Any],
     rows: QuerySet[Any],
     order: Order,
-    item: Callable[[Any], dict[str, Any]],
+    shape: Shape,
 ) -> Response:
-    """One page of `rows`, each as `item` shows it."""
+    """One page of `rows`, as `shape` shows it."""
     limit = query["limit"]
     place = read_cursor(request, query)
     if place:
@@ -63,13 +63,14 @@ def listing(
     more = None
     if len(found) > limit:
         more = [plain(pin), [plain(value) for value in key(found[limit - 1], order)]]
-    return page(request, query, [item(row) for row in found[:limit]], more)
+    return page(request, query, shape, found[:limit], more)
 
 
 def page(
     request: Request,
     query: Mapping[str, Any],
-    items: list[dict[str, Any]],
+    shape: Shape,
+    items: list[Any],
     more: object,
     **besides: Any,
 ) -> Response:
@@ -79,7 +80,8 @@ def page(
         cursor = signer(request).sign_object(more, compress=True)
         url = replace_query_param(request.build_absolute_uri(), "cursor", cursor)
     headers = {"Link": f'<{url}>; rel="next"'} if url else {}
-    return answer(query, {"items": items, "next": url, **besides}, headers=headers)
+    found = {"items": items, "next": url, **besides}
+    return answer(query, shape, found, headers=headers)
 
 
 def read_cursor(request: Request, query: Mapping[str, Any]) -> Any:

@@ -16,15 +16,20 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api import shapes
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api.lookup_serializers import LookupAnswerSerializer
 from kb.api.paging import Order, PageQuery, listing, page, read_cursor
+from kb.api.serializers import (
+    ContradictionPageSerializer,
+    MatrixSerializer,
+    RecordPageSerializer,
+    RecordSerializer,
+)
 from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
 from kb.findings.contradiction_list import newest_record, step
 from kb.lookup import answer as lookup
-from kb.models import Record
+from kb.models import Finding, Record
 from kb.problems import Problem
-from kb.publishing import documents
 from kb.search.ranking.filters import (
     MODEL,
     UNTESTED,
@@ -44,19 +49,24 @@ RECORD_ID = OpenApiParameter(
 )
 
 
-def get_record(record_id: str) -> Record:
-    record = Record.objects.addressable().filter(id=record_id.upper()).first()
+def get_record(record_id: str, *along: str) -> Record:
+    """With the rows of its relations `along`."""
+    rows = Record.objects.addressable().prefetch_related(*along)
+    record = rows.filter(id=record_id.upper()).first()
     if record is None:
         raise Problem("unknown_record", _("There is no record %s.") % record_id)
     return record
 
 
 def version_of(record_id: str) -> tuple[object, ...]:
-    """For ETags: what decides all that is said of a record."""
-    found = documents.record_version(record_id.upper())
-    if found is None:
+    """For ETags: what decides all that is said of a record, far cheaper than that."""
+    rows = Record.objects.addressable().filter(id=record_id.upper())
+    row = rows.values_list("id", "revision", "modified").first()
+    if row is None:
         raise Problem("unknown_record", _("There is no record %s.") % record_id)
-    return found
+    pk, *version = row
+    seen = Finding.objects.filter(record=pk).order_by("pk")
+    return (*version, *seen.values_list("pk", "evidence", "stale"))
 
 
 # Query parameter -> facet of a search; some are filters of the plain list as well.
@@ -96,7 +106,7 @@ class RecordQuery(PageQuery):
 
 class RecordList(Endpoint):
     @operation(
-        "list_records", {200: shapes.RecordPage}, query=RecordQuery, tags=["records"]
+        "list_records", {200: RecordPageSerializer}, query=RecordQuery, tags=["records"]
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Published records by id; with `q`, as the search page finds them."""
@@ -104,7 +114,7 @@ class RecordList(Endpoint):
             return search_results(request, query)
         rows = filtered(query).prefetch_related("findings")
         by_id = Order(("id",), pin="id")
-        return listing(request, query, rows, by_id, documents.record_item)
+        return listing(request, query, rows, by_id, RecordPageSerializer)
 
 
 def search_results(request: Request, query: dict[str, Any]) -> Response:
@@ -115,13 +125,9 @@ def search_results(request: Request, query: dict[str, Any]) -> Response:
     end = start + query["limit"]
     rows = Record.objects.visible().prefetch_related("findings")
     rows_by_id = rows.in_bulk(found[start:end])
-    items = [
-        documents.record_item(rows_by_id[pk])
-        for pk in found[start:end]
-        if pk in rows_by_id
-    ]
+    items = [rows_by_id[pk] for pk in found[start:end] if pk in rows_by_id]
     more = [newest, end] if end < len(found) else None
-    return page(request, query, items, more, total=len(found))
+    return page(request, query, RecordPageSerializer, items, more, total=len(found))
 
 
 def find_records(query: dict[str, Any]) -> list[str]:
@@ -153,7 +159,7 @@ def filtered(query: dict[str, Any]) -> QuerySet[Record]:
 class RecordDetail(Endpoint):
     @operation(
         "get_record",
-        {200: shapes.RecordShape, 304: None},
+        {200: RecordSerializer, 304: None},
         query=LangQuery,
         parameters=[RECORD_ID],
         problems=["unknown_record"],
@@ -161,11 +167,30 @@ class RecordDetail(Endpoint):
     )
     def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
         """One record, whole. A withdrawn one says so in `publication`."""
-        return revalidated(
-            request,
-            version_of(record_id),
-            lambda: answer(query, documents.record_document(get_record(record_id))),
-        )
+
+        def make() -> Response:
+            record = get_record(record_id, "repros", "claims", "findings")
+            return answer(query, RecordSerializer, record)
+
+        return revalidated(request, version_of(record_id), make)
+
+
+class RecordMatrix(Endpoint):
+    @operation(
+        "get_record_matrix",
+        {200: MatrixSerializer, 304: None},
+        query=LangQuery,
+        parameters=[RECORD_ID],
+        problems=["unknown_record"],
+        tags=["records"],
+    )
+    def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
+        """The record's verdict on each tested build, oldest version first."""
+
+        def make() -> Response:
+            return answer(query, MatrixSerializer, get_record(record_id, "findings"))
+
+        return revalidated(request, version_of(record_id), make)
 
 
 @extend_schema_field(OpenApiTypes.STR)
@@ -191,7 +216,7 @@ class Lookup(Endpoint):
 
     @operation(
         "look_up",
-        {200: shapes.LookupAnswer},
+        {200: LookupAnswerSerializer},
         body=LookupRequest,
         problems=["empty_paste"],
         tags=["lookup"],
@@ -213,17 +238,18 @@ class Lookup(Endpoint):
     ) -> Response:
         """Known issues of a pasted log and environment; nothing is stored."""
         try:
-            return Response(lookup.look_up(**body))
+            found = lookup.look_up(body["log"], body["env"])
         except lookup.EmptyPaste as error:
             raise Problem("empty_paste", str(error)) from error
         except lookup.PasteTooLarge as error:
             raise Problem("too_large", str(error)) from error
+        return answer(body, LookupAnswerSerializer, found)
 
 
 class ContradictionList(Endpoint):
     @operation(
         "list_contradictions",
-        {200: shapes.ContradictionPage},
+        {200: ContradictionPageSerializer},
         query=PageQuery,
         tags=["claims"],
     )
@@ -236,12 +262,12 @@ class ContradictionList(Endpoint):
         newest, after = read_cursor(request, query) or (newest_record(), "")
         found = step(after, query["limit"], newest)
         items = [
-            documents.contradiction_item(group.record, item)
+            {**item, "of": group.record}
             for group in found.groups
             for item in group.items
         ]
         more = [newest, found.after] if found.is_more else None
-        return page(request, query, items, more)
+        return page(request, query, ContradictionPageSerializer, items, more)
 
 
 class Nowhere(Endpoint):

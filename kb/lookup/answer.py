@@ -27,7 +27,6 @@ from kb.lookup.paste import (
     readable,
 )
 from kb.models import Finding, Record
-from kb.publishing import documents
 from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
@@ -50,23 +49,23 @@ FIELDS = (
     "fixes",
     "modified",
 )
+FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 
 
-def look_up(log: str, env: str = "", lang: str | None = None) -> Json:
-    """The whole answer for a paste, as contract §6 has it.
+def look_up(log: str, env: str = "") -> Json:
+    """The whole answer for a paste, as contract §6 has it, in both languages.
 
-    `lang` "en" or "zh" flattens its bilingual texts. Raises PasteTooLarge,
-    EmptyPaste.
+    Raises PasteTooLarge, EmptyPaste.
     """
     check_size(log, env)
     log, env = readable(log), readable(env)
     if not (log.strip() or env.strip()):
         raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
-    return answer(read_paste(log), env, lang)
+    return answer(read_paste(log), env)
 
 
-def look_up_stream(log: BinaryIO, env: str = "", lang: str | None = None) -> Json:
+def look_up_stream(log: BinaryIO, env: str = "") -> Json:
     """The same for a log of any size, read once in bounded memory.
 
     Raises EmptyPaste.
@@ -75,14 +74,14 @@ def look_up_stream(log: BinaryIO, env: str = "", lang: str | None = None) -> Jso
     env = readable(env)
     if not (paste.text.strip() or env.strip()):
         raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
-    return answer(paste, env, lang)
+    return answer(paste, env)
 
 
-def answer(paste: Paste, env: str, lang: str | None) -> Json:
+def answer(paste: Paste, env: str) -> Json:
     environment = parse_environment(env).merged(paste.environment)
     matches = match_log(paste.reading, current_store())[:MAX_MATCHES]
     items = ranked(matches, paste.reading, environment)
-    whole = {
+    return {
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
@@ -90,7 +89,6 @@ def answer(paste: Paste, env: str, lang: str | None) -> Json:
             environment, {item["record"] for item in items}
         ),
     }
-    return {**documents.flatten(whole, lang), "lang_used": lang} if lang else whole
 
 
 def query_document(paste: Paste, env: str, environment: Environment) -> Json:
@@ -188,7 +186,7 @@ def match_document(
         ],
         "affected": answer.as_dict(),
         "workarounds": remedies,
-        "fix_version": [documents.fix_version(entry) for entry in row.fixes],
+        "fix_version": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
         "urls": record_urls(row),
     }
 

@@ -1,11 +1,11 @@
-"""Builds, workers, the matrix of a record, and evidence over REST."""
+"""Builds, workers and evidence over REST."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
+from django.db.models import Exists, OuterRef
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
@@ -16,10 +16,14 @@ from rest_framework.response import Response
 from kb.api.caching import IMMUTABLE
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
 from kb.api.paging import Order, PageQuery, listing
-from kb.api.views import RECORD_ID, get_record, version_of
 from kb.problems import Problem
-from kb.publishing import documents as kb_documents
-from runner.api import documents, shapes
+from runner.api.serializers import (
+    BuildPageSerializer,
+    EvidencePageSerializer,
+    EvidenceReceivedSerializer,
+    EvidenceSerializer,
+    WorkerPageSerializer,
+)
 from runner.evidence.exchange import receive_evidence
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
@@ -37,42 +41,26 @@ DIGEST = OpenApiParameter(
 
 
 class BuildList(Endpoint):
-    @operation("list_builds", {200: shapes.BuildPage}, query=PageQuery, tags=["builds"])
+    @operation(
+        "list_builds", {200: BuildPageSerializer}, query=PageQuery, tags=["builds"]
+    )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Every torch build this site knows, installed somewhere or not."""
         rows = Build.objects.prefetch_related("installations")
         by_slug = Order(("slug",), pin="first_seen")
-        return listing(request, query, rows, by_slug, documents.build_item)
+        return listing(request, query, rows, by_slug, BuildPageSerializer)
 
 
 class WorkerList(Endpoint):
     @operation(
-        "list_workers", {200: shapes.WorkerPage}, query=PageQuery, tags=["builds"]
+        "list_workers", {200: WorkerPageSerializer}, query=PageQuery, tags=["builds"]
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Workers, and which queues each serves."""
-        online = set(fleet.online_workers().values_list("name", flat=True))
-        item = partial(documents.worker_item, online=online)
+        online = fleet.online_workers().filter(pk=OuterRef("pk"))
+        rows = Worker.objects.annotate(online=Exists(online))
         by_name = Order(("name",), pin="name")
-        return listing(request, query, Worker.objects.all(), by_name, item)
-
-
-class RecordMatrix(Endpoint):
-    @operation(
-        "get_record_matrix",
-        {200: shapes.Matrix, 304: None},
-        query=LangQuery,
-        parameters=[RECORD_ID],
-        problems=["unknown_record"],
-        tags=["records"],
-    )
-    def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
-        """The record's verdict on each tested build, oldest version first."""
-        return revalidated(
-            request,
-            version_of(record_id),
-            lambda: answer(query, kb_documents.matrix_document(get_record(record_id))),
-        )
+        return listing(request, query, rows, by_name, WorkerPageSerializer)
 
 
 class EvidenceQuery(PageQuery):
@@ -83,7 +71,7 @@ class EvidenceQuery(PageQuery):
 class EvidenceList(Endpoint):
     @operation(
         "list_evidence",
-        {200: shapes.EvidencePage},
+        {200: EvidencePageSerializer},
         query=EvidenceQuery,
         tags=["evidence"],
     )
@@ -93,13 +81,13 @@ class EvidenceList(Endpoint):
         rows = Evidence.objects.defer("body")
         rows = rows.filter(**{f"{name}_id": query[name] for name in names})
         newest = Order(("-started_at", "digest"), pin="added_at")
-        return listing(request, query, rows, newest, documents.evidence_item)
+        return listing(request, query, rows, newest, EvidencePageSerializer)
 
     @operation(
         "submit_evidence",
-        {200: shapes.EvidenceReceived, 201: shapes.EvidenceReceived},
+        {200: EvidenceReceivedSerializer, 201: EvidenceReceivedSerializer},
         query=LangQuery,
-        reads_body=shapes.EvidenceShape,
+        reads_body=EvidenceSerializer,
         problems=["forbidden", "evidence_refused"],
         tags=["evidence"],
     )
@@ -117,8 +105,10 @@ class EvidenceList(Endpoint):
             raise refused(error) from error
         status = 201 if evidence.created else 200
         where = reverse("api-evidence-detail", args=[evidence.digest])
-        body = documents.evidence_item(evidence)
-        return answer(query, body, status=status, headers={"Location": where})
+        headers = {"Location": where}
+        return answer(
+            query, EvidenceReceivedSerializer, evidence, status=status, headers=headers
+        )
 
 
 def refused(error: EvidenceRefused) -> Problem:
@@ -134,7 +124,7 @@ def refused(error: EvidenceRefused) -> Problem:
 class EvidenceDetail(Endpoint):
     @operation(
         "get_evidence",
-        {200: shapes.EvidenceShape, 304: None},
+        {200: EvidenceSerializer, 304: None},
         parameters=[DIGEST],
         problems=["unknown_evidence"],
         tags=["evidence"],

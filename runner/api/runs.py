@@ -21,6 +21,7 @@ from kb.api.endpoint import (
     answer,
     operation,
     revalidated,
+    shown,
 )
 from kb.api.paging import Order, PageQuery, listing
 from kb.api.views import get_record
@@ -29,8 +30,9 @@ from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
 from runner.access import may_cancel, requester
-from runner.api import documents, prefer, shapes
+from runner.api import prefer
 from runner.api.idempotency import Answered, once
+from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer
 from runner.models import Build, Run
 from runner.runs import ledger, live_log, scheduling, submission
 from runner.runs.refusals import RunRefused
@@ -79,7 +81,7 @@ def get_run(run_id: str) -> Run:
 
 
 def version_of(run_id: str) -> tuple[object, ...]:
-    """For ETags: what decides `run_document`, without the evidence itself."""
+    """For ETags: what decides `RunSerializer`, without the evidence itself."""
     try:
         rows = Run.objects.filter(id=UUID(run_id)).select_related("repro")
         run = rows.first()
@@ -144,18 +146,18 @@ COLUMNS = {
 
 
 class RunList(Endpoint):
-    @operation("list_runs", {200: shapes.RunPage}, query=RunQuery, tags=["runs"])
+    @operation("list_runs", {200: RunPageSerializer}, query=RunQuery, tags=["runs"])
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Runs, newest first."""
         rows = Run.objects.select_related("repro__record", "evidence", "build")
         asked = {COLUMNS[name]: query[name] for name in COLUMNS if name in query}
         newest = Order(("-created_at", "-id"))
         rows = rows.filter(**asked)
-        return listing(request, query, rows, newest, documents.run_document)
+        return listing(request, query, rows, newest, RunPageSerializer)
 
     @operation(
         "submit_run",
-        {200: shapes.RunShape, 202: shapes.RunShape},
+        {200: RunSerializer, 202: RunSerializer},
         query=LangQuery,
         body=RunRequest,
         parameters=[PREFER, IDEMPOTENCY_KEY],
@@ -190,7 +192,7 @@ class RunList(Endpoint):
             request.headers.get("Idempotency-Key"),
             requester(request),
             [body, query],
-            lambda: submit(request, body),
+            lambda: submit(request, query, body),
         )
         run = get_run(answered.body["id"])
         waited = prefer.wait_for(run, prefer.wanted(request))
@@ -199,7 +201,7 @@ class RunList(Endpoint):
             if run.is_over:
                 answered.status = 200
             flags = {name: answered.body[name] for name in ("joined", "cached")}
-            answered.body = documents.run_document(run, **flags)
+            answered.body = shown(query, RunSerializer, run, **flags)
         headers = {"Location": answered.location}
         if waited:
             headers["Preference-Applied"] = f"wait={prefer.wanted(request)}"
@@ -207,10 +209,10 @@ class RunList(Endpoint):
             headers["Idempotency-Replayed"] = "true"
         if answered.status == 202:
             headers["Retry-After"] = str(POLL_S)
-        return answer(query, answered.body, status=answered.status, headers=headers)
+        return Response(answered.body, status=answered.status, headers=headers)
 
 
-def submit(request: Request, data: dict[str, Any]) -> Answered:
+def submit(request: Request, query: dict[str, Any], data: dict[str, Any]) -> Answered:
     repro = wanted_repro(data["record"], data["repro"])
     try:
         submitted = submission.submit(
@@ -223,9 +225,8 @@ def submit(request: Request, data: dict[str, Any]) -> Answered:
         )
     except RunRefused as error:
         raise refusal(error) from error
-    body = documents.run_document(
-        submitted.run, joined=submitted.joined, cached=submitted.cached
-    )
+    flags = {"joined": submitted.joined, "cached": submitted.cached}
+    body = shown(query, RunSerializer, submitted.run, **flags)
     location = reverse("api-run-detail", args=[submitted.run.id])
     return Answered(body, 200 if submitted.cached else 202, location)
 
@@ -233,7 +234,7 @@ def submit(request: Request, data: dict[str, Any]) -> Answered:
 class RunDetail(Endpoint):
     @operation(
         "get_run",
-        {200: shapes.RunShape, 304: None},
+        {200: RunSerializer, 304: None},
         query=LangQuery,
         parameters=[RUN_ID, PREFER],
         problems=["unknown_run"],
@@ -246,7 +247,7 @@ class RunDetail(Endpoint):
         response = revalidated(
             request,
             version_of(run_id),
-            lambda: answer(query, documents.run_document(get_run(run_id))),
+            lambda: answer(query, RunSerializer, get_run(run_id)),
         )
         if waited:
             response["Preference-Applied"] = f"wait={seconds}"
@@ -262,7 +263,7 @@ class LogQuery(Query):
 class RunLog(Endpoint):
     @operation(
         "get_run_log",
-        {200: shapes.RunLogShape, 304: None},
+        {200: RunLogSerializer, 304: None},
         query=LogQuery,
         parameters=[RUN_ID],
         problems=["unknown_run"],
@@ -272,19 +273,18 @@ class RunLog(Endpoint):
         """The log lines after one; `end` once no more can come."""
         run = get_run(run_id)
         rows = live_log.lines(run, query["after"], LOG_PAGE)
-        return Response(
-            {
-                "lines": [documents.log_line(row) for row in rows],
-                "next": rows[-1].seq if rows else query["after"],
-                "end": run.is_over and len(rows) < LOG_PAGE,
-            }
-        )
+        found = {
+            "lines": rows,
+            "next": rows[-1].seq if rows else query["after"],
+            "end": run.is_over and len(rows) < LOG_PAGE,
+        }
+        return answer(query, RunLogSerializer, found)
 
 
 class RunCancel(Endpoint):
     @operation(
         "cancel_run",
-        {202: shapes.RunShape},
+        {202: RunSerializer},
         query=LangQuery,
         body=NoBody,
         parameters=[RUN_ID],
@@ -300,4 +300,4 @@ class RunCancel(Endpoint):
             raise Problem("forbidden", _("That run is somebody else's."))
         if not ledger.cancel(run):
             raise Problem("run_over", _("The run is %s.") % run.state)
-        return answer(query, documents.run_document(get_run(run_id)), status=202)
+        return answer(query, RunSerializer, get_run(run_id), status=202)

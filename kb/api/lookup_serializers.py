@@ -1,0 +1,103 @@
+"""A look-up as the API answers it (contract §6), from what `kb.lookup.answer` found."""
+
+from __future__ import annotations
+
+from rest_framework import serializers
+
+from kb.api.fields import TextField, maybe, number, string, texts, word
+from kb.api.serializers import (
+    WORKAROUND_STATES,
+    FixVersionSerializer,
+    LangUsed,
+    RecordUrlsSerializer,
+    Serializer,
+)
+from kb.search.ranking.logs import Confidence
+from kb.versions.affected import BASES
+from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
+
+# Declared so, as `class` is a word of Python.
+KeyLineSerializer = type(
+    "KeyLineSerializer",
+    (Serializer,),
+    {"line": number(), "class": maybe(), "text": string()},
+)
+
+
+class FingerprintsSerializer(Serializer):
+    algorithm = number()
+    values = serializers.ListField(child=maybe())
+
+
+class CutSerializer(Serializer):
+    lines = number()
+    bytes = number()
+
+
+class PastedTorchSerializer(Serializer):
+    raw = string()
+    build = maybe()
+
+
+class PastedEnvironmentSerializer(Serializer):
+    torch = PastedTorchSerializer(allow_null=True)
+    packages = serializers.DictField(child=serializers.CharField())
+    gpu = maybe()
+    unparsed_lines = number()
+
+
+class UnderstoodSerializer(Serializer):
+    """How the paste was understood."""
+
+    took_it_for = texts()
+    key_lines = KeyLineSerializer(many=True)
+    facets = texts()
+    fingerprints = FingerprintsSerializer()
+    cut = CutSerializer()
+    env = PastedEnvironmentSerializer()
+
+
+class WhyMatchedSerializer(Serializer):
+    line = number()
+    pasted = string(allow_blank=True)
+    signature = string()
+
+
+class ReasonSerializer(Serializer):
+    package = string()
+    en = string()
+    zh = string()
+
+
+class AffectedAnswerSerializer(Serializer):
+    answer = word((AFFECTED, NOT_AFFECTED, UNKNOWN))
+    is_affected = serializers.BooleanField(allow_null=True)
+    basis = word(BASES)
+    reasons = ReasonSerializer(many=True)
+    unverified_preconditions = texts()
+
+
+class RemedySerializer(Serializer):
+    name = string()
+    apply = string()
+    status = word(WORKAROUND_STATES)
+    evidence = maybe()
+
+
+class MatchSerializer(Serializer):
+    record = string()
+    title = TextField()
+    confidence = word([item.value for item in Confidence])
+    score = serializers.FloatField()
+    why = WhyMatchedSerializer(many=True)
+    affected = AffectedAnswerSerializer()
+    workarounds = RemedySerializer(many=True)
+    fix_version = FixVersionSerializer(many=True)
+    urls = RecordUrlsSerializer()
+
+
+class LookupAnswerSerializer(LangUsed):
+    query = UnderstoodSerializer()
+    outcome = word([item.value for item in Confidence])
+    matches = MatchSerializer(many=True)
+    also_affecting = texts()
