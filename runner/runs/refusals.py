@@ -13,7 +13,9 @@ class RunRefused(Exception):
     `wait_s`: seconds after which a retry makes sense; 0 where waiting does not help.
     """
 
-    def __init__(self, code: str, sentences: dict[str, str], *, wait_s: int = 0) -> None:
+    def __init__(
+        self, code: str, sentences: dict[str, str], *, wait_s: int = 0
+    ) -> None:
         super().__init__(sentences["en"])
         self.code = code
         self.sentences = sentences
