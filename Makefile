@@ -34,7 +34,7 @@ test-all: test-postgres  ## the rest: tests against database servers, brokers an
 
 # Without the tests that start a site of their own: it would be the same one again.
 test-postgres: dev  ## the tests of make test on POSTGRES, where that server answers
-	@if $(PY) -m tests.servers $(POSTGRES); then \
+	@if $(PY) -m tests.support.servers $(POSTGRES); then \
 		DATABASE_URL=$(POSTGRES)/doesitnan $(PY) manage.py test --noinput \
 			--parallel auto --database-only $(ISOLATED) --exclude-tag own_site $(TESTS); \
 	fi

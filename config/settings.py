@@ -135,7 +135,7 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
-TEST_RUNNER = "tests.runner.Runner"
+TEST_RUNNER = "tests.support.django_runner.Runner"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",

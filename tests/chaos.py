@@ -3,7 +3,7 @@
     DATA_DIR=... python -m tests.chaos --runs 60 --kills 6 --seed 1
 
 Works on the site that the environment describes, whose database is migrated and
-empty, and prints a report as JSON. tests.test_chaos says what must be in it.
+empty, and prints a report as JSON. `test_chaos` says what must be in it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Chaos:
 
     def prepare(self) -> None:
         """One repro per run, so that none joins another; one build everywhere."""
-        from tests import runs
+        from tests.support import runs
 
         runs.install(sys.executable)
         self.repros = [
@@ -167,7 +167,7 @@ class Chaos:
 
     def submit(self, repro: Any) -> None:
         from runner.runs import submission
-        from tests import runs
+        from tests.support import runs
 
         submission.submit(repro, runs.make_build(), "cpu", 1)
 

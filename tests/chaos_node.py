@@ -33,7 +33,7 @@ def stand_in(job: Any, *given: Any, **options: Any) -> dict[str, Any]:
     """In place of `execution.run_now`: evidence of a process that only waits."""
     from runner import harness
     from runner.worker import execution, supervisor
-    from tests import runs
+    from tests.support import runs
 
     values = [*given, *options.values()]
     (listeners,) = (v for v in values if isinstance(v, execution.Listeners))

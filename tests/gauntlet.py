@@ -1,4 +1,4 @@
-"""Runs the corpus of tests/hostile.py through the real path and says what was wrong.
+"""Runs the corpus of hostile programs through the real path; says what was wrong.
 
     python -m tests.gauntlet [--tier D] [--served warm] [--torch] [NAME ...]
 
@@ -28,9 +28,9 @@ from typing import Any
 from runner import harness, sandbox
 from runner.pool import client, start as pool_start
 from runner.sandbox import tiers
-from tests import surroundings
-from tests.hostile import NOT_READ, PROGRAMS, Program
-from tests.surroundings import Surroundings
+from tests.support import surroundings
+from tests.support.hostile import NOT_READ, PROGRAMS, Program
+from tests.support.surroundings import Surroundings
 
 # A check is over this long after its limit, on a machine that is busy.
 GRACE_S = 20.0
@@ -292,7 +292,7 @@ def say(*lines: str) -> None:
 
 def torch_python() -> str:
     # Imports Celery: what needs no torch also runs on a Python that has nothing.
-    from tests import builds
+    from tests.support import builds
 
     return builds.torch_python()
 

@@ -22,7 +22,7 @@ from kb.models import Claim, Finding, Record, Repro
 from runner.api import rules as api_access
 from runner.models import Build, Evidence, Run
 from runner.models.token import KeptAnswer, Token, digest_of
-from tests import runs
+from tests.support import runs
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
 VALUES = {

@@ -19,7 +19,7 @@ from runner import harness
 from runner.evidence import store
 from runner.models import Run, Worker
 from runner.runs import fleet, ledger
-from tests import runs
+from tests.support import runs
 
 # fmt: off
 RECORD_KEYS = [

@@ -25,7 +25,7 @@ from django.utils import timezone
 from config import api_schema
 from runner.evidence import store
 from runner.models.token import Token
-from tests import runs
+from tests.support import runs
 
 EXAMPLES = 60
 # As large as a body may be, and larger.

@@ -15,7 +15,7 @@ from django.utils import timezone
 from kb.models import Record
 from runner.evidence import store
 from runner.models import Build, Evidence, Run, Worker
-from tests import runs
+from tests.support import runs
 
 MOST_PAGES = 200
 START = datetime(2026, 1, 1, tzinfo=UTC)

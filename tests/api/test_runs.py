@@ -19,7 +19,7 @@ from runner.api import prefer as api_waiting
 from runner.models import Run
 from runner.models.token import KeptAnswer, Token
 from runner.runs import ledger
-from tests import runs
+from tests.support import runs
 
 PATH = "/api/v1/runs"
 KEY = {"Idempotency-Key": "one"}

@@ -22,7 +22,7 @@ from runner.api import rules
 from runner.api.runs import RUN_ID
 from runner.models import Build, LogChunk, Worker
 from runner.models.token import Token
-from tests import loaded, runs
+from tests.support import loaded, runs
 
 COMMITTED = settings.BASE_DIR / "docs" / "openapi.json"
 METHODS = ("get", "post", "put", "patch", "delete")

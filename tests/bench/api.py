@@ -28,7 +28,7 @@ from kb.models import Record
 from runner.evidence.store import load_evidence
 from tests.bench import corpus
 from tests.bench.figures import Figure, figure, share_of, timed
-from tests.records import save_all
+from tests.support.records import save_all
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS = 10_000

@@ -27,8 +27,8 @@ from kb.choices import Publication, SymptomClass, Upstream
 from kb.models import Record
 from kb.search.reading.glossary import HAN_PHRASES
 from kb.search.reading.signatures import read_signature
-from tests import log_corpus
-from tests.builds import torch_python
+from tests.support import log_corpus
+from tests.support.builds import torch_python
 
 SOURCES = Path(__file__).with_name("sources.py")
 SEED = 20

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.core.management import call_command
 
 from tests.bench.figures import cpu
-from tests.records import save_all
+from tests.support.records import save_all
 
 ROUNDS = 15
 RELEASES = ("1.13.1", "2.1.2", "2.3.1", "2.5.1", "2.6.0", "2.8.0", "2.10.0", "2.11.0")

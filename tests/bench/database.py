@@ -26,7 +26,7 @@ from django.db import connection
 
 from tests.bench.figures import cpu, share_of
 from tests.bench.peers import Fts5, Like, Tantivy, Text
-from tests.records import save_all
+from tests.support.records import save_all
 
 CHUNK = 500
 GENERATED_LOGS, UNKNOWN_LOGS = 100, 300
@@ -116,7 +116,7 @@ def index_bytes() -> int:
 # --- answers ------------------------------------------------------------------------
 def pastes() -> list[tuple[str, str]]:
     """(log, record) of the logs in tests/logs that show a record."""
-    from tests import log_corpus
+    from tests.support import log_corpus
 
     folder = log_corpus.LOGS
     golden = tomllib.loads((folder / "golden.toml").read_text())["paste"]
@@ -130,8 +130,8 @@ def pastes() -> list[tuple[str, str]]:
 
 
 def unknown_pastes() -> list[str]:
-    from tests import log_corpus
     from tests.bench import corpus
+    from tests.support import log_corpus
 
     generated = [log.text for log in corpus.unknown_logs(UNKNOWN_LOGS)]
     return [paste.text for paste in log_corpus.unknown()] + generated
@@ -140,7 +140,7 @@ def unknown_pastes() -> list[str]:
 def match(log: str) -> list[Any]:
     from kb.search.index.store import current_store
     from kb.search.ranking.logs import match_log
-    from tests.log_corpus import read_log
+    from tests.support.log_corpus import read_log
 
     return match_log(read_log(log), current_store())
 

@@ -25,8 +25,8 @@ from runner import harness, sandbox
 from runner.pool import client, parents, start as pool_start
 from runner.pool.keeper import PoolKeeper
 from tests.bench.figures import Figure, figure, share_of, timed
-from tests.builds import torch_python
-from tests.runs import source, stand_in_torch
+from tests.support.builds import torch_python
+from tests.support.runs import source, stand_in_torch
 
 PAIRS = 5
 WARM_EACH = 4  # warm ones for each cold one

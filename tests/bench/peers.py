@@ -112,7 +112,7 @@ class Tantivy:
 
     def search(self, log: str) -> list[str]:
         from kb.search.ranking.logs import log_weights
-        from tests.log_corpus import read_log
+        from tests.support.log_corpus import read_log
 
         kinds, query = self.tantivy.Occur, self.tantivy.Query
         terms = [

@@ -24,9 +24,9 @@ from typing import Any
 from django.conf import settings
 
 from runner.worker.supervisor import child_pids
-from tests import runs
 from tests.bench.figures import Figure, figure, share_of
-from tests.sites import Site, wait_for
+from tests.support import runs
+from tests.support.sites import Site, wait_for
 
 CLICKS = 50
 CLICK_EVERY_S = 0.2

@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 
 from tests.bench.figures import Figure, figure
-from tests.servers import POSTGRES
+from tests.support.servers import POSTGRES
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RECORDS, FULL_RECORDS = 10_000, 100_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from django.test import tag
 from playwright.sync_api import Page
 
-from tests import page_types
 from tests.browser import axe_audit
 from tests.browser.test_browser import BrowserTest, visit
+from tests.support import page_types
 
 
 @tag("browser")

@@ -19,8 +19,8 @@ from kb.models import Record
 from kb.publishing import loading
 from runner.evidence import repros, store
 from runner.models import LogChunk, Run
-from tests import page_types, runs
-from tests.sample_record import write_sample
+from tests.support import page_types, runs
+from tests.support.sample_record import write_sample
 
 CHROMIUM = "/usr/bin/chromium"
 FLAGS = [

@@ -12,8 +12,8 @@ from kb.models import Record
 from runner.models import Installation, Run
 from runner.runs import ledger
 from runner.worker import execution
-from tests import page_types, runs
 from tests.browser.test_browser import BrowserTest
+from tests.support import page_types, runs
 
 WORDS = {
     "en": {"look": "Look it up", "present": "bug reproduced", "cancelled": "Cancelled"},

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.test import tag
 
 from runner.evidence import store
-from tests import runs
 from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
+from tests.support import runs
 
 PATHS = ("", "records/?group=package", "matrix/", "matrix/?record=NAN-9001", "claims/")
 PATHS += ("builds/", "workers/", "health/", "search/?q=sample", "login/", "nothing/")

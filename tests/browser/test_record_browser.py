@@ -12,8 +12,8 @@ from playwright.sync_api import Page
 
 from runner.evidence import store
 from runner.models import Run
-from tests import runs
 from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
+from tests.support import runs
 
 PATH = "/en/NAN-9001/sample/"
 # Sums what the browser itself counts as unexpected movement of things on screen.

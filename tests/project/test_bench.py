@@ -9,7 +9,7 @@ from django.test import SimpleTestCase, TestCase
 
 from kb.models import SearchDocument
 from tests.bench import corpus, figures, peers
-from tests.records import save_all
+from tests.support.records import save_all
 
 ERRORS = [
     corpus.Template(

@@ -17,7 +17,7 @@ from kb.choices import Outcome
 from kb.models import Record
 from kb.publishing import saving
 from runner.wording import verdicts
-from tests import runs
+from tests.support import runs
 
 LOCALE = settings.BASE_DIR / "config/locale/zh_Hans/LC_MESSAGES"
 PLACEHOLDER = re.compile(r"%\(\w+\)(?:\.\d+)?[sdf]|%[sdr]")

@@ -23,8 +23,8 @@ from django.test import SimpleTestCase, TestCase
 from django.utils.translation.template import templatize
 
 from kb.records.articles import scan
-from tests import page_types
-from tests.sample_record import write_sample
+from tests.support import page_types
+from tests.support.sample_record import write_sample
 
 CATALOGUE = settings.BASE_DIR / "config/locale/zh_Hans/LC_MESSAGES/django.po"
 MARKS, OPEN, CLOSE = "，。；：？！、", "（", "）"

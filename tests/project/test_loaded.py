@@ -11,7 +11,7 @@ from django.test import TestCase
 
 from kb.models import Claim, Record
 from kb.search.index import writer
-from tests import loaded, runs
+from tests.support import loaded, runs
 
 
 class CopyTest(TestCase):

@@ -14,9 +14,9 @@ from django.test import SimpleTestCase, TestCase
 from kb.environments.environment import find_environment
 from kb.lookup.answer import look_up
 from kb.lookup.paste import kinds_of, read_paste, readable
-from tests import loaded
-from tests.builds import torch_python
-from tests.log_corpus import read_log
+from tests.support import loaded
+from tests.support.builds import torch_python
+from tests.support.log_corpus import read_log
 
 PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"
 # Prints {name of a toy: the probe's report} as JSON.

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 from runner.worker import supervisor
-from tests.builds import torch_python
+from tests.support.builds import torch_python
 
 ROOT = Path(settings.BASE_DIR)
 LIMIT_S = 120

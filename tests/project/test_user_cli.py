@@ -19,7 +19,7 @@ from django.conf import settings
 from django.test import LiveServerTestCase, SimpleTestCase, TestCase
 
 from kb.lookup.answer import look_up
-from tests import loaded, log_corpus
+from tests.support import loaded, log_corpus
 
 SCRIPT = Path(settings.BASE_DIR, "static", "doesitnan.py")
 LOGS = log_corpus.LOGS

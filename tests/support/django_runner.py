@@ -24,8 +24,14 @@ from django.test.runner import (
 )
 from django.test.utils import iter_test_cases  # type: ignore[attr-defined]  # stubs
 
-from tests import loaded
-from tests.results import RemoteResult, Result, SerialResult, capture_anew, captured
+from tests.support import loaded
+from tests.support.results import (
+    RemoteResult,
+    Result,
+    SerialResult,
+    capture_anew,
+    captured,
+)
 
 
 class RemoteRunner(RemoteTestRunner):

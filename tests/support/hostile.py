@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-REPROS = Path(__file__).parent / "repros"
+from tests import TESTS
+
+REPROS = TESTS / "repros"
 HELD, REACHED, NOT_READ = "bug_absent", "bug_present", "not read"
 # Programs by themselves in tests/repros are fixtures of other tests.
 FOLDERS = (

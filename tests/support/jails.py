@@ -18,8 +18,8 @@ from runner.sandbox import box, policy, uids, view
 from runner.sandbox.layout import Layout
 from runner.sandbox.probes import capabilities, final_packet
 from runner.sandbox.tiers import Layers
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 # What the snippets below may use without saying so.
 PREAMBLE = """\
 import ctypes, errno, json, os, resource, signal, socket, sys, time

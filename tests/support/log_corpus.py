@@ -11,7 +11,6 @@ import random
 import subprocess
 import tomllib
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 from kb.models import Record
@@ -19,9 +18,10 @@ from kb.search.reading.lines import select_lines
 from kb.search.reading.log import Reading, read_lines
 from kb.search.reading.masks import letters
 from kb.search.reading.signatures import MIN_LETTERS, read_signatures
-from tests.builds import torch_python
+from tests import TESTS
+from tests.support.builds import torch_python
 
-LOGS = Path(__file__).parent / "logs"
+LOGS = TESTS / "logs"
 
 
 def read_log(text: str) -> Reading:

@@ -13,7 +13,7 @@ from kb.models import Record, Repro
 from kb.publishing import saving
 from runner.evidence import store
 from runner.models import Device, LogChunk, Run, Worker
-from tests import loaded, runs
+from tests.support import loaded, runs
 
 PASTE = """\
 step 12 loss 2.31 grad_norm nan

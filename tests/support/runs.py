@@ -1,7 +1,7 @@
 """Rows, repros and a stand-in torch for the tests of queue, execution and evidence.
 
 What these tests are about happens around a check, so most run under a package named
-torch that only says who it is. Tests of what torch does use `tests.builds`.
+torch that only says who it is. Tests of what torch does use `tests.support.builds`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from runner import harness
 from runner.builds import registry
 from runner.evidence import repros
 from runner.models import Build, Installation, Run
-from tests import loaded
-from tests.sample_record import write_sample
+from tests.support import loaded
+from tests.support.sample_record import write_sample
 
 STAND_IN = "9.9.0+cpu"
 SLUG = "9.9.0-cpu"
@@ -104,7 +104,7 @@ def make_record(pk: str = "NAN-9001") -> Record:
 
 
 def load_sample() -> Record:
-    """The sample of `tests.sample_record`, loaded as files are."""
+    """The sample of `tests.support.sample_record`, loaded as files are."""
     loaded.copied("sample", read_sample)
     return Record.objects.get(id="NAN-9001")
 

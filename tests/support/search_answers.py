@@ -1,4 +1,4 @@
-"""What a store answers to many queries, as JSON: `python -m tests.search_answers`.
+"""What a store answers to many queries, as JSON; run by `-m`.
 
 In a test database of its own on the server that DATABASE_URL names, so that two
 databases can be compared.
@@ -105,7 +105,7 @@ def answers(count: int) -> dict[str, Any]:
     from kb.publishing.loading import load_records
     from kb.search.ranking.listing import listing
     from runner.evidence.repros import inspect
-    from tests.records import save_all
+    from tests.support.records import save_all
 
     load_records(settings.ISSUES_DIR, inspect=inspect)
     save_all(make_records(count))

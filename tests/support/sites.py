@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from tests import runs
+from tests.support import runs
 
 PATIENCE_S = 60
 DEPLOYMENT = ("DATABASE_URL", "CELERY_BROKER_URL", "DOESITNAN_TEST_PYTHON", "BUILDS")
@@ -26,7 +26,7 @@ django.setup()
 from pathlib import Path
 from runner.models import Run
 from runner.runs import ledger, submission
-from tests import runs
+from tests.support import runs
 """
 # Executes one JSON string of code per line and prints what it assigned to `answer`.
 SERVE = """

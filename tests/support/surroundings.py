@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-ROOT = Path(__file__).parent.parent
+from tests import ROOT
+
 PR_SET_CHILD_SUBREAPER = 36
 DYING_S = 2.0
 DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")

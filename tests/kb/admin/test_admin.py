@@ -18,7 +18,7 @@ from kb.records.articles import HAN
 from runner.evidence import store
 from runner.models import Device, Evidence, Run, Worker
 from runner.models.token import Token
-from tests import page_types, runs
+from tests.support import page_types, runs
 
 # The admin's own pictures need no collected files here.
 PLAIN_STATIC_FILES = {

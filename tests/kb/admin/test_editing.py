@@ -15,8 +15,8 @@ from kb.models import Record
 from kb.publishing import editing, revisions
 from kb.publishing.rows import apply, record_to_file, stored_facts
 from kb.records.files import RecordError, read_record
-from tests import runs
-from tests.sample_record import edit, write_sample
+from tests.support import runs
+from tests.support.sample_record import edit, write_sample
 
 SMALL, MEDIUM, LARGE = Significance
 

@@ -2,7 +2,6 @@
 
 import time
 import tomllib
-from pathlib import Path
 from typing import Any
 
 from django.test import SimpleTestCase
@@ -16,9 +15,10 @@ from kb.environments.environment import (
 from kb.environments.hardware import architecture, gpu_names, meets
 from kb.environments.images import torch_of_image
 from kb.environments.package_lines import canonical
+from tests import TESTS
 
 METRICS = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05}"
-PASTES = Path(__file__).parent / "environments" / "pastes.toml"
+PASTES = TESTS / "environments" / "pastes.toml"
 
 FREEZE = """\
 -e git+https://github.com/fla-org/flash-linear-attention@aa583eb7822893#egg=fla

@@ -12,7 +12,7 @@ from kb.findings import contradictions
 from kb.models import Claim, Finding, Record
 from kb.publishing import saving
 from runner.evidence import store
-from tests import runs
+from tests.support import runs
 
 
 class ContradictionTest(TestCase):

@@ -12,7 +12,7 @@ from kb.findings import standings
 from kb.models import Flip, Record, Standing, TestedBuild
 from kb.publishing import saving
 from runner.evidence import store
-from tests import runs
+from tests.support import runs
 
 
 class StandingTest(TestCase):

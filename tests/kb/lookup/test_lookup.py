@@ -3,7 +3,6 @@
 import json
 import time
 import tomllib
-from pathlib import Path
 from typing import Any, ClassVar
 
 from django.test import TestCase, override_settings
@@ -20,10 +19,11 @@ from kb.lookup.paste import (
 )
 from kb.models import Finding, Record
 from kb.publishing import saving
-from tests import loaded, log_corpus
-from tests.records import save_all
+from tests import TESTS
+from tests.support import loaded, log_corpus
+from tests.support.records import save_all
 
-LOGS = Path(__file__).parent / "logs"
+LOGS = TESTS / "logs"
 SEED = (LOGS / "article-sdpa.log").read_text()
 WARNING = "RuntimeError: element 0 of tensors does not require grad and does not have"
 

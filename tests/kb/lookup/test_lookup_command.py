@@ -17,7 +17,7 @@ from django.test import SimpleTestCase
 from kb.lookup.answer import look_up
 from kb.lookup.paste import MAX_BYTES
 from kb.search.reading.lines import HEAD_LINES, TAIL_LINES, select_stream_lines
-from tests.test_lookup import LOGS, SEED, WARNING, ShippedCase
+from tests.kb.lookup.test_lookup import LOGS, SEED, WARNING, ShippedCase
 
 
 class CommandTests(ShippedCase):

@@ -17,9 +17,9 @@ from kb.pages.browse import PER_PAGE
 from kb.publishing import saving
 from runner.evidence import store
 from runner.models import Worker
-from tests import runs
-from tests.records import save_all
-from tests.test_pages import Page, PageTest
+from tests.kb.pages.test_pages import Page, PageTest
+from tests.support import runs
+from tests.support.records import save_all
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 MORE = 2 * PER_PAGE

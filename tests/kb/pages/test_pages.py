@@ -20,7 +20,7 @@ from kb.versions import order
 from runner.evidence import store
 from runner.models import LogChunk, Run, Worker
 from runner.runs import ledger
-from tests import loaded, runs
+from tests.support import loaded, runs
 
 ATTRIBUTES_THAT_RUN = re.compile(r"^(style|on[a-z]+)$")
 # PASS and FAIL, in either language, mean nothing without what follows the dot.

@@ -16,8 +16,8 @@ from kb.models import Record
 from kb.publishing import saving
 from runner.evidence import store
 from runner.models import Device, Installation, Run, Worker
-from tests import runs
-from tests.test_pages import Page, PageTest
+from tests.kb.pages.test_pages import Page, PageTest
+from tests.support import runs
 
 PATH = "/en/NAN-9001/sample/"
 BUDGET_BYTES = 60_000

@@ -21,7 +21,7 @@ from kb.records.files import RecordError, read_all
 from kb.terminal import in_terminal_language, terminal_language
 from runner.evidence.repros import inspect
 from runner.harness import source_digest
-from tests.sample_record import FILES, edit, write_sample
+from tests.support.sample_record import FILES, edit, write_sample
 
 
 class FolderCase(TestCase):

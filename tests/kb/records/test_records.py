@@ -15,7 +15,7 @@ from kb.records.files import (
     repro_problems,
     write_record,
 )
-from tests.sample_record import CHINESE, ENGLISH, FILES, edit, write_sample
+from tests.support.sample_record import CHINESE, ENGLISH, FILES, edit, write_sample
 
 
 class FolderTest(SimpleTestCase):

@@ -15,7 +15,7 @@ from django.test import SimpleTestCase
 from kb.records.files import read_record
 from kb.records.markdown_process import ATTRIBUTES, FOCUSABLE, TAGS
 from kb.records.rendering import RenderError, render, render_all, sections_html
-from tests.sample_record import write_sample
+from tests.support.sample_record import write_sample
 
 HOSTILE = [
     "<script>alert(1)</script>",

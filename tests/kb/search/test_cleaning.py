@@ -16,8 +16,8 @@ from kb.search.reading import (
     probe,
 )
 from kb.search.reading.log import key_line
-from tests.log_corpus import read_log
-from tests.test_lognorm import only_key
+from tests.kb.search.test_log import only_key
+from tests.support.log_corpus import read_log
 
 MESSAGE = "RuntimeError: the zebra crossed the giraffe"
 NOTICE = "loss overflow in the zebra"

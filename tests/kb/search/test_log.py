@@ -9,7 +9,7 @@ from kb.search.reading.masks import masked
 from kb.search.reading.metrics import metrics_in
 from kb.search.reading.signatures import read_signature
 from kb.search.reading.tokens import analyse, analyse_query
-from tests.log_corpus import read_log
+from tests.support.log_corpus import read_log
 
 
 def only_key(text: str) -> tuple[str, str, str]:

@@ -22,8 +22,8 @@ from kb.search.ranking.snippets import snippet
 from kb.search.reading.glossary import SYNONYMS, phrase_of, synonyms_of
 from kb.search.reading.query import MAX_TERMS, read_query
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
-from tests import loaded
-from tests.records import save_all
+from tests.support import loaded
+from tests.support.records import save_all
 
 LAST = "NAN-0007"
 

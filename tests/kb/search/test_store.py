@@ -39,10 +39,10 @@ from kb.search.index.store import NEAREST, current_engine, current_store
 from kb.search.ranking.find import find
 from kb.search.reading.tokens import analyse
 from runner.evidence.repros import inspect
-from tests import loaded
-from tests.records import save_all
-from tests.runs import read_sample
-from tests.search_answers import make_records
+from tests.support import loaded
+from tests.support.records import save_all
+from tests.support.runs import read_sample
+from tests.support.search_answers import make_records
 
 ROOT = Path(settings.BASE_DIR)
 POSTGRES = "postgres://postgres@127.0.0.1/doesitnan_search"
@@ -437,7 +437,9 @@ class PostgresTests(TestCase):
     def test_the_same_answers(self) -> None:
         here = {k: v for k, v in os.environ.items() if k != "DATABASE_URL"}
         sqlite, postgres = (
-            json.loads(self.run_python("-m", "tests.search_answers", "300", environ=e))
+            json.loads(
+                self.run_python("-m", "tests.support.search_answers", "300", environ=e)
+            )
             for e in (here, postgres_environment())
         )
         self.assertEqual(sqlite.keys(), postgres.keys())

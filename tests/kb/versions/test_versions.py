@@ -1,7 +1,6 @@
 """Is it affected? A table judged by hand, and the rules it rests on."""
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
 from django.test import SimpleTestCase, TestCase
@@ -12,12 +11,11 @@ from kb.models import Finding, Record
 from kb.publishing import saving
 from kb.versions.affected import Answer, affected, answer_for
 from kb.versions.ranges import is_same_build, parse_version
+from tests import TESTS
 
 NV2412 = "2.6.0a0+df5bbc09d1.nv24.12"
 NV2501 = "2.6.0a0+ecf3bae40a.nv25.01"
-TABLE = tomllib.loads(
-    (Path(__file__).parent / "environments" / "judged.toml").read_text()
-)
+TABLE = tomllib.loads((TESTS / "environments" / "judged.toml").read_text())
 
 
 def torch(*events: dict[str, str], builds: list[dict[str, str]] | None = None) -> Any:

@@ -17,7 +17,7 @@ from runner import harness
 from runner.builds import registry
 from runner.builds.probe import BuildError, Probed
 from runner.models import Build, Installation
-from tests.builds import torch_python
+from tests.support.builds import torch_python
 
 ROOT = Path(settings.BASE_DIR)
 READY, BROKEN, MISSING = Installation.State

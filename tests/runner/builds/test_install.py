@@ -18,7 +18,7 @@ from django.test import SimpleTestCase, TestCase, override_settings, tag
 
 from runner.builds import install, registry, uv, venvs
 from runner.builds.probe import BuildError
-from tests.test_builds import STAND_IN, Folder, program
+from tests.runner.builds.test_builds import STAND_IN, Folder, program
 
 ROOT = Path(settings.BASE_DIR)
 

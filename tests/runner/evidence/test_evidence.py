@@ -14,7 +14,7 @@ from kb.models import Finding
 from runner.evidence import store
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence
-from tests import runs
+from tests.support import runs
 
 
 class AddTest(TestCase):

@@ -27,7 +27,7 @@ from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
 from runner.takeaway.doctor import doctor
 from runner.takeaway.single_file import single_file
-from tests import loaded, runs
+from tests.support import loaded, runs
 
 Change = Callable[[dict[str, Any]], object]
 

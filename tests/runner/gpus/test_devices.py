@@ -15,8 +15,9 @@ from django.test import SimpleTestCase
 
 from runner.gpus import devices, lock, nvml
 from runner.gpus.nvml import NvmlError, Recorded, Recorder
+from tests import TESTS
 
-ANSWERS = Path(__file__).with_name("nvml")
+ANSWERS = TESTS / "nvml"
 A100, H100 = (f"GPU-11111111-2222-3333-4444-55555555551{n}" for n in (0, 1))
 SUBPROCESS_S = 60
 

@@ -26,8 +26,8 @@ from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
 from runner.runs import host_gpus
 from runner.worker import execution
-from tests import runs
-from tests.test_telemetry import A100, ECC, H100, H200, Played
+from tests.runner.gpus.test_telemetry import A100, ECC, H100, H200, Played
+from tests.support import runs
 
 
 def reporter(

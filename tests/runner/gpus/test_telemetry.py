@@ -17,8 +17,9 @@ from runner.gpus import devices, telemetry
 from runner.gpus.gpu_run import HostGpus
 from runner.gpus.nvml import NvmlError, Recorded
 from runner.gpus.telemetry import GpuMonitor
+from tests import TESTS
 
-ANSWERS = Path(__file__).with_name("nvml")
+ANSWERS = TESTS / "nvml"
 H200 = "GPU-11111111-2222-3333-4444-555555555501"
 A100, H100 = (f"GPU-11111111-2222-3333-4444-55555555551{n}" for n in (0, 1))
 MIB = 1024 * 1024

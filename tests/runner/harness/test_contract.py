@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
 from django.test import SimpleTestCase
 
 from runner import harness
 from runner.harness import ContractError, Header, MetricError
+from tests import ROOT
 
-ROOT = Path(__file__).parent.parent
 SHIPPED = sorted(
     [*ROOT.glob("fixtures/issues/*/repro*.py"), *ROOT.glob("tests/repros/*.py")]
 )

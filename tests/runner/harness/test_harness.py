@@ -23,10 +23,10 @@ from unittest import TestCase, addModuleCleanup
 
 from runner import harness
 from runner.harness import ChannelReader, CheckSpec, LogTail, Report
-from tests.builds import torch_python
-from tests.runs import source, stand_in_torch
+from tests import ROOT
+from tests.support.builds import torch_python
+from tests.support.runs import source, stand_in_torch
 
-ROOT = Path(__file__).parent.parent
 HARNESS = ROOT / "runner/harness.py"
 HEALTHY = ROOT / "tests/repros/healthy.py"
 FAULTY = ROOT / "tests/repros/faulty.py"

@@ -26,7 +26,7 @@ from runner import harness
 from runner.pool import client
 from runner.pool.keeper import PoolKeeper
 from runner.worker import execution
-from tests.builds import torch_python
+from tests.support.builds import torch_python
 
 ISSUES = Path(settings.ISSUES_DIR)
 # Every repro was run on it; elsewhere only some.

@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from kb.models import Record
 from runner.evidence import store
 from runner.pages.matrix import PER_PAGE, build_matrix
-from tests import runs
-from tests.records import save_all
-from tests.test_pages import Page, PageTest
+from tests.kb.pages.test_pages import Page, PageTest
+from tests.support import runs
+from tests.support.records import save_all
 
 
 class MatrixCase(PageTest):

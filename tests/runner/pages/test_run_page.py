@@ -16,8 +16,8 @@ from runner import harness
 from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.wording.queue import wait_words
-from tests import runs
-from tests.test_pages import Page, PageTest
+from tests.kb.pages.test_pages import Page, PageTest
+from tests.support import runs
 
 NAN = {"$float": "nan"}
 

@@ -29,11 +29,11 @@ from runner.pool import (
 )
 from runner.pool.server import Pool
 from runner.sandbox.jail import kernel, wire
-from tests.builds import torch_python
-from tests.runs import source, stand_in_torch
-from tests.test_harness import FORGED, forged_ends
+from tests import ROOT
+from tests.runner.harness.test_harness import FORGED, forged_ends
+from tests.support.builds import torch_python
+from tests.support.runs import source, stand_in_torch
 
-ROOT = Path(__file__).parent.parent
 FAULTY = ROOT / "tests/repros/faulty.py"
 LIMIT_S = 60.0  # guards a hang, measures nothing
 THREAD = """

@@ -15,8 +15,8 @@ from typing import Any
 from django.conf import settings
 from django.test import SimpleTestCase, tag
 
-from tests import runs, servers
-from tests.sites import Site, wait_for
+from tests.support import runs, servers
+from tests.support.sites import Site, wait_for
 
 LEASE_S = 3
 QUEUES = ("idle", f"{runs.SLUG}.cpu")

@@ -17,7 +17,7 @@ from runner.evidence import store
 from runner.models import Chore, Device, Evidence, Run, RunLog, Worker
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog, pack_finished
-from tests import runs
+from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
 SAMPLE = re.compile(r'doesitnan_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+0-9.e]+')

@@ -18,7 +18,7 @@ from runner.runs import ledger, live_log, scheduling, submission, throttle
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
-from tests import runs
+from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
 FINISHED = {"state": "finished", "verdict": "bug_present", "finished_at": Now()}

@@ -19,8 +19,8 @@ from runner.management.commands import matrix
 from runner.models import Installation, Run
 from runner.runs import backfill, ledger, submission
 from runner.runs.backfill import Filler
-from tests import runs
-from tests.sites import PATIENCE_S, Site, wait_for
+from tests.support import runs
+from tests.support.sites import PATIENCE_S, Site, wait_for
 
 OTHER = "9.8.0-cpu"
 QUEUES = [f"{runs.SLUG}.cpu", f"{OTHER}.cpu"]

@@ -11,7 +11,7 @@ from django.test import TestCase, override_settings
 
 from runner import access
 from runner.models import Run, Worker
-from tests import runs
+from tests.support import runs
 
 
 class AccessCase(TestCase):

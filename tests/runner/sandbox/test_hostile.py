@@ -1,4 +1,4 @@
-"""Hostile and faulty programs, through the real path: see tests/hostile.py.
+"""Hostile and faulty programs, through the real path: see tests/support/hostile.py.
 
 Here: nearly all of them warm, and some of each kind cold, in the best tier of this
 machine. Every tier, warm and cold: `WholeCorpusTest`, or `python -m tests.gauntlet`.
@@ -21,10 +21,11 @@ from unittest import mock
 from django.test import SimpleTestCase, tag
 
 from runner import harness
-from tests import gauntlet, surroundings
-from tests.builds import torch_python
+from tests import gauntlet
 from tests.gauntlet import Case, Passage
-from tests.hostile import FOLDERS, NOT_READ, PROGRAMS, REACHED, REPROS, Program
+from tests.support import surroundings
+from tests.support.builds import torch_python
+from tests.support.hostile import FOLDERS, NOT_READ, PROGRAMS, REACHED, REPROS, Program
 
 # Cold starts are dear: these are here for what only a cold start does, and one or two
 # of every kind.

@@ -19,8 +19,8 @@ from django.test import SimpleTestCase
 
 from runner.sandbox import policy, view
 from runner.sandbox.tiers import Layers
-from tests import jails
-from tests.jails import NAMESPACES, has, here, inside
+from tests.support import jails
+from tests.support.jails import NAMESPACES, has, here, inside
 
 sys.path.insert(0, str(view.JAIL))
 import landlock  # found by path, as they run

@@ -34,8 +34,8 @@ from runner.sandbox import (
     view,
 )
 from runner.sandbox.tiers import Layers
-from tests import jails, runs
-from tests.builds import torch_python
+from tests.support import jails, runs
+from tests.support.builds import torch_python
 
 RECORD = jails.ROOT / "fixtures/issues/checkpoint-reentrant-lost-grad/repro.py"
 NOBODY = 65534

@@ -15,7 +15,7 @@ from django.test import TestCase
 from kb.publishing import saving
 from runner import harness
 from runner.takeaway.doctor import doctor
-from tests import runs
+from tests.support import runs
 
 # Each check is a process: as few as there must be.
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]

@@ -24,8 +24,8 @@ from runner.evidence.exchange import receive_evidence
 from runner.takeaway import bundle
 from runner.takeaway.single_file import single_file
 from runner.wording import verdicts
-from tests import loaded, runs
-from tests.builds import torch_python
+from tests.support import loaded, runs
+from tests.support.builds import torch_python
 
 # As PEP 723 has it: what uv, pipx and others look for.
 PEP_723 = r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$"

@@ -16,8 +16,8 @@ from runner.models import Build, Evidence, Installation, Run
 from runner.runs import ledger, submission
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
-from tests import runs
-from tests.builds import torch_python
+from tests.support import runs
+from tests.support.builds import torch_python
 
 QUEUE = f"{runs.SLUG}.cpu"
 FOR_EVER = "import signal\nsignal.pause()"

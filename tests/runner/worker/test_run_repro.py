@@ -15,7 +15,7 @@ from django.test import TestCase, override_settings
 
 from runner import harness, sandbox
 from runner.models import Evidence, Installation, Run
-from tests import runs
+from tests.support import runs
 
 
 class RunReproTest(TestCase):

@@ -15,8 +15,8 @@ from django.test import SimpleTestCase, TestCase, tag
 from runner.models import Installation
 from runner.runs import host_gpus
 from runner.worker.heartbeat import queues_of, ready_installations
-from tests import runs
-from tests.sites import PATIENCE_S, SETUP, Site, is_alive, wait_for
+from tests.support import runs
+from tests.support.sites import PATIENCE_S, SETUP, Site, is_alive, wait_for
 
 # Hangs in the first attempt, goes through in the next.
 HANGS_ONCE = """
