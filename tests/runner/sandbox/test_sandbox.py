@@ -100,7 +100,7 @@ class TierTest(SimpleTestCase):
         self.assertIn("No cgroup.", held.reason_en if held else "")
 
     def test_pages_say_it_in_the_language_of_the_reader(self) -> None:
-        page = Template('{% include "runner/_tier.html" with tier=of only %}')
+        page = Template("{% load runs %}{% tier_line of %}")
         held = tiers.describe(Layers("unshare", 7, True), {"cgroup": "not here"})
         worker = Worker(name="w", tier="B", sandbox=held._asdict())
         evidence = {"tier": "B", "limits": {"layers": held.layers}}
