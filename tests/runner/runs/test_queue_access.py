@@ -195,7 +195,7 @@ class LimitsTest(AccessCase):
         self.assertNotIn('id="run-why"', page)
         Worker.objects.update(paused=True)
         page = self.client.get(path).content.decode()
-        self.assertRegex(page, r'<button[^>]*id="run-button" disabled')
+        self.assertRegex(page, r'<button[^>]*id="run-button"\s+disabled')
         self.assertIn("is paused by an operator", page)
         Worker.objects.update(paused=False)
         with override_settings(MAX_QUEUED=0):
