@@ -19,11 +19,12 @@ dev:  ## the environment for work on the code, and the default torch build
 	@$(PYTHON) config/bootstrap.py dev
 	@$(PY) manage.py builds add --install-only $(if $(CUDA),--cuda)
 
-check: dev  ## lint, types, templates and migrations
+check: dev  ## lint, types, templates, styles and migrations
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	find templates -name '*.html' -exec .venv/bin/djade --check --target-version 5.2 {} +
+	$(PY) manage.py test -v0 tests.project.test_templates tests.project.test_styles
 	$(PY) manage.py makemigrations --check --dry-run
 
 test: check  ## checks, then every test that needs no server and no browser
