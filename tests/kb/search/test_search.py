@@ -455,8 +455,8 @@ class PageTests(ShippedCase):
         )
         self.assertEqual(self.shown(html), ["NAN-0002"])
         self.assertIn('name="q" value="checkpoint"', html)
-        self.assertIn('value="lost_grad" checked', html)
-        self.assertIn('value="bug_absent" checked', html)
+        self.assertRegex(html, r'value="lost_grad"\s+checked')
+        self.assertRegex(html, r'value="bug_absent"\s+checked')
         self.assertIn('<option value="id" selected>', html)
         self.assertIn("<mark>checkpoint</mark>", html)
 

@@ -62,7 +62,7 @@ class SubmitTest(TestCase):
     def refusal(self, device: str = "cpu", requester: str = "") -> str:
         with self.assertRaises(RunRefused) as caught:
             submission.submit(self.repro, self.build, device, 1, requester)
-        self.assertTrue(all(caught.exception.said.values()))
+        self.assertTrue(all(caught.exception.sentences.values()))
         return caught.exception.code
 
     def test_a_new_run_is_queued_and_the_second_click_joins_it(self) -> None:
