@@ -135,6 +135,8 @@ class StylesTest(SimpleTestCase):
 
     def test_every_class_is_produced(self) -> None:
         here = produced(ROOT / "templates", ROOT / "kb", ROOT / "runner", STATIC)
+        # The cursor of a live log, which a test of reduced motion puts there.
+        here = here | {"now"}
         # Whatever Django's admin says may be a class: it is not ours to keep tidy.
         theirs = Path(admin.__file__).parent.rglob("*.html")
         django = {word for path in theirs for word in WORD.findall(path.read_text())}
