@@ -12,6 +12,7 @@ import math
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -321,6 +322,16 @@ class FaultyTest(TestCase):
         report = self.reports["refuted_reports_and_leaves_daemon"]
         self.assertIsNone(report.failure, report.log_text)
         self.assertFalse(is_alive(int(report.log_text.split()[1])))
+
+    def test_a_daemon_that_is_only_just_started_is_killed(self) -> None:
+        for number in range(100):
+            daemon = subprocess.Popen(
+                [sys.executable, "-c", "import time; time.sleep(600)"],
+                start_new_session=True,
+                env={"DOESITNAN_CHILD": str(number)},
+            )
+            harness.kill_marked(str(number))
+            self.assertEqual(daemon.wait(timeout=30), -signal.SIGKILL)
 
     def test_output_without_end(self) -> None:
         report = self.assert_ends("refuted_floods", "limit:output")
