@@ -16,9 +16,11 @@ from typing import Any
 from runner.sandbox import cgroups, policy, probes, scratch, tiers
 from runner.sandbox.coldstart import ColdStart
 from runner.sandbox.policy import FILE_MIB, PROCESSES
-from runner.sandbox.probes import LAYERS, Capabilities
+from runner.sandbox.probes import Capabilities
 from runner.sandbox.scratch import scratch_folder
 from runner.sandbox.tiers import (
+    LAYERS,
+    SWITCHES,
     TIERS,
     Layers,
     Tier,
@@ -31,6 +33,7 @@ __all__ = [
     "FILE_MIB",
     "LAYERS",
     "PROCESSES",
+    "SWITCHES",
     "TIERS",
     "Capabilities",
     "ColdStart",

@@ -33,7 +33,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--without",
         default="",
         metavar="LAYERS",
-        help=f"do not use these, separated by commas: {', '.join(sandbox.LAYERS)}",
+        help=f"do not use these, separated by commas: {', '.join(sandbox.SWITCHES)}",
     )
     parser.add_argument(
         "--pool", metavar="SOCKET", help="start checks warm where this pool can"

@@ -16,10 +16,8 @@ from typing import Any
 from runner.sandbox import box, bubblewrap, cgroups, policy, uids, view
 from runner.sandbox.jail import kernel
 from runner.sandbox.layout import Layout
-from runner.sandbox.tiers import Layers
+from runner.sandbox.tiers import LAYERS, SWITCHES, Layers
 
-LAYERS = ("bubblewrap", "namespaces", "landlock", "seccomp", "cgroup")
-TRIED = ("namespaces", "landlock", "seccomp")  # what selfcheck.py can try
 TIMEOUT_S = 30.0
 SWITCHED_OFF = "switched off"
 
@@ -49,9 +47,9 @@ def capabilities(without: Iterable[str] = ()) -> Capabilities:
 def checked_names(layers: Iterable[str]) -> frozenset[str]:
     """The names as a set. Raises ValueError for an unknown layer."""
     names = frozenset(layers)
-    if names - set(LAYERS):
-        wrong = ", ".join(sorted(names - set(LAYERS)))
-        raise ValueError(f"no layer {wrong}; there are {', '.join(LAYERS)}")
+    if names - set(SWITCHES):
+        wrong = ", ".join(sorted(names - set(SWITCHES)))
+        raise ValueError(f"no layer {wrong}; there are {', '.join(SWITCHES)}")
     return names
 
 
@@ -138,7 +136,11 @@ def probed(layers: Layers) -> Layers:
             layers, scratch=scratch, entries=entries, uid=uid
         )
         jail = view.INSIDE_JAIL if layers.namespaces else str(view.JAIL)
-        tried = [name for name in TRIED if getattr(layers, name)]
+        tried = [
+            name
+            for name, layer in LAYERS.items()
+            if layer.tried and getattr(layers, name)
+        ]
         command = [view.own_python(), "-I", "-S", f"{jail}/selfcheck.py", *tried]
         report = outcome(probe_policy, command, entries)
     abi = min(layers.landlock, report["landlock"]) if layers.landlock else None

@@ -8,6 +8,7 @@ so nothing is started.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import Any, NamedTuple
 
 ORDER = "ABCDE"  # strongest first; E is the harness alone
@@ -22,6 +23,15 @@ class Layers(NamedTuple):
     seccomp: bool = False
     cgroup: str | None = None  # "v1" or "v2"
     uid: str = "shared"  # "own": a user of its own, not that of the worker
+
+
+class Layer(NamedTuple):
+    """A layer: the types of its value in evidence, and what is said where it misses."""
+
+    kinds: type | tuple[type, ...]
+    missing: Pair
+    remedy: Pair
+    tried: bool = False  # by a check of itself from inside: jail/selfcheck.py
 
 
 class Tier(NamedTuple):
@@ -85,45 +95,66 @@ ALLOWED: Mapping[str, Pair] = {
         "在 Linux 上通过本站或 manage.py run_repro 运行可获得更强的隔离。",
     ),
 }
-MISSING: Mapping[str, Pair] = {
-    "namespaces": ("No namespaces", "没有命名空间"),
-    "landlock": ("No Landlock", "没有 Landlock"),
-    "seccomp": ("System calls are not filtered", "系统调用未过滤"),
-    "cgroup": ("No cgroup", "没有 cgroup"),
-    "uid": (
-        "A run is the same user as the worker and could change rights of its files",
-        "运行与执行节点是同一用户，可能更改其文件的权限",
+# What may be missing, in the order in which it is told.
+LAYERS: Mapping[str, Layer] = {
+    "namespaces": Layer(
+        (str, NoneType),
+        ("No namespaces", "没有命名空间"),
+        (
+            "Install bubblewrap, or allow user namespaces: in a container by a seccomp "
+            "profile that permits unshare and mount, on Ubuntu by an AppArmor profile "
+            "with userns, elsewhere by sysctl user.max_user_namespaces.",
+            "请安装 bubblewrap，或允许用户命名空间：容器中使用允许 unshare 与 mount 的 "
+            "seccomp 配置，Ubuntu 上使用带 userns 的 AppArmor 配置，其他系统调整 "
+            "sysctl user.max_user_namespaces。",
+        ),
+        tried=True,
+    ),
+    "landlock": Layer(
+        (int, NoneType),
+        ("No Landlock", "没有 Landlock"),
+        (
+            "Landlock needs Linux 5.13 with landlock among the security modules.",
+            "Landlock 需要 Linux 5.13 以上，并在安全模块列表中启用 landlock。",
+        ),
+        tried=True,
+    ),
+    "seccomp": Layer(
+        bool,
+        ("System calls are not filtered", "系统调用未过滤"),
+        (
+            "Filters need x86_64 or aarch64 and a kernel with CONFIG_SECCOMP_FILTER.",
+            "过滤系统调用需要 x86_64 或 aarch64，以及启用 CONFIG_SECCOMP_FILTER "
+            "的内核。",
+        ),
+        tried=True,
+    ),
+    "cgroup": Layer(
+        (str, NoneType),
+        ("No cgroup", "没有 cgroup"),
+        (
+            "Start the worker in a delegated cgroup, such as systemd-run --user "
+            "--scope -p Delegate=yes, for memory and processes bounded by the kernel.",
+            "请在委派的 cgroup 中启动执行节点（例如 systemd-run --user --scope "
+            "-p Delegate=yes），由内核限制内存与进程数。",
+        ),
+    ),
+    "uid": Layer(
+        str,
+        (
+            "A run is the same user as the worker and could change rights of its files",
+            "运行与执行节点是同一用户，可能更改其文件的权限",
+        ),
+        (
+            "A worker started by root, with builds that others can read, gives each "
+            "run a user of its own.",
+            "由 root 启动执行节点，并使其他用户可读取构建，则每次运行使用独立用户。",
+        ),
     ),
 }
-REMEDIES: Mapping[str, Pair] = {
-    "namespaces": (
-        "Install bubblewrap, or allow user namespaces: in a container by a seccomp "
-        "profile that permits unshare and mount, on Ubuntu by an AppArmor profile with "
-        "userns, elsewhere by sysctl user.max_user_namespaces.",
-        "请安装 bubblewrap，或允许用户命名空间：容器中使用允许 unshare 与 mount 的 "
-        "seccomp 配置，Ubuntu 上使用带 userns 的 AppArmor 配置，其他系统调整 "
-        "sysctl user.max_user_namespaces。",
-    ),
-    "landlock": (
-        "Landlock needs Linux 5.13 with landlock among the security modules.",
-        "Landlock 需要 Linux 5.13 以上，并在安全模块列表中启用 landlock。",
-    ),
-    "seccomp": (
-        "Filters need x86_64 or aarch64 and a kernel with CONFIG_SECCOMP_FILTER.",
-        "过滤系统调用需要 x86_64 或 aarch64，以及启用 CONFIG_SECCOMP_FILTER 的内核。",
-    ),
-    "cgroup": (
-        "Start the worker in a delegated cgroup, such as systemd-run --user --scope "
-        "-p Delegate=yes, for memory and processes bounded by the kernel.",
-        "请在委派的 cgroup 中启动执行节点（例如 systemd-run --user --scope "
-        "-p Delegate=yes），由内核限制内存与进程数。",
-    ),
-    "uid": (
-        "A worker started by root, with builds that others can read, gives each run a "
-        "user of its own.",
-        "由 root 启动执行节点，并使其他用户可读取构建，则每次运行使用独立用户。",
-    ),
-}
+# What SANDBOX_WITHOUT may name: without bubblewrap there is still unshare, and a user
+# of its own is a matter of who starts the worker.
+SWITCHES = ("bubblewrap", *(name for name in LAYERS if name != "uid"))
 
 
 def letter(layers: Layers) -> str:
@@ -149,7 +180,7 @@ def describe(layers: Layers, reasons: Mapping[str, str] | None = None) -> Tier:
 
 def lacking(layers: Mapping[str, Any]) -> list[str]:
     """The names of missing layers, as far as they weaken the tier."""
-    missing = [name for name in MISSING if name != "uid" and not layers.get(name)]
+    missing = [name for name in LAYERS if name != "uid" and not layers.get(name)]
     if "namespaces" in missing and layers.get("uid") != "own":
         missing.append("uid")
     return missing
@@ -164,11 +195,11 @@ def in_words(
     reason_en, reason_zh = GENERAL[tier]
     remedy_en, remedy_zh = ALLOWED[tier]
     for name in missing:
-        why = f" ({reasons[name]})" if reasons.get(name) else ""
-        reason_en += f" {MISSING[name][0]}{why}."
-        reason_zh += f"{MISSING[name][1]}{why.replace(' (', '（').replace(')', '）')}。"
-        remedy_en += f" {REMEDIES[name][0]}"
-        remedy_zh += REMEDIES[name][1]
+        layer, why = LAYERS[name], f" ({reasons[name]})" if reasons.get(name) else ""
+        reason_en += f" {layer.missing[0]}{why}."
+        reason_zh += f"{layer.missing[1]}{why.replace(' (', '（').replace(')', '）')}。"
+        remedy_en += f" {layer.remedy[0]}"
+        remedy_zh += layer.remedy[1]
     return Tier(tier, reason_en, reason_zh, remedy_en, remedy_zh, layers)
 
 

@@ -10,7 +10,7 @@ import os
 
 TYPE_CHECKING = False  # as mypy knows it; typing alone takes 10 ms to import
 if TYPE_CHECKING:
-    from typing import Dict, Set
+    from typing import Callable, Dict, Set
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc_with_gil = ctypes.PyDLL(None, use_errno=True)
@@ -48,6 +48,15 @@ def check(result: int, what: str) -> int:
     if result == -1:
         raise failed(what)
     return result
+
+
+def refused(action: Callable[[], object], *errors: int) -> bool:
+    """Whether the kernel denies the action with one of these errors."""
+    try:
+        result = action()
+    except OSError as error:
+        return error.errno in errors
+    return result == -1 and ctypes.get_errno() in errors
 
 
 def syscall(number: int, *arguments: object) -> int:

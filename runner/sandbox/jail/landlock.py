@@ -7,6 +7,7 @@ that the kernel knows are used.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 
@@ -14,7 +15,7 @@ import kernel
 
 TYPE_CHECKING = False  # as mypy knows it; typing alone takes 10 ms to import
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import List, Sequence
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 VERSION_FLAG = 1
@@ -101,3 +102,10 @@ def allow(ruleset: int, path: str, rights: int) -> None:
         kernel.syscall(ADD_RULE, ruleset, RULE_PATH_BENEATH, ctypes.byref(rule), 0)
     finally:
         os.close(handle)
+
+
+def failures() -> List[str]:
+    """What is not denied here: a file that all may write and no rule names."""
+    if kernel.refused(lambda: os.open("/dev/full", os.O_WRONLY), errno.EACCES):
+        return []
+    return ["a file that no rule names can be written"]

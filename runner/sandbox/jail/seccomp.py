@@ -31,6 +31,7 @@ ALLOW, ERRNO = 0x7FFF0000, 0x00050000
 # Offsets in struct seccomp_data; arguments are 64 bits, little endian.
 NUMBER, ARCHITECTURE, ARGUMENTS = 0, 4, 16
 
+CLONE_NEWUSER, PTRACE_TRACEME, AF_VSOCK = 0x10000000, 0, 40
 NAMESPACE_FLAGS = 0x7E020000  # every CLONE_NEW* that clone(2) takes
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 FILE_TYPE, CHARACTER, BLOCK = 0o170000, 0o020000, 0o060000
@@ -267,3 +268,15 @@ def load(data: bytes) -> None:
         PR_SET_SECCOMP, ctypes.c_ulong(MODE_FILTER), ctypes.byref(whole), 0, 0
     )
     kernel.check(result, "seccomp")
+
+
+def failures() -> List[str]:
+    """What this layer does not deny here."""
+    libc, wrong = kernel.libc, []
+    if not kernel.refused(lambda: libc.unshare(CLONE_NEWUSER), errno.EPERM):
+        wrong.append("namespaces can be made")
+    if not kernel.refused(lambda: libc.ptrace(PTRACE_TRACEME, 0, 0, 0), errno.EPERM):
+        wrong.append("processes can be traced")
+    if not kernel.refused(lambda: libc.socket(AF_VSOCK, STREAM, 0), errno.EACCES):
+        wrong.append("an AF_VSOCK socket can be made")
+    return wrong

@@ -80,16 +80,19 @@ class TierTest(SimpleTestCase):
         for good in (full, full._replace(uid="shared")):
             self.assertNotIn("No ", tiers.describe(good).reason_en)
             self.assertNotIn("same user", tiers.describe(good).reason_en)
-        for name, (en, zh) in tiers.MISSING.items():
+        self.assertEqual(set(tiers.LAYERS), set(Layers._fields))
+        for name, layer in tiers.LAYERS.items():
             without = full._replace(**{name: None})
             if name == "uid":
                 without = Layers(landlock=7, seccomp=True, cgroup="v2")
             found = tiers.describe(without, {name: "because of that"})
             with self.subTest(name=name):
-                self.assertIn(f"{en} (because of that).", found.reason_en)
-                self.assertIn(f"{zh}（because of that）。", found.reason_zh)
-                self.assertIn(tiers.REMEDIES[name][0], found.remedy_en)
-                self.assertIn(tiers.REMEDIES[name][1], found.remedy_zh)
+                self.assertIn(f"{layer.missing[0]} (because of that).", found.reason_en)
+                self.assertIn(
+                    f"{layer.missing[1]}（because of that）。", found.reason_zh
+                )
+                self.assertIn(layer.remedy[0], found.remedy_en)
+                self.assertIn(layer.remedy[1], found.remedy_zh)
                 self.assertEqual(found.layers, without._asdict())
                 self.assertEqual(sandbox.stored_tier(found._asdict()), found)
 
@@ -125,7 +128,7 @@ class CapabilitiesTest(SimpleTestCase):
                 if whole_machine(jails.here()):
                     usual = possible[0] if jails.here().cgroup else possible[:2][-1]
                     self.assertEqual(found.tier, usual)
-                for name in without & set(tiers.MISSING):
+                for name in without & set(tiers.LAYERS):
                     self.assertFalse(found.layers[name])
                     self.assertIn("(switched off)", found.reason_en)
 
