@@ -279,6 +279,8 @@ def main(arguments: List[str]) -> int:
     if goal not in LOCKS:
         say(USAGE)
         return 2
+    # The site looks there for a torch, once it runs under the Python of .venv.
+    os.environ["CALLING_PYTHON"] = os.environ.get("CALLING_PYTHON") or sys.executable
     if sys.version_info < OLDEST:
         newer = newer_python()
         if newer:

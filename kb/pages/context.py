@@ -7,6 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from kb import progress
 from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
 
 SECTION = {
@@ -30,6 +31,7 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "section": SECTION.get(match.url_name or "", "") if match else "",
         "switch": switch(request, lang),
         "alternates": alternates(request, lang),
+        "underway": progress.underway(),
     }
 
 

@@ -6,8 +6,11 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -16,16 +19,20 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import sys_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from kb import progress as pages
 from runner import harness
-from runner.builds import probe, registry, uv, venvs
+from runner.builds import pins, probe, registry, uv, venvs
+from runner.builds.pins import BuildPin
 from runner.builds.probe import BuildError, Probed
-from runner.builds.registry import BuildPin
 from runner.builds.venvs import InstallError, Progress
 from runner.models import Installation
 
 # Fail fast on an unreachable index; these do not limit a slow download.
 FAIL_FAST = ["--timeout", "15", "--retries", "1"]
 LIMIT_S = 3600
+# Pause between two looks at how much is on disk.
+WATCH_S = 1.0
+MIB = 1024 * 1024
 NUMPY_1_UNTIL = (2, 3)
 # torch.compile of 2.6.0, 2.9.1 and 2.10.0 imports setuptools, 2.1.2 its pkg_resources
 # (all run here); under Python 3.11 only 2.11.0 and later name it as a dependency.
@@ -39,7 +46,8 @@ UNPACKED = 2.3
 class Attempt:
     """One way to get a torch: requirements, and the index they come from.
 
-    `sources`: requirements from version control, which are built here. Sizes in MiB.
+    `sources`: requirements from version control, which are built here. Sizes in MiB, 0
+    where unknown. `torch`: its version where the name is the slug of that build, or "".
     """
 
     name: str
@@ -49,6 +57,7 @@ class Attempt:
     source: str = "the configured indexes"
     download_mib: int = 0
     disk_mib: int = 0
+    torch: str = ""
 
     @property
     def pip_options(self) -> list[str]:
@@ -65,23 +74,21 @@ class Installed:
     probed: Probed | None = None
 
 
-def has_nvidia_gpu() -> bool:
-    """Whether the kernel driver lists a GPU, without initialising it."""
-    return any(Path("/proc/driver/nvidia/gpus").glob("*"))
-
-
 def attempts_for_default(cuda: bool) -> Iterator[Attempt]:
-    """Attempts for the default build, in order.
+    """Attempts for the default build, in order: from the configured indexes first.
 
     The CUDA wheel, more than ten times the size, only on a host with a GPU or if
-    requested.
+    requested; there it comes before an index that nobody named.
     """
-    pin = registry.default_build()
+    pin = pins.default_build()
     yield attempt_for(pin)
-    if settings.TORCH_INDEX_URL:
-        yield attempt_for(pin, settings.TORCH_INDEX_URL, "TORCH_INDEX_URL")
-    if cuda or has_nvidia_gpu():
-        yield attempt_for(registry.default_build("cuda"))
+    index = pins.torch_index() if uv.may_ask_indexes(uv.pip_settings()) else ""
+    if index and settings.TORCH_INDEX_URL:
+        yield attempt_for(pin, index, "TORCH_INDEX_URL")
+    if cuda or pins.has_nvidia_gpu():
+        yield attempt_for(pins.default_build("cuda"))
+    if index and not settings.TORCH_INDEX_URL:
+        yield attempt_for(pin, index, "PyTorch's own index")
 
 
 def attempt_for(
@@ -94,7 +101,18 @@ def attempt_for(
         source=source,
         download_mib=pin.download_mib,
         disk_mib=pin.disk_mib,
+        torch=pin.torch,
     )
+
+
+def index_for(version: str) -> str:
+    """PyTorch's own index for a release that names its CPU wheel, such as 2.6.0+cpu.
+
+    Without the mark it stays out: it would turn the usual wheel, with CUDA, into that.
+    """
+    if settings.TORCH_INDEX_URL or version.endswith("+cpu"):
+        return pins.torch_index()
+    return ""
 
 
 def attempt_for_version(version: str, extra: list[str]) -> Attempt:
@@ -109,7 +127,7 @@ def attempt_for_version(version: str, extra: list[str]) -> Attempt:
         name=name_of(version, extra),
         requirements=[f"torch=={version}", *needs, *wheels],
         sources=sources,
-        extra_index=settings.TORCH_INDEX_URL,
+        extra_index=index_for(version),
     )
 
 
@@ -144,12 +162,16 @@ def short_name(requirement: str) -> str:
 
 
 def install(
-    attempts: list[Attempt], progress: Progress, installer: str = "auto"
+    attempts: list[Attempt],
+    progress: Progress,
+    installer: str = "auto",
+    expect: Callable[[Attempt], None] | None = None,
 ) -> Installed:
     """Make the environment by the first attempt that works.
 
     Remains of an interrupted installation are removed first. Until torch has started in
-    it, the new environment counts as incomplete. Raises BuildError with every attempt.
+    it, the new environment counts as incomplete. `expect` hears of each attempt before
+    it is made. Raises BuildError with every attempt.
     """
     if installer == "uv" and not uv.find():
         raise BuildError(
@@ -158,7 +180,7 @@ def install(
     try:
         with venvs.lock(settings.BUILDS_DIR / venvs.LOCK_NAME):
             venvs.sweep(settings.BUILDS_DIR)
-            return install_first(attempts, progress, installer)
+            return install_first(attempts, progress, installer, expect)
     except venvs.LockHeld as held:
         raise BuildError(
             f"process {held.owner} is installing a build: wait for it"
@@ -166,7 +188,10 @@ def install(
 
 
 def install_first(
-    attempts: list[Attempt], progress: Progress, installer: str
+    attempts: list[Attempt],
+    progress: Progress,
+    installer: str,
+    expect: Callable[[Attempt], None] | None,
 ) -> Installed:
     tried = []
     for attempt in attempts:
@@ -176,13 +201,35 @@ def install_first(
             return Installed(venvs.python_of(folder))
         try:
             require_space(attempt.disk_mib + attempt.download_mib)
-            with venvs.under_construction(folder):
+            if expect:
+                expect(attempt)
+            with venvs.under_construction(folder), on_pages(folder, attempt):
                 return fill(folder, attempt, progress, installer)
         except InstallError as error:
             reason = str(error).splitlines()[-1]
             tried.append(f"{attempt.requirements[0]} from {attempt.source}: {reason}")
             progress(f"  not from {attempt.source}: {reason}")
     raise BuildError("\n".join(tried) or "nothing to install")
+
+
+@contextmanager
+def on_pages(folder: Path, attempt: Attempt) -> Iterator[None]:
+    """Show on the site's pages how much of the environment is on disk."""
+    ended = threading.Event()
+
+    def watch(tell: pages.Tell) -> None:
+        while not ended.is_set():
+            tell(venvs.disk_bytes(folder) // MIB, attempt.disk_mib, attempt.name)
+            ended.wait(WATCH_S)
+
+    with pages.of(pages.Work.TORCH) as tell:
+        watcher = threading.Thread(target=watch, args=[tell], daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
 
 
 def require_space(mib: int) -> None:
@@ -198,9 +245,9 @@ def fill(
     folder: Path, attempt: Attempt, progress: Progress, installer: str
 ) -> Installed:
     """Install packages, compile bytecode, and start torch once in the environment."""
+    size = f"{attempt.download_mib} MiB to download, {attempt.disk_mib} MiB on disk"
     what = f"Installing {attempt.requirements[0]} from {attempt.source}"
-    if attempt.download_mib:
-        what += f" ({attempt.download_mib} MiB, {attempt.disk_mib} MiB on disk)"
+    what += f" ({size})" if attempt.download_mib else ""
     with venvs.timed(progress, what):
         fill_by(installer, folder, attempt, progress)
     with venvs.timed(progress, "Compiling its bytecode"):
@@ -227,11 +274,16 @@ def fill_by(installer: str, folder: Path, attempt: Attempt, progress: Progress) 
 
 def with_pip(folder: Path, attempt: Attempt, progress: Progress) -> None:
     venvs.create(folder)
+    # Beside what it becomes: /tmp may be small, and pages show what has come so far.
+    downloads = folder / "downloads"
+    downloads.mkdir()
     arguments = [*attempt.pip_options, *attempt.requirements]
-    venvs.pip_install(folder, arguments, progress, LIMIT_S)
+    pip = partial(venvs.pip_install, folder, scratch=downloads)
+    pip(arguments, progress, LIMIT_S)
     if attempt.sources:
         arguments += attempt.sources
-        venvs.pip_install(folder, arguments, progress, LIMIT_S, wheels_only=False)
+        pip(arguments, progress, LIMIT_S, wheels_only=False)
+    shutil.rmtree(downloads)
 
 
 def with_uv(
@@ -289,12 +341,21 @@ def add(
     installer: str = "auto",
 ) -> Installation:
     """Install and register. Raises BuildError."""
-    installed = install(attempts, progress, installer)
-    python, probed = installed.interpreter, installed.probed
-    if probed is None:
-        # Installed before: probed again, and not deleted if it is broken now.
-        probed = probe.probe(python)
-    installation = registry.save(python, probed, managed=True, with_=with_)
+
+    def expect(attempt: Attempt) -> None:
+        if attempt.torch:
+            python = venvs.python_of(settings.BUILDS_DIR / attempt.name)
+            registry.expect(python, attempt.name, attempt.torch)
+
+    try:
+        installed = install(attempts, progress, installer, expect)
+        python, probed = installed.interpreter, installed.probed
+        if probed is None:
+            # Installed before: probed again, and not deleted if it is broken now.
+            probed = probe.probe(python)
+        installation = registry.save(python, probed, managed=True, with_=with_)
+    finally:
+        registry.expect_nothing()
     progress(registry.describe(installation))
     return installation
 

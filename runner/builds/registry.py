@@ -7,39 +7,23 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import socket
-import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from runner.builds import venvs
-from runner.builds.probe import BuildError, Probed, probe
+from runner.builds import candidates, venvs
+from runner.builds.candidates import interpreter_of
+from runner.builds.pins import default_build, has_nvidia_gpu
+from runner.builds.probe import BuildError, Probed, probe, stamp
 from runner.builds.venvs import Progress
 from runner.models import Build, Installation
 
 IDENTITY = ("raw", "dist", "git", "cuda", "hip", "cudnn", "python", "platform")
-
-
-@dataclass(frozen=True)
-class BuildPin:
-    """One table of fixtures/builds.toml; sizes in MiB."""
-
-    slug: str
-    torch: str
-    packages: list[str]
-    download_mib: int
-    disk_mib: int
-
-
-def default_build(table: str = "default") -> BuildPin:
-    """The build a new site installs, or with "cuda" what a GPU host may take."""
-    return BuildPin(**tomllib.loads(settings.BUILDS_FILE.read_text())[table])
 
 
 def default_interpreter() -> Path | None:
@@ -181,40 +165,75 @@ def managed_interpreters() -> list[Path]:
     ]
 
 
-def undeclared_pythons() -> Iterator[Path]:
-    """Undeclared Pythons to probe: the system's, and the first on the PATH."""
-    for name in ("/usr/bin/python3", shutil.which("python3")):
-        if name and Path(name).exists():
-            yield Path(name).parent.resolve() / Path(name).name
-
-
-def scan(progress: Progress) -> list[Installation]:
+def scan(progress: Progress, *, only_changed: bool = False) -> list[Installation]:
     """Probe every known, declared and likely interpreter of this host again.
 
-    An undeclared interpreter is saved only if it has torch.
+    An undeclared interpreter is saved only if it has torch. `only_changed` trusts an
+    earlier probe while files and host are as they were.
     """
     sweep()
-    saved = Installation.objects.filter(host=host_name())
-    declared = {Path(row.interpreter) for row in saved}
-    declared |= {interpreter_of(path) for path in settings.BUILDS}
-    declared |= set(managed_interpreters())
+    known = {Path(row.interpreter): row for row in saved_here()}
+    why = {candidate.interpreter: candidate.why for candidate in candidates.declared()}
+    named = {*known, *why, *managed_interpreters()}
     installations = []
-    for path in sorted(declared):
-        installations.append(register(path, managed=is_managed(path)))
-        progress(describe(installations[-1]))
-    for path in sorted(set(undeclared_pythons()) - declared):
+    for path in sorted(named):
+        row = known.get(path)
+        if not (only_changed and row and is_unchanged(row)):
+            row = register(path, managed=is_managed(path))
+        installations.append(row)
+        progress(describe(row, why.get(path, "")))
+    for candidate in candidates.new_with_torch(named):
+        path = candidate.interpreter
         try:
             installations.append(save(path, probe(path), managed=False))
-        except BuildError:
+        except BuildError as error:
+            reason = str(error).splitlines()[-1][:200]
+            progress(f"not used: {path} ({candidate.why}): {reason}")
             continue
-        progress(describe(installations[-1]))
+        progress(describe(installations[-1], candidate.why))
     return installations
 
 
-def interpreter_of(path: Path) -> Path:
-    """The interpreter of a path, which may be the folder of an environment."""
-    path = path.expanduser().absolute()
-    return venvs.python_of(path) if path.is_dir() else path
+def saved_here() -> QuerySet[Installation]:
+    """This host's rows, but for those of an installation that has not ended well."""
+    rows = Installation.objects.filter(host=host_name())
+    return rows.exclude(state=Installation.State.INSTALLING)
+
+
+def is_unchanged(row: Installation) -> bool:
+    """Whether a ready build's files are those of its last probe. GPUs come and go."""
+    python = Path(row.interpreter)
+    return (
+        row.state == Installation.State.READY
+        and not row.facts.get("devices")
+        and not has_nvidia_gpu()
+        and python.exists()
+        and row.facts.get("stamp") == stamp(row.facts, python)
+    )
+
+
+# --- what is on its way -------------------------------------------------------------
+
+
+def expect(interpreter: Path, slug: str, raw: str) -> None:
+    """Say that this build is being installed here: runs may be queued for it."""
+    build, _ = Build.objects.get_or_create(slug=slug, defaults={"raw": raw})
+    state = Installation.State.INSTALLING
+    write(interpreter, managed=True, state=state, error="", build=build)
+    expect_nothing(but=interpreter)
+
+
+def expect_nothing(but: Path | None = None) -> None:
+    """Take back what was said, unless another process is at it.
+
+    Runs that wait for it end as `build_missing`.
+    """
+    if but is None and is_installing():
+        return
+    rows = Installation.objects.filter(
+        host=host_name(), state=Installation.State.INSTALLING
+    )
+    rows.exclude(interpreter=str(but or "")).delete()
 
 
 def sweep() -> None:
@@ -226,10 +245,14 @@ def sweep() -> None:
         return
 
 
-def describe(installation: Installation) -> str:
-    """One line for a terminal: build, state, interpreter, and the error if any."""
+def describe(installation: Installation, why: str = "") -> str:
+    """One line for a terminal: build, state, interpreter, and the error if any.
+
+    `why`: what named the interpreter, or "".
+    """
     name = installation.build_id or "unknown build"
-    text = f"{name}: {installation.state} ({installation.interpreter})"
+    named = f", {why}" if why else ""
+    text = f"{name}: {installation.state} ({installation.interpreter}{named})"
     reason = installation.error.strip().splitlines()[-1:]
     return f"{text}: {reason[0][:400]}" if reason else text
 

@@ -76,6 +76,11 @@ def pip_settings() -> dict[str, str]:
     return parse_settings(done.stdout)
 
 
+def may_ask_indexes(settings: Mapping[str, str]) -> bool:
+    """Whether pip's settings leave the network to it."""
+    return settings.get("no-index", "").lower() in ("", "0", "false", "no", "off")
+
+
 def parse_settings(text: str) -> dict[str, str]:
     """Lines such as `global.find-links='/wheels'`; the environment beats `install`,
     `install` beats `global`.

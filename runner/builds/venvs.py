@@ -147,15 +147,17 @@ def pip_install(
     limit_s: float = 3600,
     *,
     wheels_only: bool = True,
+    scratch: Path | None = None,
 ) -> None:
     """Run `pip install` in an environment.
 
-    The configured indexes and find-links count. Raises InstallError on failure or
-    when `limit_s` seconds have passed.
+    The configured indexes and find-links count. `scratch`: where it unpacks what it
+    downloads. Raises InstallError on failure or when `limit_s` seconds have passed.
     """
     command = [str(python_of(folder)), "-m", "pip", "install", "--progress-bar=off"]
     command += ["--no-compile"] + ["--only-binary=:all:"] * wheels_only
-    run_installer("pip", [*command, *arguments], {}, progress, limit_s)
+    extra = {"TMPDIR": str(scratch)} if scratch else {}
+    run_installer("pip", [*command, *arguments], extra, progress, limit_s)
 
 
 def run_installer(

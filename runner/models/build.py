@@ -51,6 +51,7 @@ class Installation(models.Model):
         READY = "ready", _("ready")
         BROKEN = "broken", _("broken")
         MISSING = "missing", _("interpreter missing")
+        INSTALLING = "installing", _("being installed")
 
     build = models.ForeignKey(
         Build, models.CASCADE, null=True, blank=True, related_name="installations"
@@ -59,7 +60,7 @@ class Installation(models.Model):
     interpreter = models.CharField(max_length=500)
     # Made by us under BUILDS_DIR; a user's own environment is never written to.
     managed = models.BooleanField(default=False)
-    state = models.CharField(max_length=8, choices=State.choices)
+    state = models.CharField(max_length=10, choices=State.choices)
     error = models.TextField(blank=True)
     packages = models.JSONField(default=dict)
     facts = models.JSONField(default=dict)

@@ -25,6 +25,8 @@ GRACE_S = 8
 # A child that lived this long before it died is restarted without delay.
 STABLE_S = 60
 MAX_BACKOFF_S = 30
+# One that runs once is started again so often where a signal ended it.
+MAX_KILLS = 3
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -40,7 +42,10 @@ def adopt_orphans() -> None:
 
 
 class Child:
-    """A command that is kept running, or runs once."""
+    """A command that is kept running, or runs `once`: to its own end, good or bad.
+
+    `nice`: how far it gives way to the others where the processor is busy.
+    """
 
     def __init__(
         self,
@@ -48,12 +53,14 @@ class Child:
         command: list[str],
         *,
         once: bool = False,
+        nice: int = 0,
         cwd: Path | None = None,
     ) -> None:
         self.name = name
         self.command = command
         self.cwd = cwd
         self.once = once
+        self.nice = nice
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.restart_at: float | None = 0.0
@@ -66,8 +73,13 @@ class Child:
             cwd=self.cwd,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=self.prepare,
         )
+
+    def prepare(self) -> None:
+        """In the child, before its command is executed."""
+        die_with_parent()
+        os.nice(self.nice)
 
     def signal(self, number: int) -> None:
         """Send a signal to the child and everything in its process group."""
@@ -78,6 +90,16 @@ class Child:
     @property
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended and is not started again."""
+        if not self.once or self.process is None or self.is_alive:
+            return False
+        if self.restart_at is not None:
+            return False
+        was_killed = self.process.returncode < 0
+        return not was_killed or self.failures >= MAX_KILLS
 
 
 class Supervisor:
@@ -119,7 +141,7 @@ class Supervisor:
             if child.restart_at is not None:
                 if now >= child.restart_at:
                     child.start()
-            elif not child.is_alive and not child.once:
+            elif not child.is_alive and not child.is_over:
                 was_stable = now - child.started > STABLE_S
                 child.failures = 0 if was_stable else child.failures + 1
                 backoff_s = min(2**child.failures - 1, MAX_BACKOFF_S)

@@ -52,12 +52,12 @@ class BootstrapTest(SimpleTestCase):
             self.port = free.getsockname()[1]
 
     def check(
-        self, python: str = sys.executable, **env: str
+        self, python: str = sys.executable, *, goal: str = "check", **env: str
     ) -> subprocess.CompletedProcess[str]:
         environ = {**os.environ, "DATA_DIR": "", "BUILDS_DIR": ""}
         environ |= {"PORT": str(self.port), "HOST": "127.0.0.1", **env}
         return subprocess.run(
-            [python, str(self.clone / "config" / "bootstrap.py"), "check"],
+            [python, str(self.clone / "config" / "bootstrap.py"), goal],
             env=environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -79,6 +79,16 @@ class BootstrapTest(SimpleTestCase):
         done = self.check()
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertFalse(self.data.exists())
+
+    def test_the_site_hears_which_python_it_was_called_with(self) -> None:
+        python = self.clone / ".venv" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text('#!/bin/sh\necho "called with $CALLING_PYTHON"\n')
+        python.chmod(0o755)
+        digest = bootstrap.lock_digest("run")
+        (self.clone / ".venv" / ".run.digest").write_text(digest)
+        done = self.check(goal="run", CALLING_PYTHON="")
+        self.assertEqual(done.stdout, f"called with {sys.executable}\n")
 
     def test_an_old_python_can_read_it(self) -> None:
         ast.parse(SCRIPT.read_text(), feature_version=(3, 6))

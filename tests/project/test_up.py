@@ -76,6 +76,17 @@ class UpTest(SimpleTestCase):
         self.assertIn(text, lines[-1] if lines else "", "\n".join(lines))
         return lines
 
+    def all_said(self, process: subprocess.Popen[str], *texts: str) -> None:
+        """Read on until each text was part of a line, in any order."""
+        awaited = set(texts)
+        lines = []
+        for line in process.stdout or []:
+            lines.append(line)
+            awaited -= {text for text in awaited if text in line}
+            if not awaited:
+                return
+        self.fail(f"never said: {awaited}\n{''.join(lines)}")
+
     def read_until(self, process: subprocess.Popen[str], text: str) -> Iterator[str]:
         assert process.stdout
         for line in process.stdout:
@@ -97,6 +108,11 @@ class UpTest(SimpleTestCase):
         self.assertIn(f"http://127.0.0.1:{self.port}/", lines[-1])
         self.assertEqual(self.get("/healthz"), 200)
         self.assertEqual(self.get("/en/"), 200)
+        # What is loaded comes behind the site, and so does whoever runs something.
+        said = "\n".join(lines)
+        for text in (" records.", "Evidence: ", " serves "):
+            self.assertNotIn(text, said)
+        self.all_said(process, " records.", "Evidence: ", " serves ")
         self.second_one_is_refused()
         self.dead_worker_is_started_again(process)
         process.send_signal(signal.SIGINT)

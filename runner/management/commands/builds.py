@@ -2,13 +2,16 @@
 
 import argparse
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from kb import progress as pages
 from runner.builds import install, inventory, registry
 from runner.builds.probe import BuildError
+from runner.models import Installation
 
 
 class Command(BaseCommand):
@@ -21,7 +24,12 @@ class Command(BaseCommand):
         scan.add_argument(
             "--install-default",
             action="store_true",
-            help="install the default build where it is missing",
+            help="install the default build where this host has no torch",
+        )
+        scan.add_argument(
+            "--only-changed",
+            action="store_true",
+            help="trust the last probe of a build whose files are as they were then",
         )
         add = commands.add_parser("add", help="install a release, or name a Python")
         what = add.add_mutually_exclusive_group()
@@ -67,10 +75,19 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def scan(self, options: dict[str, Any]) -> None:
-        registry.scan(self.say)
-        if options["install_default"] and registry.default_interpreter() is None:
-            attempts = list(install.attempts_for_default(options["cuda"]))
-            install.add(attempts, self.say)
+        # Not news where there is one already.
+        has_torch = bool(registry.installations_here())
+        with nullcontext() if has_torch else pages.of(pages.Work.TORCH):
+            registry.scan(self.say, only_changed=options["only_changed"])
+        chosen = registry.default_installation()
+        if chosen and not (options["cuda"] and registry.default_interpreter() is None):
+            registry.expect_nothing()
+            self.say(f"Runs without a choice use {chosen.build_id}: {reason(chosen)}")
+        elif options["install_default"]:
+            self.say("No torch on this machine yet: one is installed.")
+            install.add(list(install.attempts_for_default(options["cuda"])), self.say)
+        else:
+            registry.expect_nothing()
 
     def add(self, options: dict[str, Any]) -> None:
         with_, installer = options["with_"], options["installer"]
@@ -109,3 +126,10 @@ class Command(BaseCommand):
     def remove(self, options: dict[str, Any]) -> None:
         for line in registry.remove(options["slug"], options["python"]):
             self.say(line)
+
+
+def reason(chosen: Installation) -> str:
+    """Why no other torch was looked for or installed."""
+    if chosen.managed:
+        return f"it was installed before, in {chosen.interpreter}"
+    return f"{chosen.interpreter} has it, so none is installed"

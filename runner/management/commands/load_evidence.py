@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from kb.progress import Tell
+from kb.publishing.tables import NoTables, require_tables
 from runner.evidence.exchange import ORIGIN, receive_file
-from runner.evidence.store import EvidenceReport, load_evidence
+from runner.evidence.folders import EvidenceReport, load_evidence
 
 SENT = "upload"
 
@@ -31,6 +33,9 @@ class Command(BaseCommand):
         "Run load_records first."
     )
 
+    # Given by `load_all` only: who hears how far it is.
+    stealth_options = ("tell",)
+
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "paths",
@@ -49,9 +54,14 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            require_tables()
+        except NoTables as error:
+            then = "manage.py load_records"
+            raise CommandError(f"{error}, then {then}") from error
         report = EvidenceReport()
         for path in options["paths"] or [Path(settings.ISSUES_DIR)]:
-            self.load(path, options["origin"], report)
+            self.load(path, options["origin"], report, options.get("tell"))
         for name, reason in report.refused:
             self.stderr.write(f"{name}: {reason}")
         self.stdout.write(
@@ -61,9 +71,11 @@ class Command(BaseCommand):
         if report.refused:
             sys.exit(1)
 
-    def load(self, path: Path, sender: str, report: EvidenceReport) -> None:
+    def load(
+        self, path: Path, sender: str, report: EvidenceReport, tell: Tell | None
+    ) -> None:
         if path.is_dir():
-            load_evidence(path, report)
+            load_evidence(path, report, tell)
         elif path.is_file():
             receive_file(path, sender, report)
         else:

@@ -6,29 +6,28 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _, ngettext
 
 from kb.models import Record
+from kb.progress import Tell
 from kb.publishing.loading import Change, LoadReport, load_records
+from kb.publishing.tables import NoTables, require_tables
 from kb.records.files import RecordError
+from kb.records.places import located
 from kb.terminal import in_terminal_language
 from runner.evidence.repros import inspect
 from runner.evidence.store import refresh_staleness
+from runner.management.commands._places import add_root
 
 
 class Command(BaseCommand):
     help = "Load the record folders: all of them, or none if anything is wrong."
+    # Given by `load_all` only: who hears how far it is.
+    stealth_options = ("tell",)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "root",
-            nargs="?",
-            type=Path,
-            default=settings.ISSUES_DIR,
-            help="folder of record folders (default: fixtures/issues)",
-        )
+        add_root(parser)
         parser.add_argument(
             "--force",
             choices=["files", "site"],
@@ -37,23 +36,34 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with in_terminal_language():
-            self.load(options["root"], options["force"])
+            report = self.load(options["root"], options["force"], options.get("tell"))
+            self.report(report, brief=options["verbosity"] == 0)
 
-    def load(self, root: Path, force: Any) -> None:
+    def load(self, root: Path, force: Any, tell: Tell | None) -> LoadReport:
         try:
+            require_tables()
             report = load_records(
-                root, inspect=inspect, force=force, on_new_repros=take_new_repros
+                root,
+                inspect=inspect,
+                force=force,
+                on_new_repros=take_new_repros,
+                tell=tell,
             )
+        except NoTables as error:
+            raise CommandError(str(error)) from error
         except RecordError as error:
-            nothing = _("Nothing was loaded.")
-            raise CommandError(f"{error}\n{nothing}") from error
+            lines = [located(root, problem) for problem in error.problems]
+            raise CommandError("\n".join([*lines, _("Nothing was loaded.")])) from error
         if not report.done:
             raise CommandError(conflict_text(report))
-        self.report(report)
+        return report
 
-    def report(self, report: LoadReport) -> None:
+    def report(self, report: LoadReport, *, brief: bool) -> None:
+        """A line for each record, or only for those that the site keeps as its own."""
         words = change_words()
         for row in report.records:
+            if brief and row.change != Change.KEPT_SITE:
+                continue
             self.stdout.write(f"{row.id}  {words[row.change]}  {row.slug}")
         for pk in report.without_folder:
             self.stdout.write(_("%(id)s  has no folder; kept as it is") % {"id": pk})

@@ -6,8 +6,6 @@ import http.client
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +16,27 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from kb import progress
+from kb.progress import Work
 from runner.builds import registry, venvs
 from runner.pool import keeper
 from runner.worker import execution
 from runner.worker.supervisor import Child, Supervisor
 
 THREADS = 8
+# What loads and probes gives way to whoever looks at a page or starts a run.
+BEHIND = 10
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
-ADVICE = """\
-The default torch build is not installed. The site works without it, and with any other
-build. To get one, any of:
-  .venv/bin/python manage.py builds add --python PATH   a Python that has torch
-  make run TORCH_INDEX_URL=...   the address of PyTorch's CPU wheel index
-  make run CUDA=1                the CUDA wheel, {mib} MiB to download"""
+ADVICE = (
+    "No torch was found or installed; the site works without. Name a Python that has "
+    "it, make run BUILDS=PATH, or an index that has its wheel, TORCH_INDEX_URL=ADDRESS."
+)
 
 
 class Command(BaseCommand):
+    requires_system_checks: list[str] = []  # they load every page, as the server does
     help = "Prepare the database and start web server and worker; Ctrl-C stops both."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -69,12 +70,10 @@ class Command(BaseCommand):
     # --- before the start -----------------------------------------------------
 
     def prepare(self) -> None:
+        """What pages need to be answered at all; the rest comes behind them."""
         require_port()
         self.migrate()
         self.collect_static()
-        for command in ("load_records", "load_evidence"):
-            with self.tolerating(command):
-                call_command(command, stdout=self.stdout, stderr=self.stderr)
 
     def migrate(self) -> None:
         executor = MigrationExecutor(connection)
@@ -93,42 +92,43 @@ class Command(BaseCommand):
         stamp.write_text(digest)
         self.say("Static files: collected")
 
-    @contextmanager
-    def tolerating(self, command: str) -> Iterator[None]:
-        """Report a command that fails and start the site without what it loads."""
-        try:
-            yield
-        except (CommandError, SystemExit) as error:
-            if str(error) not in {"", "1"}:
-                self.stderr.write(str(error))
-            self.stderr.write(f"{command} failed: the site starts with what it has.")
-
     # --- the site ---------------------------------------------------------------
 
     def supervise(self, options: dict[str, Any]) -> None:
-        scan = ["builds", "scan"]
-        scan += [] if options["no_install"] else ["--install-default"]
-        scan += ["--cuda"] if options["cuda"] else []
-        children = [
-            Child("Web server", web_command()),
-            *pool(),
-            Child("Worker", manage("worker")),
-            Child("Builds", manage(*scan), once=True),
-        ]
-        self.announced = self.advised = False
+        """Web server and pool first; what slows them down follows the first answer."""
         self.say("Starting web server and worker ...")
-        supervisor = Supervisor(children, self.say)
-        supervisor.run(lambda: self.tick(children[-1]))
+        self.records = Child("Records", manage("load_all"), once=True, nice=BEHIND)
+        self.builds = Child("Builds", manage(*scan(options)), once=True, nice=BEHIND)
+        # Shown from the first page on: the children need a moment to say so themselves.
+        self.shown = {Work.RECORDS: self.records, Work.TORCH: self.builds}
+        default = registry.default_installation()
+        if default:
+            del self.shown[Work.TORCH]
+        for work in self.shown:
+            progress.begin(work)
+        self.to_warm = default.interpreter if default else ""
+        self.announced = self.advised = False
+        children = [Child("Web server", web_command()), *pool()]
+        self.supervisor = Supervisor(children, self.say)
+        self.supervisor.run(self.tick)
         self.say("Stopped.")
 
-    def tick(self, scan: Child) -> None:
+    def tick(self) -> None:
+        if self.to_warm and execution.warm_up(self.to_warm):
+            self.to_warm = ""
         if not self.announced and answers():
             self.announced = True
             self.announce()
-        if not self.advised and scan.process and not scan.is_alive:
+            later = [Child("Worker", manage("worker")), self.records, self.builds]
+            self.supervisor.children += later
+        for work in [work for work, child in self.shown.items() if child.is_over]:
+            del self.shown[work]
+            progress.end(work)
+        if not self.advised and self.builds.is_over:
             self.advised = True
-            if scan.process.returncode:
-                self.advise()
+            registry.expect_nothing()
+            if not registry.installations_here():
+                self.say(ADVICE)
 
     def announce(self) -> None:
         took = time.monotonic() - self.begin
@@ -137,9 +137,12 @@ class Command(BaseCommand):
             hosts = ", ".join(settings.ALLOWED_HOSTS)
             self.say(f"It answers to {hosts} only: ALLOWED_HOSTS adds other names.")
 
-    def advise(self) -> None:
-        mib = registry.default_build("cuda").download_mib
-        self.say(ADVICE.format(mib=mib))
+
+def scan(options: dict[str, Any]) -> list[str]:
+    """The command that looks for torch, and gets one where there is none."""
+    command = ["builds", "scan", "--only-changed"]
+    command += [] if options["no_install"] else ["--install-default"]
+    return command + ["--cuda"] * options["cuda"]
 
 
 def pool() -> list[Child]:
@@ -163,6 +166,7 @@ def web_command() -> list[str]:
         *("--chdir", str(settings.BASE_DIR), "--bind", f"{host}:{settings.PORT}"),
         *("--worker-class", "gthread", "--workers", "2", "--threads", str(THREADS)),
         *("--graceful-timeout", "3", "--log-level", "warning", "--no-control-socket"),
+        "--preload",  # both processes from one import
     ]
 
 

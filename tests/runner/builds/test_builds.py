@@ -20,7 +20,7 @@ from runner.models import Build, Installation
 from tests.support.builds import torch_python
 
 ROOT = Path(settings.BASE_DIR)
-READY, BROKEN, MISSING = Installation.State
+READY, BROKEN, MISSING, INSTALLING = Installation.State
 # A package named torch that can tell the harness who it is.
 STAND_IN = """\
 from types import SimpleNamespace as N

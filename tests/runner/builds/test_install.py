@@ -16,7 +16,7 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings, tag
 
-from runner.builds import install, registry, uv, venvs
+from runner.builds import install, pins, registry, uv, venvs
 from runner.builds.probe import BuildError
 from tests.runner.builds.test_builds import STAND_IN, Folder, program
 
@@ -152,17 +152,23 @@ class InstallTest(Folder):
         return [(attempt.requirements[0], attempt.source) for attempt in attempts]
 
     def test_the_order_of_the_ways_to_a_default_build(self) -> None:
-        cpu = ("torch==2.13.0+cpu", "the configured indexes")
-        with override_settings(TORCH_INDEX_URL=""):
-            self.assertEqual(self.attempts(True)[0], cpu)
+        cpu, cuda = "torch==2.13.0+cpu", "torch==2.13.0"
+        configured, own = "the configured indexes", "PyTorch's own index"
+        online = mock.patch.dict(os.environ, PIP_NO_INDEX="0")
+        with online, override_settings(TORCH_INDEX_URL=""):
             self.assertEqual(
-                self.attempts(True)[1:], [("torch==2.13.0", "the configured indexes")]
+                self.attempts(True), [(cpu, configured), (cuda, configured), (cpu, own)]
             )
-            wanted = 2 if install.has_nvidia_gpu() else 1
-            self.assertEqual(len(self.attempts(False)), wanted)
-        with override_settings(TORCH_INDEX_URL="file:///nowhere"):
+            if not pins.has_nvidia_gpu():
+                self.assertEqual(self.attempts(False), [(cpu, configured), (cpu, own)])
+        with online, override_settings(TORCH_INDEX_URL="file:///nowhere"):
             self.assertEqual(
-                self.attempts(True)[:2], [cpu, (cpu[0], "TORCH_INDEX_URL")]
+                self.attempts(True),
+                [(cpu, configured), (cpu, "TORCH_INDEX_URL"), (cuda, configured)],
+            )
+        with online, override_settings(TORCH_INDEX_URL="none"):
+            self.assertEqual(
+                self.attempts(True), [(cpu, configured), (cuda, configured)]
             )
 
     def test_a_release_gets_what_it_imports(self) -> None:
@@ -239,13 +245,6 @@ class InstallTest(Folder):
         self.assertIn("libcudart.so: gone", output)
         self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
 
-    def test_one_that_was_there_and_broke_is_not_deleted(self) -> None:
-        program(self.folder / "broken" / "bin" / "python", "exit 1")
-        attempt = install.Attempt("broken", ["torch"])
-        with override_settings(BUILDS_DIR=self.folder), self.assertRaises(BuildError):
-            install.add([attempt], self.lines.append)
-        self.assertTrue((self.folder / "broken").exists())
-
     def test_killed_at_any_point_it_is_no_build_and_is_swept(self) -> None:
         wheels = self.folder / "wheels"
         stand_in_wheel(wheels, "9.9.0")
@@ -302,6 +301,13 @@ class InstallTest(Folder):
 
 
 class WheelTest(Folder, TestCase):
+    def test_one_that_was_there_and_broke_is_not_deleted(self) -> None:
+        program(self.folder / "broken" / "bin" / "python", "exit 1")
+        attempt = install.Attempt("broken", ["torch"])
+        with override_settings(BUILDS_DIR=self.folder), self.assertRaises(BuildError):
+            install.add([attempt], self.lines.append)
+        self.assertTrue((self.folder / "broken").exists())
+
     def test_a_wheel_file_becomes_a_build_and_is_not_replaced_in_silence(self) -> None:
         wheels = self.folder / "wheels"
         version = "9.9.0.dev20260901+cpu"

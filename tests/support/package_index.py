@@ -1,0 +1,63 @@
+"""Package indexes on the loopback (PEP 503), and a way out that is shut."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Lists folders as links, which is what an index is; notes who asked for what."""
+
+    def __init__(self, *arguments: Any, asked: list[str], **options: Any) -> None:
+        self.asked = asked
+        super().__init__(*arguments, **options)
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        super().do_GET()
+
+    def do_CONNECT(self) -> None:
+        """As a proxy: every address outside is refused, so that none is reached."""
+        self.asked.append(f"CONNECT {self.path}")
+        # Without a page, for which a client that gave up would not wait.
+        self.send_response(502)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Tests print nothing."""
+
+
+class PackageIndexes:
+    """`<address>/<name>/` is an index for each folder `root/<name>/<project>/*.whl`."""
+
+    def __init__(self, root: Path) -> None:
+        self.asked: list[str] = []
+        handler = partial(Handler, directory=str(root), asked=self.asked)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """What keeps a process away from every address but this one."""
+        proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), self.address)
+        proxies |= {name.lower(): value for name, value in proxies.items()}
+        # An address that is refused is refused the second time, too.
+        once = {"PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0"}
+        return {**proxies, **once, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
