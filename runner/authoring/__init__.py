@@ -1,0 +1,1 @@
+"""For authors of records: the skeleton of a new one, and what is missing in one."""

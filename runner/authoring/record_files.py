@@ -1,0 +1,171 @@
+"""The files of one record: read, compared with its neighbours, looked through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from kb.publishing.loading import ReproRefused
+from kb.records.build_slugs import known_builds
+from kb.records.files import (
+    FACTS_FILE,
+    Problem,
+    RecordError,
+    RecordFile,
+    ReproFacts,
+    build_problems,
+    in_folder,
+    read_folder,
+    read_record,
+    repro_problems,
+    write_record,
+)
+from kb.records.open_places import open_places
+from kb.records.places import located
+from kb.records.rendering import sections_html
+from runner.authoring.parts import Part
+from runner.authoring.skeleton import neighbours
+from runner.evidence.repros import inspect
+
+REPRO = "repro"
+
+
+@dataclass(frozen=True)
+class Read:
+    """A record as far as it could be read; `repros` that keep the contract."""
+
+    file: RecordFile
+    repros: dict[str, ReproFacts]
+    parts: list[Part]
+
+    @property
+    def is_sound(self) -> bool:
+        return not any(part.problems for part in self.parts if part.title != OPEN)
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is wrong and nothing is left to write."""
+        return not any(part.problems for part in self.parts)
+
+
+OPEN = "open places"
+
+
+def read(root: Path, slug: str) -> Read:
+    """Read one record with every problem at once."""
+    file, problems = read_folder(root / slug)
+    # An open place is listed once, as such.
+    problems = [row for row in problems if not is_open(root / slug, row)]
+    problems = in_folder(slug, [*problems, *rendering_problems(file, problems)])
+    problems += neighbour_problems(root, slug, file)
+    repros, refused = inspected(file)
+    if REPRO not in file.repros:
+        refused.append(Problem(f"{REPRO}.py", "", "is missing"))
+    facts_hold = all(isinstance(row, dict) for row in tables(file))
+    if not refused and facts_hold:
+        refused += repro_problems(file, repros)
+    contract = in_folder(slug, refused)
+    return Read(
+        file,
+        repros,
+        [
+            Part("files", [located(root, problem) for problem in problems]),
+            Part(OPEN, open_lines(root / slug)),
+            Part("contract", [located(root, problem) for problem in contract]),
+        ],
+    )
+
+
+def tables(file: RecordFile) -> list[object]:
+    """The rows that are compared with the repros."""
+    found: list[object] = []
+    for name in ("workaround", "claim"):
+        rows = file.facts.get(name, [])
+        found += rows if isinstance(rows, list) else [rows]
+    return [*found, file.facts] if "id" in file.facts else [None]
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """Everything of the folder that an author writes."""
+    paths = sorted([*folder.glob("*.toml"), *folder.glob("*.md"), *folder.glob("*.py")])
+    return {path.name: path.read_text("utf-8", errors="replace") for path in paths}
+
+
+def open_lines(folder: Path) -> list[str]:
+    found = open_places(texts(folder))
+    return [f"{folder.name}/{name}:{line}: {text}" for name, line, text in found]
+
+
+def is_open(folder: Path, problem: Problem) -> bool:
+    places = open_places(texts(folder))
+    return any(
+        problem.file == name and problem.key.endswith(f" {line}")
+        for name, line, _text in places
+    )
+
+
+def rendering_problems(file: RecordFile, problems: list[Problem]) -> list[Problem]:
+    if any(problem.file.startswith("article") for problem in problems):
+        return []
+    try:
+        sections_html(file)
+    except RecordError as error:
+        return error.problems
+    return []
+
+
+def neighbour_problems(root: Path, slug: str, file: RecordFile) -> list[Problem]:
+    """Number and names that another folder has, related records that nobody has."""
+    where = f"{slug}/{FACTS_FILE}"
+    problems: list[Problem] = []
+    rows = [row for row in neighbours(root) if row.folder != slug]
+    own = file.facts.get("aliases")
+    related = file.facts.get("related")
+    for row in rows:
+        if row.id == file.facts.get("id"):
+            message = f"{row.folder} has this number; take the next free one"
+            problems.append(Problem(where, "id", message))
+        for alias in own if isinstance(own, list) else []:
+            if alias in row.aliases:
+                message = f"{alias} belongs to {row.id} ({row.folder})"
+                problems.append(Problem(where, "aliases", message))
+    ids = {row.id for row in rows}
+    for other in related if isinstance(related, list) else []:
+        if other not in ids:
+            problems.append(Problem(where, "related", f"there is no record {other}"))
+    if not problems and "slug" in file.facts:
+        problems += build_problems([file], known_builds(root))
+    return problems
+
+
+def inspected(file: RecordFile) -> tuple[dict[str, ReproFacts], list[Problem]]:
+    """What the repros say of themselves, and where they break the contract."""
+    facts: dict[str, ReproFacts] = {}
+    problems: list[Problem] = []
+    for name, source in file.repros.items():
+        try:
+            facts[name] = inspect(source)
+        except ReproRefused as error:
+            problems += [Problem(f"{name}.py", "", text) for text in error.errors]
+    return facts, problems
+
+
+def canonical_problems(root: Path, slug: str) -> list[str]:
+    """Files that are not written as the site would write them."""
+    return [
+        f"{slug}/{name}: is not in canonical form (order of keys, notes, spaces). "
+        f"Run: manage.py check_record {slug} --format"
+        for name, text in canonical(root, slug).items()
+        if (root / slug / name).read_bytes() != text
+    ]
+
+
+def canonical(root: Path, slug: str) -> Mapping[str, bytes]:
+    return write_record(read_record(root / slug))
+
+
+def rewrite(root: Path, slug: str) -> None:
+    """Write the files in canonical form. Raises RecordError where they are unsound."""
+    for name, content in canonical(root, slug).items():
+        (root / slug / name).write_bytes(content)
