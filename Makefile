@@ -2,6 +2,8 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 ISOLATED := --exclude-tag servers --exclude-tag browser --exclude-tag gauntlet
+# Two processes a core: tests wait for the processes they start half of their time.
+PARALLEL ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 POSTGRES ?= postgres://postgres@127.0.0.1:5432
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
@@ -28,7 +30,7 @@ check: dev  ## lint, types, templates, styles and migrations
 	$(PY) manage.py makemigrations --check --dry-run
 
 test: check  ## checks, then every test that needs no server and no browser
-	$(PY) manage.py test --parallel auto $(ISOLATED) $(TESTS)
+	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
 test-all: test-postgres  ## the rest: tests against database servers, brokers and a browser
 	$(PY) manage.py test --tag servers --tag browser $(TESTS)
@@ -37,7 +39,7 @@ test-all: test-postgres  ## the rest: tests against database servers, brokers an
 test-postgres: dev  ## the tests of make test on POSTGRES, where that server answers
 	@if $(PY) -m tests.support.servers $(POSTGRES); then \
 		DATABASE_URL=$(POSTGRES)/doesitnan $(PY) manage.py test --noinput \
-			--parallel auto --database-only $(ISOLATED) --exclude-tag own_site $(TESTS); \
+			--parallel $(PARALLEL) --database-only $(ISOLATED) --exclude-tag own_site $(TESTS); \
 	fi
 
 gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every repro warm and cold

@@ -69,8 +69,15 @@ NUM_PROXIES = env_int("NUM_PROXIES", 0)
 
 # --- runs ---------------------------------------------------------------------
 BUILDS = [Path(path) for path in shlex.split(env_str("BUILDS"))]
+# What `make run` was called in; a torch there is used where it is, and never changed.
+ACTIVE_ENVIRONMENTS = {
+    "VIRTUAL_ENV": env_str("VIRTUAL_ENV"),
+    "CONDA_PREFIX": env_str("CONDA_PREFIX"),
+    "CALLING_PYTHON": env_str("CALLING_PYTHON"),
+}
 BUILDS_DIR = Path(env_str("BUILDS_DIR", str(DATA_DIR / "builds"))).absolute()
 BUILDS_FILE = BASE_DIR / "fixtures" / "builds.toml"
+# In place of the index in BUILDS_FILE; "none" for no such index.
 TORCH_INDEX_URL = env_str("TORCH_INDEX_URL")
 # A file of recorded answers in place of the driver's: for tests.
 NVML_ANSWERS = env_str("NVML_ANSWERS")

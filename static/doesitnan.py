@@ -398,15 +398,24 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
         for why in match["why"]:
             say("  %d: %s" % (numbered(why["line"], sent), plain(why["pasted"])[:200]))
         say("  " + word(answer_of(match["affected"]), lang))
+        for entry in match["diagnoses"]:
+            say("  " + plain(entry["text"][lang]))
+            code(entry["code"])
         for entry in match["workarounds"]:
-            status = word(entry["status"], lang)
-            say("  [%s] %s" % (status, plain(entry["apply"])))
+            say("  [%s] %s" % (word(entry["status"], lang), plain(entry["name"])))
+            code(entry["apply"])
         say("  " + urllib.parse.urljoin(site, match["urls"]["html"][lang]))
         say("")
     if not found["matches"]:
         say(word("none", lang))
     if found["also_affecting"]:
         say(word("also", lang) % ", ".join(map(plain, found["also_affecting"])))
+
+
+def code(text: str) -> None:
+    """Code as it is to be pasted, below what it is for."""
+    for line in text.splitlines():
+        say("      " + CONTROL.sub("?", line))
 
 
 def numbered(line: int, sent: List[Line]) -> int:

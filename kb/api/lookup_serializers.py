@@ -7,6 +7,7 @@ from rest_framework import serializers
 from kb.api.fields import TextField, maybe, number, string, texts, word
 from kb.api.serializers import (
     WORKAROUND_STATES,
+    DiagnosisSerializer,
     FixVersionSerializer,
     LangUsed,
     RecordUrlsSerializer,
@@ -92,6 +93,7 @@ class MatchSerializer(Serializer):
     why = WhyMatchedSerializer(many=True)
     affected = AffectedAnswerSerializer()
     workarounds = RemedySerializer(many=True)
+    diagnoses = DiagnosisSerializer(many=True)
     fix_version = FixVersionSerializer(many=True)
     urls = RecordUrlsSerializer()
 

@@ -27,7 +27,7 @@ from kb.api.fields import (
     word,
 )
 from kb.choices import LANGS
-from kb.findings import claims, contradictions, results
+from kb.findings import claims, contradictions, diagnoses, results
 from kb.findings.claims import FindingInput
 from kb.models import Claim, Record
 from kb.records.facts import BUILD_STATES, EVENT_KINDS
@@ -133,6 +133,17 @@ class WorkaroundSerializer(Serializer):
     status = word(WORKAROUND_STATES)
     status_by_build = serializers.DictField(child=word(WORKAROUND_STATES))
     evidence = maybe()
+
+
+class DiagnosisSerializer(Serializer):
+    name = string()
+    text = TextField()
+    code = string()
+    evidence = string()
+
+
+def shown_diagnoses(record: Record) -> list[Json]:
+    return diagnoses.of_record(record, claim_inputs(record))
 
 
 def workarounds(record: Record) -> list[Json]:
@@ -272,6 +283,7 @@ class RecordSerializer(LangUsed):
     environment = EnvironmentSectionSerializer()
     root_cause = SectionSerializer()
     workaround = MadeList(workarounds, child=WorkaroundSerializer())
+    diagnoses = MadeList(shown_diagnoses, child=DiagnosisSerializer())
     fix = SectionSerializer()
     fix_version = FixVersionSerializer(many=True, source="fixes")
     affected_when = word(choices.AffectedWhen.choices)

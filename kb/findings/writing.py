@@ -38,12 +38,15 @@ def offer(
     offered = list(findings)
     with changing(record, {finding.build for finding in offered}):
         stored = {key_of(row): row for row in record.findings.all()}
+        best = dict(stored)
         for finding in offered:
-            present = stored.get(key_of(finding))
-            if present and rank(present) > rank(finding):
-                continue
-            finding.pk = present.pk if present else None
-            finding.save()
+            key = key_of(finding)
+            if key not in best or rank(best[key]) <= rank(finding):
+                best[key] = finding
+        won = [key for key, finding in best.items() if finding.pk is None]
+        replaced = [stored[key].pk for key in won if key in stored]
+        record.findings.filter(pk__in=replaced).delete()
+        Finding.objects.bulk_create(best[key] for key in won)
 
 
 def replace(record: Record, findings: Iterable[Finding]) -> None:

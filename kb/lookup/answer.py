@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import claims
+from kb.findings import claims, diagnoses
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -46,6 +46,7 @@ FIELDS = (
     "affected_when",
     "preconditions",
     "workarounds",
+    "diagnoses",
     "fixes",
     "modified",
 )
@@ -153,8 +154,13 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
             all(item.verdict != Verdict.BUG_PRESENT for item in findings),
             -row.modified.timestamp(),
         )
-        remedies = workarounds(row, findings, env)
-        document = match_document(match, row, answer, remedies, reading)
+        code = {
+            "workarounds": workarounds(row, findings, env),
+            "diagnoses": diagnoses.of_record(
+                row, [finding.as_claim_input() for finding in findings]
+            ),
+        }
+        document = match_document(match, row, answer, code, reading)
         keyed.append((order, document))
     return [document for _order, document in sorted(keyed, key=itemgetter(0))]
 
@@ -168,7 +174,7 @@ def match_document(
     match: LogMatch,
     row: Record,
     answer: affected.Answer,
-    remedies: list[Json],
+    code: Json,
     reading: Reading,
 ) -> Json:
     return {
@@ -185,7 +191,7 @@ def match_document(
             for why in match.why
         ],
         "affected": answer.as_dict(),
-        "workarounds": remedies,
+        **code,
         "fix_version": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
         "urls": record_urls(row),
     }

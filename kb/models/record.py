@@ -82,6 +82,9 @@ class Record(models.Model):
     affected = models.JSONField(default=list, blank=True)
     fixes = models.JSONField(default=list, blank=True)
     workarounds = models.JSONField(default=list, blank=True)
+    diagnoses = models.JSONField(
+        default=list, blank=True, db_default=Value([], models.JSONField())
+    )
     sources = models.JSONField(default=list, blank=True)
 
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}

@@ -12,7 +12,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb.choices import ClaimKind, ClaimState, Upstream
-from kb.findings import claims, contradictions, results, timeline
+from kb.findings import claims, contradictions, diagnoses, results, timeline
 from kb.findings.timeline import Timeline
 from kb.models import Claim, Finding, Record, Repro
 from kb.pages import prose
@@ -101,6 +101,7 @@ class Revision:
 class RecordPage:
     record: Record
     workarounds: list[Workaround]
+    diagnoses: list[dict[str, Any]]
     claims: list[ClaimRow]
     contradictions: list[dict[str, Any]]
     summary: dict[str, Any]
@@ -153,6 +154,9 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         workarounds=[
             workaround(record, item, findings, torch) for item in record.workarounds
         ],
+        diagnoses=diagnoses.of_record(
+            record, [row.as_claim_input() for row in findings]
+        ),
         claims=claim_rows(record, findings, torch),
         contradictions=[
             item | {"fixed_in": documented_fix(record, item["build"], findings)}

@@ -41,6 +41,15 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
+@never_cache
+@require_safe
+def underway(request: HttpRequest) -> HttpResponse:
+    """The notice of what is loaded or installed behind the pages, for those that ask
+    again; once nothing is, the invitation to look anew.
+    """
+    return render(request, "_underway.html", {"asked_again": True})
+
+
 @require_safe
 def front(request: HttpRequest) -> HttpResponse:
     return render(request, "kb/front.html", {"page": front_page.build()})

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from kb.findings import standings
 from kb.models import Record, Repro
+from kb.progress import Tell
 from kb.publishing.rows import apply, content_digest, record_to_file, repro_columns
 from kb.records import rendering
 from kb.records.files import (
@@ -106,11 +107,13 @@ def load_records(
     inspect: Inspect,
     force: Force | None = None,
     on_new_repros: Callable[[Record], None] | None = None,
+    tell: Tell | None = None,
 ) -> LoadReport:
     """Load every folder below `root`, or none.
 
     `force` says whose changes win where both sides changed. Rows without a folder
-    stay. `on_new_repros` gets each record whose repros changed, in the transaction.
+    stay. `on_new_repros` gets each record whose repros changed, in the transaction;
+    `tell` hears how many are done.
     Raises RecordError with every problem of every folder.
     """
     files = read_all(root, other_ids=set(Record.objects.values_list("id", flat=True)))
@@ -133,11 +136,19 @@ def load_records(
             raise RecordError([Problem(str(root), "", message)])
         loaded = [
             carry_out(p, current.get(p.file.id), html[p.file.id], on_new_repros)
-            for p in plans
+            for p in told(plans, tell)
         ]
         writer.bring_up_to_date()
         standings.bring_up_to_date()
     return LoadReport(loaded, without_folder)
+
+
+def told(plans: list[Plan], tell: Tell | None) -> Iterator[Plan]:
+    """The plans, each announced before its turn."""
+    for number, plan in enumerate(plans):
+        if tell:
+            tell(number, len(plans), "")
+        yield plan
 
 
 def make_plans(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,8 +39,11 @@ LISTS = {
     "affected": "affected",
     "fixes": "fix",
     "workarounds": "workaround",
+    "diagnoses": "diagnosis",
     "sources": "source",
 }
+# Keys that are code of a repro: the column, the key and the function's prefix.
+CODE = (("workarounds", "apply", "apply_"), ("diagnoses", "code", "diagnose_"))
 
 
 def record_to_file(record: Record) -> RecordFile:
@@ -48,6 +52,7 @@ def record_to_file(record: Record) -> RecordFile:
     facts |= {key: getattr(record, column) for column, key in PLAIN.items()}
     facts |= {key: record.both(column) for column, key in BILINGUAL.items()}
     facts |= {table: getattr(record, column) for column, table in LISTS.items()}
+    snippets = take_out_code(facts, record)
     if not any(facts["withdrawn_because"].values()):
         del facts["withdrawn_because"]
     facts["claim"] = [claim_facts(claim) for claim in record.claims.all()]
@@ -57,7 +62,37 @@ def record_to_file(record: Record) -> RecordFile:
             lang: {name: record.text(name, lang) for name in SECTIONS} for lang in LANGS
         },
         repros={repro.name: repro.source for repro in record.repros.all()},
+        snippets=snippets,
     )
+
+
+def take_out_code(facts: Facts, record: Record) -> dict[str, str]:
+    """Remove from the facts what repros say, and return it by the function's name."""
+    sources = "\n".join(repro.source for repro in record.repros.all())
+    snippets = {}
+    for column, key, prefix in CODE:
+        rows = []
+        for row in getattr(record, column):
+            name = f"{prefix}{row['name']}"
+            if re.search(rf"^def {name}\(", sources, re.MULTILINE):
+                snippets[name] = row.get(key, "")
+                row = {k: value for k, value in row.items() if k != key}
+            rows.append(row)
+        facts[LISTS[column]] = rows
+    return snippets
+
+
+def with_code(file: RecordFile) -> dict[str, list[Facts]]:
+    """The columns of `CODE` with the code that the repros have."""
+    return {
+        column: [
+            {**row, key: file.snippets[name]}
+            if (name := f"{prefix}{row['name']}") in file.snippets
+            else row
+            for row in file.facts.get(LISTS[column], [])
+        ]
+        for column, key, prefix in CODE
+    }
 
 
 def claim_facts(claim: Claim) -> Facts:
@@ -99,6 +134,8 @@ def apply(
             setattr(record, f"{column}_{lang}", file.facts.get(key, {}).get(lang, ""))
     for column, table in LISTS.items():
         setattr(record, column, file.facts.get(table, []))
+    for column, rows in with_code(file).items():
+        setattr(record, column, rows)
     for lang in LANGS:
         for name in SECTIONS:
             setattr(record, f"{name}_{lang}", file.articles[lang][name])

@@ -28,6 +28,7 @@ from kb.records.values import (
     Problems,
     address,
     both_languages,
+    build_raw,
     day,
     events,
     keys_problems,
@@ -68,7 +69,7 @@ REFERENCE = matching(r"[a-z0-9][a-z0-9._-]*", "up-1", 40)
 PACKAGE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "torch", 80)
 ALIAS = matching(r"\S+", "pytorch/pytorch#196678")
 
-BUILD = (Key("raw", text(120)), Key("state", one_of(BUILD_STATES)))
+BUILD = (Key("raw", build_raw), Key("state", one_of(BUILD_STATES)))
 TABLES: dict[str, tuple[Key, ...]] = {
     "precondition": (
         Key("key", one_of(PRECONDITION_KEYS)),
@@ -94,9 +95,13 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "workaround": (
         Key("name", NAME),
         Key("kind", one_of(WORKAROUND_KINDS)),
-        Key("apply", text(4000)),
+        Key("apply", text(4000), optional=True),
         Key("needs", text(200, empty=True)),
         Key("cost", both_languages()),
+    ),
+    "diagnosis": (
+        Key("name", NAME),
+        Key("text", both_languages()),
     ),
     "claim": (
         Key("id", REFERENCE),
@@ -124,6 +129,10 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("note", both_languages(), optional=True),
     ),
 }
+NAMED = (
+    *(("workaround", "name"), ("diagnosis", "name")),
+    *(("claim", "id"), ("source", "id")),
+)
 KEYS: tuple[Key, ...] = (
     Key("schema", schema),
     Key("id", RECORD_ID),
@@ -147,7 +156,7 @@ def facts_problems(facts: Facts) -> Problems:
     """Every (key, message) of an issue.toml."""
     yield from keys_problems(facts, KEYS)
     yield from withdrawal_problems(facts)
-    for table_name, key in (("workaround", "name"), ("claim", "id"), ("source", "id")):
+    for table_name, key in NAMED:
         yield from repeated_problems(facts, table_name, key)
     yield from source_problems(facts)
     yield from range_problems(facts)

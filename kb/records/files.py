@@ -13,7 +13,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from kb.choices import LANGS, SECTIONS, Fidelity
+from kb.choices import LANGS, SECTIONS, Fidelity, Publication
 from kb.records.articles import (
     ArticleError,
     article_problems,
@@ -21,7 +21,15 @@ from kb.records.articles import (
     parse_article,
     split_workarounds,
 )
+from kb.records.build_slugs import known_builds, slug_problems
 from kb.records.facts import Facts, facts_problems, rows
+from kb.records.open_places import unfinished
+from kb.records.snippets import (
+    different_snippets,
+    fence_problems,
+    snippets_of,
+    source_problems,
+)
 from kb.records.toml_writer import write_facts
 
 __all__ = [
@@ -76,6 +84,8 @@ class RecordFile:
     facts: Facts
     articles: dict[str, dict[str, str]]
     repros: dict[str, str]
+    # Code of the repros by the function's name (kb.records.snippets).
+    snippets: dict[str, str] = field(default_factory=dict, compare=False)
     # The digest of the bytes that were read; "" when not read from a folder.
     files_digest: str = field(default="", compare=False)
 
@@ -101,13 +111,23 @@ class ReproFacts:
 # --- reading ------------------------------------------------------------------------
 def read_record(folder: Path) -> RecordFile:
     """The record in a folder. Raises RecordError with every problem."""
+    record, problems = read_folder(folder)
+    if problems:
+        raise RecordError(problems)
+    return record
+
+
+def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
+    """What can be read of the record in a folder, and every problem of it."""
     problems: list[Problem] = []
     files = read_files(folder, problems)
     facts = read_facts(files, problems)
+    repros = {name[:-3]: text for name, text in files.items() if name[-3:] == ".py"}
     record = RecordFile(
         facts=facts or {},
         articles=read_articles(files, problems),
-        repros={name[:-3]: text for name, text in files.items() if name[-3:] == ".py"},
+        repros=repros,
+        snippets=snippets_of(repros),
         files_digest=digest_of({name: text.encode() for name, text in files.items()}),
     )
     if facts is not None:
@@ -115,10 +135,11 @@ def read_record(folder: Path) -> RecordFile:
         if facts.get("slug") not in (None, folder.name):
             message = _("must be the folder's name, %s") % repr(folder.name)
             problems.append(Problem(FACTS_FILE, "slug", message))
+    if record.facts.get("publication") == Publication.PUBLISHED:
+        problems += [Problem(*problem) for problem in unfinished(files)]
     problems += article_file_problems(record, names_known=facts is not None)
-    if problems:
-        raise RecordError(problems)
-    return record
+    problems += [*snippet_problems(record), *source_problems_of(record)]
+    return record, problems
 
 
 def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
@@ -201,6 +222,7 @@ def read_all(root: Path, other_ids: Collection[str] = ()) -> list[RecordFile]:
     # A related record whose own folder is broken is not reported a second time.
     known_ids = None if problems else {*other_ids, *(record.id for record in records)}
     problems += set_problems(records, known_ids)
+    problems += build_problems(records, known_builds(root))
     if problems:
         raise RecordError(problems)
     return sorted(records, key=lambda record: record.id)
@@ -234,10 +256,23 @@ def set_problems(
                 yield Problem(file, "related", message)
 
 
+def build_problems(
+    records: list[RecordFile], known: Collection[str]
+) -> Iterator[Problem]:
+    """Claims about builds that cannot exist."""
+    for record in records:
+        for key, message in slug_problems(record.facts, known):
+            yield Problem(f"{record.slug}/{FACTS_FILE}", key, message)
+
+
 # --- checking -----------------------------------------------------------------------
 def validate(record: RecordFile) -> list[Problem]:
     """Every problem of one record, its repros apart."""
-    return [*facts_file_problems(record.facts), *article_file_problems(record)]
+    return [
+        *facts_file_problems(record.facts),
+        *article_file_problems(record),
+        *snippet_problems(record),
+    ]
 
 
 def facts_file_problems(facts: Facts) -> list[Problem]:
@@ -255,6 +290,41 @@ def article_file_problems(
         Problem(ARTICLE_FILES[lang], section, message)
         for lang, section, message in problems
     ]
+
+
+def snippet_problems(record: RecordFile) -> Iterator[Problem]:
+    """Code that is printed otherwise than by the repro's own functions."""
+    for path, row in rows(record.facts, "workaround"):
+        name = f"apply_{row['name']}"
+        if name not in record.snippets and "apply" not in row:
+            message = _("is missing; or a repro has the function %s") % name
+            yield Problem(FACTS_FILE, f"{path}.apply", message)
+        elif name in record.snippets and "apply" in row:
+            message = _("leave it out: it is %s of the repro") % name
+            yield Problem(FACTS_FILE, f"{path}.apply", message)
+        for lang, sections in record.articles.items() if "apply" not in row else ():
+            part = split_workarounds(sections["workaround"]).get(row["name"], "")
+            for message in fence_problems(part, row["name"]):
+                yield Problem(ARTICLE_FILES[lang], f"### {row['name']}", message)
+    for path, row in rows(record.facts, "diagnosis"):
+        if f"diagnose_{row['name']}" not in record.snippets:
+            message = _("no repro has the function %s") % f"diagnose_{row['name']}"
+            yield Problem(FACTS_FILE, f"{path}.name", message)
+
+
+def source_problems_of(record: RecordFile) -> Iterator[Problem]:
+    names = {
+        table: {row["name"] for _path, row in rows(record.facts, table)}
+        for table in ("workaround", "diagnosis")
+    }
+    for name, stems in different_snippets(record.repros).items():
+        message = _("is written otherwise in %s.py") % stems[0]
+        yield Problem(f"{stems[1]}.py", name, message)
+    for stem, source in record.repros.items():
+        for function, message in source_problems(
+            source, workarounds=names["workaround"], diagnoses=names["diagnosis"]
+        ):
+            yield Problem(f"{stem}.py", function, message)
 
 
 def repro_problems(

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _, gettext_lazy
 from kb.choices import LANGS, SECTIONS
 from kb.records.articles import MAX_SECTION_BYTES, split_workarounds
 from kb.records.files import ARTICLE_FILES, Problem, RecordError, RecordFile
+from kb.records.snippets import expanded
 
 # Raise it when the pipeline changes: stored HTML of another version is made anew.
 VERSION = 2
@@ -83,7 +84,7 @@ def sections_html(record: RecordFile) -> dict[str, dict[str, object]]:
     texts: list[str] = []
     for lang in LANGS:
         for section in SECTIONS:
-            body = record.articles[lang][section]
+            body = expanded(record.articles[lang][section], record.snippets)
             parts = {"": body} if section != "workaround" else split_workarounds(body)
             places += [(lang, section, name) for name in parts]
             texts += parts.values()

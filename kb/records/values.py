@@ -20,6 +20,8 @@ Check = Callable[[Any], Problems]
 
 SCHEMA = 1
 EVENT_KINDS = ("introduced", "fixed", "last_affected")
+# "git+https://github.com/fla-org/flash-linear-attention@b4ff1936"
+REVISION = re.compile(r"git\+https?://\S+@[0-9a-f]{7,40}")
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,26 @@ def events(value: Any) -> Problems:
         )
     if numbers != sorted(numbers):
         yield "", _("versions must ascend")
+    for at in range(1, len(numbers)):
+        if numbers[at] == numbers[at - 1] and kinds[at] != "last_affected":
+            yield f"[{at}].{kinds[at]}", bound_twice(kinds[at], numbers[at])
+
+
+def bound_twice(kind: str, version: Version) -> str:
+    """What is wrong where an event has the version of the event before it."""
+    if kind == "fixed":
+        message = _("fixed where it was introduced, in %s: the range holds no version")
+    else:
+        message = _("begins again in %s, where it ended: leave both events out")
+    return message % version
+
+
+def build_raw(value: Any) -> Problems:
+    """A single build as its package names it: a version, or a revision of a source."""
+    problems = list(text(120)(value))
+    if not problems and not REVISION.fullmatch(value):
+        problems = list(version(empty=False)(value))
+    yield from problems
 
 
 def address(value: Any) -> Problems:

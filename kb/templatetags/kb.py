@@ -16,6 +16,7 @@ from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
 from kb.languages import OTHER, current_lang
 from kb.models import Claim, Record
 from kb.pages.facets import value_label
+from kb.pages.highlight import python_html
 
 register = template.Library()
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
@@ -221,5 +222,6 @@ def claim_state(state: str) -> dict[str, str]:
 
 @register.inclusion_tag("_copy.html")
 def copyline(code: str) -> dict[str, str]:
-    """A line of code with a copy button; without JavaScript just the line."""
-    return {"code": code, "done": _("Copied")}
+    """Code with a copy button, which needs JavaScript; several lines in colour."""
+    shown = python_html(code) if "\n" in code else code
+    return {"code": code, "shown": shown, "done": _("Copied")}

@@ -31,7 +31,7 @@ from runner.models.token import Token
 from runner.runs import fleet
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
-EXAMPLE = "sha256:4a9ecb18118e44e2832af6e48d8fad4d58bcd97019c799d8746075943aa4cfa7"
+EXAMPLE = "sha256:06f89f1f51ec7282e15e544c91571f97a07af294c1ad71277423bb5e5d619338"
 DIGEST = OpenApiParameter(
     "digest",
     location=OpenApiParameter.PATH,

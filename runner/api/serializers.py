@@ -63,6 +63,7 @@ class CheckSerializer(Serializer):
     cpu_s = serializers.FloatField(allow_null=True)
     peak_mib = serializers.FloatField(allow_null=True)
     exit = count()
+    served = string(required=False, help_text="warm: by a fork of a parent; or cold")
     log = CheckLogSerializer()
 
 
@@ -70,6 +71,7 @@ class DeviceOfRunSerializer(Serializer):
     name = maybe()
     capability = maybe()
     driver = maybe()
+    uuid = maybe(required=False)
     count = number()
 
     def get_fields(self) -> Any:
@@ -90,11 +92,22 @@ class BuildOfRunSerializer(Serializer):
     packages = serializers.DictField(child=maybe())
 
 
+class LayersSerializer(Serializer):
+    """The layers of the sandbox; null and false: not in use."""
+
+    namespaces = maybe()
+    landlock = count(help_text="the ABI")
+    seccomp = serializers.BooleanField()
+    cgroup = maybe()
+    uid = string(help_text="own or shared with the worker")
+
+
 class LimitsSerializer(Serializer):
     timeout_s = serializers.FloatField()
     memory_mib = count()
     processes = count()
     file_mib = number(required=False, allow_null=True)
+    layers = LayersSerializer(required=False)
 
 
 class EvidenceSerializer(Serializer):
@@ -110,7 +123,7 @@ class EvidenceSerializer(Serializer):
     verdict = word(VERDICT)
     reason = maybe()
     is_affected = serializers.BooleanField(allow_null=True)
-    hits = number()
+    hits = count()
     trials = number()
     checks = CheckSerializer(many=True)
     workarounds = serializers.DictField(child=word(WORKAROUND_RESULTS))

@@ -19,14 +19,14 @@ from typing import Any, NoReturn
 from django.utils import timezone
 
 from kb.models import Record, Repro
-from runner import harness
+from runner import harness, sandbox
 from runner.evidence import telemetry
+from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
     OUR_ORIGINS,
     EvidenceRefused,
-    EvidenceReport,
     add,
     check_form,
 )
@@ -87,14 +87,8 @@ LIMITS = {
     "file_mib": (int, type(None)),
     "layers": dict,
 }
-# runner.sandbox.Layers; absent where the harness ran alone.
-LAYERS = {
-    "namespaces": OPTIONAL_TEXT,
-    "landlock": (int, type(None)),
-    "seccomp": bool,
-    "cgroup": OPTIONAL_TEXT,
-    "uid": str,
-}
+# Absent where the harness ran alone.
+LAYERS = {name: layer.kinds for name, layer in sandbox.LAYERS.items()}
 CHECK = {
     "name": str,
     "trial": int,
@@ -128,15 +122,21 @@ def receive_evidence(data: bytes, origin: str) -> Evidence:
     """
     if not ORIGIN.fullmatch(origin) or origin in OUR_ORIGINS:
         raise ValueError(f"{origin!r} cannot be the origin of what was sent")
+    body = validate(data)
+    is_known = Evidence.objects.filter(digest=body["digest"]).exists()
+    row = add({**body, "origin": origin}, origin)
+    row.created = not is_known
+    return row
+
+
+def validate(data: bytes) -> Json:
+    """The evidence in the bytes. Raises EvidenceRefused where anything is wrong."""
     body = read(data)
     check_shape(body)
     check_form(body)
     check_time(body)
     check_against(body, current_repro(body))
-    is_known = Evidence.objects.filter(digest=body["digest"]).exists()
-    row = add({**body, "origin": origin}, origin)
-    row.created = not is_known
-    return row
+    return body
 
 
 def refuse(text: str, code: str = "not_evidence") -> NoReturn:

@@ -5,12 +5,12 @@ The only user of `kb.findings.writing`: the knowledge base learns of runs only h
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from pathlib import Path
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from django.db import transaction
@@ -42,43 +42,58 @@ class EvidenceRefused(ValueError):
         self.code = code
 
 
-@dataclass
-class EvidenceReport:
-    """Loaded files by outcome; refused ones with their reason."""
-
-    added: list[str] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
-    refused: list[tuple[str, str]] = field(default_factory=list)
-
-
 # --- one evidence object ----------------------------------------
 def add(body: dict[str, Any], origin: str) -> Evidence:
     """Store an evidence object and update the findings. Raises EvidenceRefused.
 
     Adding the same object again changes nothing.
     """
-    check_form(body)
-    repro = reviewed_repro(body)
-    if repro:
-        judge_again(body, repro.source)
+    verify(body)
     with transaction.atomic():
-        evidence, created = Evidence.objects.get_or_create(
-            digest=body["digest"],
-            defaults={
-                "record": Record.objects.filter(pk=body["record"]).first(),
-                "build": known_build(body["build"]),
-                "repro_name": body["repro"]["name"],
-                "repro_digest": body["repro"]["digest"],
-                "device_class": device_class(body),
-                "verdict": body["verdict"],
-                "origin": origin,
-                "started_at": datetime.fromisoformat(body["started_at"]),
-                "body": body,
-            },
+        keep([row_of(body, record_of(body), origin)])
+        return Evidence.objects.get(pk=body["digest"])
+
+
+def keep(rows: Sequence[Evidence]) -> None:
+    """Store verified evidence of one record, with its findings, in one transaction."""
+    with transaction.atomic():
+        digests = [row.digest for row in rows]
+        stored = set(
+            Evidence.objects.filter(pk__in=digests).values_list("pk", flat=True)
         )
-        if created and evidence.record:
-            writing.offer(evidence.record, findings_of(evidence), rank)
-    return evidence
+        new = [row for row in rows if row.digest not in stored]
+        # A process beside this one may store the same object meanwhile.
+        Evidence.objects.bulk_create(new, ignore_conflicts=True)
+        if new and (record := new[0].record):
+            findings = chain.from_iterable(map(findings_of, new))
+            writing.offer(record, findings, rank)
+
+
+def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence:
+    """The unsaved row of a verified body, its build known. Raises EvidenceRefused."""
+    return Evidence(
+        digest=body["digest"],
+        record=record,
+        build=known_build(body["build"]),
+        repro_name=body["repro"]["name"],
+        repro_digest=body["repro"]["digest"],
+        device_class=device_class(body),
+        verdict=body["verdict"],
+        origin=origin,
+        started_at=datetime.fromisoformat(body["started_at"]),
+        body=body,
+    )
+
+
+def record_of(body: dict[str, Any]) -> Record | None:
+    return Record.objects.filter(pk=body["record"]).first()
+
+
+def verify(body: dict[str, Any]) -> None:
+    """Check form, digest, repro and judgement. Raises EvidenceRefused."""
+    check_form(body)
+    if repro := reviewed_repro(body):
+        judge_again(body, repro.source)
 
 
 def check_form(body: dict[str, Any]) -> None:
@@ -128,9 +143,12 @@ def reviewed_repro(body: dict[str, Any]) -> Repro | None:
     return own[0] if own else None
 
 
+declared = lru_cache(maxsize=256)(harness.read_repro)
+
+
 def judge_again(body: dict[str, Any], source: str) -> None:
     """Judge the recorded checks again. Raises where the verdict differs."""
-    header, names = harness.read_repro(source)
+    header, names = declared(source)
     try:
         judgement = harness.judge(header, body["checks"], names)
     except (KeyError, TypeError, ValueError) as error:
@@ -171,14 +189,19 @@ def device_class(body: dict[str, Any]) -> str:
 
 # --- findings ----------------------------------------
 def findings_of(evidence: Evidence) -> Iterator[Finding]:
-    """An unsaved finding per check, always with `trigger`, which has the verdict."""
+    """An unsaved finding per check and diagnosis.
+
+    Always one of `trigger`, which has the verdict.
+    """
     checks: dict[str, list[dict[str, Any]]] = {"trigger": []}
     for row in evidence.body["checks"]:
         if row["name"] != "requirements":
             checks.setdefault(row["name"], []).append(row)
     stale = is_stale(evidence)
-    for name, rows in checks.items():
-        outcome, reason = combined(rows)
+    results = {name: (*combined(rows), rows) for name, rows in checks.items()}
+    for name, outcome in diagnosed(evidence.body):
+        results[name] = outcome, "", checks["trigger"]
+    for name, (outcome, reason, rows) in results.items():
         yield Finding(
             record=evidence.record,
             repro=evidence.repro_name,
@@ -199,6 +222,23 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
             evidence=evidence.digest,
             observed_at=evidence.started_at,
         )
+
+
+def diagnosed(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """(`diagnose_<name>`, outcome) for the code that the checks of a bug's run called.
+
+    Clean where it was true in each trigger and false in the control.
+    """
+    if body["verdict"] != Verdict.BUG_PRESENT:
+        return
+    seen: dict[str, list[bool]] = {}
+    for row in body["checks"]:
+        for key, value in row["observations"].items():
+            if row["name"] in ("control", "trigger") and key.startswith("diagnose_"):
+                right = value is (row["name"] == "trigger")
+                seen.setdefault(key, []).append(right)
+    for key, told in seen.items():
+        yield key, Outcome.CLEAN if all(told) else Outcome.BUG
 
 
 def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
@@ -239,44 +279,3 @@ def refresh_staleness(record: Record) -> None:
             if key not in best or rank(finding) >= rank(best[key]):
                 best[key] = finding
     writing.replace(record, best.values())
-
-
-# --- files ----------------------------------------
-def load_evidence(root: Path, report: EvidenceReport | None = None) -> EvidenceReport:
-    """Add every `<root>/<slug>/evidence/*.json`, including those after a refused file.
-
-    Extends and returns `report`, or a new one.
-    """
-    report = report or EvidenceReport()
-    for path in sorted(root.glob("*/evidence/*.json")):
-        name = str(path.relative_to(root))
-        try:
-            body = read_file(path)
-            check_folder(body, slug=path.parent.parent.name)
-            is_known = Evidence.objects.filter(digest=str(body.get("digest"))).exists()
-            add(body, origin=SHIPPED)
-        except EvidenceRefused as error:
-            report.refused.append((name, str(error)))
-        else:
-            (report.known if is_known else report.added).append(name)
-    return report
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > MAX_BYTES:
-        raise EvidenceRefused(f"It is larger than {MAX_BYTES} bytes.")
-    try:
-        body = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise EvidenceRefused(f"It is not JSON: {error}.") from error
-    if not isinstance(body, dict):
-        raise EvidenceRefused("It is not a JSON object.")
-    return body
-
-
-def check_folder(body: dict[str, Any], slug: str) -> None:
-    record = Record.objects.filter(slug=slug).first()
-    if record is None:
-        raise EvidenceRefused(f"No record {slug} is loaded: run load_records first.")
-    if body.get("record") != record.id:
-        raise EvidenceRefused(f"It is about {body.get('record')}, not {record.id}.")

@@ -22,13 +22,19 @@ class KnownBuilds:
 
     @property
     def runnable(self) -> list[Build]:
-        """Those with a working installation somewhere."""
-        ready = Installation.State.READY
+        """Those with a working installation somewhere, or one that is being made."""
+        wanted = {Installation.State.READY, Installation.State.INSTALLING}
         return [
             build
             for build in self.builds
-            if any(row.state == ready for row in self.installations.get(build.slug, []))
+            if wanted & {row.state for row in self.installations.get(build.slug, [])}
         ]
+
+    def is_coming(self, slug: str) -> bool:
+        """Whether it is being installed and works nowhere yet."""
+        states = {row.state for row in self.installations.get(slug, [])}
+        coming, ready = Installation.State.INSTALLING, Installation.State.READY
+        return coming in states and ready not in states
 
 
 def load() -> KnownBuilds:

@@ -41,6 +41,7 @@ class RecordAnswer:
     choices: list[Choice]
     device: str
     devices: list[str]
+    workaround_name: str
     workaround: str
     workaround_status: str
     onoff: OnOff | None
@@ -90,6 +91,7 @@ def assemble(
         choices=choices,
         device=device,
         devices=devices,
+        workaround_name=name,
         workaround=apply,
         workaround_status=status,
         onoff=workaround_evidence(name, findings, choice),

@@ -72,7 +72,8 @@ class RecordMatrix:
 
 def find(record_id: str) -> Record | None:
     """A listed record with its repros and fresh findings."""
-    findings = Finding.objects.fresh()
+    # Whether code tells the bug is a matter of the record's page, not of builds.
+    findings = Finding.objects.fresh().exclude(check_name__startswith="diagnose_")
     repros = Repro.objects.defer("source", "header")
     rows = Record.objects.visible().only(*RECORD_FIELDS)
     return (

@@ -44,6 +44,8 @@ class RunPanel:
     workers: int
     has_gpu: bool
     newest: Finding | None
+    # Whether the chosen build is still being installed: its runs wait for that.
+    is_coming: bool = False
 
     @property
     def needs_gpu(self) -> bool:
@@ -90,6 +92,7 @@ def build(
         workers=len(fleet.online),
         has_gpu=any(worker.devices for worker in fleet.online),
         newest=newest_finding(record, chosen.build.slug if chosen else ""),
+        is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),
     )
 
 

@@ -99,6 +99,20 @@ def status(path: str) -> dict[str, Any] | None:
     return answer[0] if answer else None
 
 
+def warm(path: str, key: dict[str, Any]) -> bool:
+    """Have the pool start this parent now, before a check asks for it.
+
+    Returns at once; False where no pool listens yet. Whether there is memory for the
+    parent is for the pool to say.
+    """
+    try:
+        with connect(path, 1) as pool:
+            wire.send(pool, {"op": "warm", "digest": digest(), **key})
+            return wire.receive(pool) is not None
+    except (OSError, ValueError):
+        return False
+
+
 # --- one warm check ----------------------------------------
 @dataclass
 class Child:

@@ -18,6 +18,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import selectors
 import signal
 import socket
@@ -30,6 +31,7 @@ from types import FrameType
 from typing import Any
 
 from runner.pool import client as pool_client
+from runner.pool.client import NotWarm
 from runner.pool.parents import Key, Parent, Spare
 from runner.sandbox.box import NotStarted
 from runner.sandbox.jail import kernel, wire
@@ -40,6 +42,9 @@ MEASURE_S = 10.0
 # A build whose parent failed is tried again after this long.
 UNFIT_S = 600.0
 MAX_CLIENTS = 512
+# Free memory without which no parent is started before it is needed: a torch of the
+# CPU takes some 300 MiB.
+WARM_MIB = 512
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -209,27 +214,44 @@ class Pool:
             except ValueError as error:
                 self.refuse(client, str(error))
                 return
-            self.assign(client, key)
+            if request.get("op") == "warm":
+                self.warm(client, key)
+            else:
+                self.assign(client, key)
+
+    def warm(self, client: Client, key: Key) -> None:
+        """Start the parent for `key` before anybody needs it, where memory allows."""
+        if min(free_memory_mib(), self.memory_mib) >= WARM_MIB:
+            with contextlib.suppress(NotWarm):
+                self.parent_for(key)
+        self.send(client, {"warm": key in self.parents})
 
     def assign(self, client: Client, key: Key) -> None:
         """Queue a client at the parent for `key`, which is started if needed."""
+        try:
+            parent = self.parent_for(key)
+        except NotWarm as error:
+            self.refuse(client, str(error))
+            return
+        client.parent, client.waits = parent, True
+        parent.wait(client)
+
+    def parent_for(self, key: Key) -> Parent:
+        """The parent for `key`, which is started if needed. Raises NotWarm."""
         parent = self.parents.get(key)
         if parent and parent.stale_reason():
             self.retire(key)
             parent = None
         reason, until = self.unfit.get(key, ("", 0.0))
         if parent is None and time.monotonic() < until:
-            self.refuse(client, reason)
-            return
+            raise NotWarm(reason)
         if parent is None:
             try:
                 parent = Parent(key, self.selector, self.deliver, self.refuse)
             except NotStarted as error:
-                self.refuse(client, str(error))
-                return
+                raise NotWarm(str(error)) from error
             self.parents[key] = parent
-        client.parent, client.waits = parent, True
-        parent.wait(client)
+        return parent
 
     def deliver(self, client: Client, spare: Spare) -> bool:
         ends = [spare.control.fileno(), spare.request.fileno(), spare.pidfd]
@@ -317,6 +339,15 @@ class Pool:
             ],
             "age_s": round(now - self.began, 1),
         }
+
+
+def free_memory_mib() -> int:
+    """What the kernel could give away without swapping; 0 where it does not say."""
+    with contextlib.suppress(OSError, IndexError):
+        text = Path("/proc/meminfo").read_text()
+        kib = re.findall(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)[0]
+        return int(kib) // 1024
+    return 0
 
 
 def key_of(request: dict[str, Any]) -> Key:

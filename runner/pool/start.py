@@ -25,6 +25,19 @@ CACHE = "what it compiles is not kept"
 AGAIN = "The pool ended: this check starts again, cold."
 
 
+def parent_key(
+    cold: coldstart.ColdStart, compiler: bool = False, cache: str = ""
+) -> dict[str, Any]:
+    """The parent that serves such checks: see `parents.Key`."""
+    return {
+        "python": cold.interpreter,
+        "compiler": compiler,
+        "cache": cache,
+        "namespaces": cold.layers.namespaces,
+        "hidden": list(cold.hidden),
+    }
+
+
 class PoolGone(Exception):
     """The pool ended during the check."""
 
@@ -100,14 +113,7 @@ class WarmStart:
             raise
 
     def key(self, cache: str) -> dict[str, Any]:
-        """The parent to request: see `parents.Key`."""
-        return {
-            "python": self.cold.interpreter,
-            "compiler": "compiler" in self.needs,
-            "cache": cache,
-            "namespaces": self.cold.layers.namespaces,
-            "hidden": list(self.cold.hidden),
-        }
+        return parent_key(self.cold, "compiler" in self.needs, cache)
 
     def order(
         self, spec: harness.CheckSpec, space: coldstart.Workspace

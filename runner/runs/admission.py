@@ -62,14 +62,16 @@ class FleetSnapshot:
         return None
 
     def absence(self, build: Build, queue: str, device: str) -> RunRefused | None:
-        """Why no online worker serves the queue; None where one is expected back."""
+        """Why no online worker serves the queue; None where one is expected to."""
         rows = self.installations.get(build.slug, [])
+        if any(row.state == Installation.State.INSTALLING for row in rows):
+            return None if device == DeviceClass.CPU else no_device(build)
         ready = [row for row in rows if row.state == Installation.State.READY]
         hosts = {row.host for row in ready}
         heartbeats = [row.last_seen for row in self.workers if row.host in hosts]
         was_served = any(queue in row.queues for row in self.workers)
         if device == DeviceClass.CUDA and not was_served:
-            return refusals.NO_DEVICE.refusal("no_device", raw=build.raw)
+            return no_device(build)
         if ready and (not heartbeats or timezone.now() - max(heartbeats) <= RESTART):
             return None
         if ready:
@@ -91,7 +93,7 @@ class FleetSnapshot:
         visible += [gpu for row in workers for gpu in fleet.unnamed_gpus(row)]
         ready = [gpu for gpu in visible if gpu.state == Device.State.READY]
         if not visible:
-            return refusals.NO_DEVICE.refusal("no_device", raw=build.raw)
+            return no_device(build)
         if not ready:
             reason = visible[0].reason or visible[0].get_state_display()
             return refusals.WITHDRAWN.refusal("paused", raw=build.raw, reason=reason)
@@ -113,6 +115,10 @@ class FleetSnapshot:
                 "devices", needed=needs["min_devices"], have=most
             )
         return None
+
+
+def no_device(build: Build) -> RunRefused:
+    return refusals.NO_DEVICE.refusal("no_device", raw=build.raw)
 
 
 def has_capability(gpu: Device, lowest: int) -> bool:

@@ -237,12 +237,14 @@ def sweep() -> dict[str, int]:
 
 
 def end_runs_of_removed_builds() -> int:
-    """End queued runs that no installation and no online worker can serve any more."""
-    ready = Installation.objects.filter(
-        build=OuterRef("build"), state=Installation.State.READY
-    )
+    """End queued runs that no installation and no online worker can serve any more.
+
+    What is being installed may serve them soon; where that fails its row goes.
+    """
+    usable = (Installation.State.READY, Installation.State.INSTALLING)
+    installed = Installation.objects.filter(build=OuterRef("build"), state__in=usable)
     served = fleet.served_queues(fleet.online_workers())
-    orphans = Run.objects.filter(~Exists(ready), state=Run.State.QUEUED)
+    orphans = Run.objects.filter(~Exists(installed), state=Run.State.QUEUED)
     if served:
         orphans = orphans.exclude(fleet.in_queues(served))
     return orphans.update(

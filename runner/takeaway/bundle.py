@@ -94,8 +94,18 @@ def about(repro: Repro) -> Json:
         "device": repro.device,
         "fidelity": repro.fidelity,
         "upstream": record.upstream,
+        "code": code_of(repro),
         "title": {lang: seen(getattr(record, f"title_{lang}")) for lang in LANGS},
         "page": absolute(f"/{record.id}") if absolute("") else "",
+    }
+
+
+def code_of(repro: Repro) -> dict[str, str]:
+    """The code of each workaround that is a function of this source."""
+    return {
+        entry["name"]: entry["apply"]
+        for entry in repro.record.workarounds
+        if f"def apply_{entry['name']}(" in repro.source
     }
 
 

@@ -23,7 +23,7 @@ from runner.gpus import gpu_run
 from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
-from runner.pool import start
+from runner.pool import client, start
 from runner.runs import host_gpus, ledger
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import needs_of
@@ -108,6 +108,14 @@ def start_with(
         cancelled=listeners.cancelled,
     )
     return start.WarmStart(pool_socket(), cold, keeps_cache=job.record is not None)
+
+
+def warm_up(interpreter: str) -> bool:
+    """Have the pool start this build's parent; False where there is no pool yet."""
+    if not interpreter or not settings.POOL_MEMORY_MIB:
+        return True
+    key = start.parent_key(sandbox.start_in(interpreter, ""))
+    return client.warm(pool_socket(), key)
 
 
 @contextmanager

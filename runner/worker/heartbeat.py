@@ -101,6 +101,7 @@ class Heartbeat(threading.Thread):
         self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
         self._ending = threading.Event()
         self._pool = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
+        self._warmed = self._to_warm = ""
 
     def stop(self) -> None:
         """Delete the row. A paused worker keeps it, and is paused when it restarts."""
@@ -113,6 +114,7 @@ class Heartbeat(threading.Thread):
             due = 0.0
             self._pool.ensure()
             while not self._ending.wait(POLL_SECONDS):
+                self.warm_up()
                 if self.stopping() and not execution.stopping.is_set():
                     execution.stopping.set()
                     due = 0.0
@@ -123,6 +125,11 @@ class Heartbeat(threading.Thread):
         finally:
             self._pool.stop()
             connection.close()
+
+    def warm_up(self) -> None:
+        """Have the pool import the default build's torch before the first click."""
+        if self._to_warm != self._warmed and execution.warm_up(self._to_warm):
+            self._warmed = self._to_warm
 
     def tick(self) -> None:
         try:
@@ -144,6 +151,8 @@ class Heartbeat(threading.Thread):
         """Write the row and consume new queues; returns the queues it names."""
         rows = [] if self.stopping() else ready_installations()
         queues = queues_of(rows)
+        default = registry.default_installation() if rows else None
+        self._to_warm = default.interpreter if default else ""
         tier = sandbox.tier()
         devices = host_gpus.offered(rows)
         record_devices(devices)

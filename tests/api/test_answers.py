@@ -25,7 +25,7 @@ from tests.support import runs
 RECORD_KEYS = [
     "id", "slug", "revision", "modified", "publication", "upstream",
     "symptom_class", "components", "title", "symptom", "environment", "root_cause",
-    "workaround", "fix", "fix_version", "affected_when", "affected",
+    "workaround", "diagnoses", "fix", "fix_version", "affected_when", "affected",
     "preconditions", "signatures", "claims", "contradictions", "sources", "aliases",
     "related", "repros", "results", "urls",
 ]

@@ -195,6 +195,14 @@ class ExampleTest(TestCase):
                 response = self.client.get(f"/api/v1/records/{record.id}")
                 self.assert_answered(operation, response)
 
+    def test_evidence_of_each_record_has_the_shape(self) -> None:
+        _path, _method, operation = operations()["get_evidence"]
+        shape = operation["responses"]["200"]["content"]["application/json"]["schema"]
+        for folder in sorted(settings.ISSUES_DIR.glob("*/evidence")):
+            for path in sorted(folder.iterdir())[:1]:
+                with self.subTest(f"{folder.parent.name} {path.name}"):
+                    self.assert_is(shape, json.loads(path.read_text()))
+
     def test_a_key_that_is_not_described_fails(self) -> None:
         body = self.client.get(f"/api/v1/records/{RECORD}").json()
         with self.assertRaises(AssertionError):

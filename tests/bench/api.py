@@ -25,7 +25,7 @@ from urllib.parse import quote
 from django.conf import settings
 
 from kb.models import Record
-from runner.evidence.store import load_evidence
+from runner.evidence.folders import load_evidence
 from tests.bench import corpus
 from tests.bench.figures import Figure, figure, share_of, timed
 from tests.support.records import save_all

@@ -23,7 +23,6 @@ from django.conf import settings
 from django.core.management import call_command
 
 from tests.bench.figures import cpu
-from tests.support.records import save_all
 
 ROUNDS = 15
 RELEASES = ("1.13.1", "2.1.2", "2.3.1", "2.5.1", "2.6.0", "2.8.0", "2.10.0", "2.11.0")
@@ -95,6 +94,7 @@ def fill(count: int) -> list[str]:
     from kb.models import Claim, Finding, Repro
     from runner.models import Build, Evidence, Run
     from tests.bench import corpus
+    from tests.support.records import save_all  # after django.setup()
 
     Build.objects.bulk_create(
         Build(slug=f"{release}-cpu", raw=f"{release}+cpu") for release in RELEASES

@@ -26,7 +26,6 @@ from django.db import connection
 
 from tests.bench.figures import cpu, share_of
 from tests.bench.peers import Fts5, Like, Tantivy, Text
-from tests.support.records import save_all
 
 CHUNK = 500
 GENERATED_LOGS, UNKNOWN_LOGS = 100, 300
@@ -79,6 +78,7 @@ def fill(count: int) -> float:
     """Seconds to store and index the corpus, beside the records that are there."""
     from kb.models import Record
     from tests.bench import corpus
+    from tests.support.records import save_all  # after django.setup()
 
     begin = time.perf_counter()
     rows = corpus.records(count - Record.objects.count())

@@ -19,7 +19,7 @@ ROOT = Path(settings.BASE_DIR)
 APPS = ("config", "kb", "runner")
 # From the ground up. Rooms of one floor do not know each other.
 FLOORS: tuple[str, ...] = (
-    "kb.languages kb.apps runner.exits runner.harness",
+    "kb.languages kb.apps kb.progress runner.exits runner.harness",
     "kb.wording",
     "kb.choices",
     "kb.problems",
@@ -42,6 +42,7 @@ FLOORS: tuple[str, ...] = (
     "runner.runs",
     "runner.access runner.worker",
     "runner.apps runner.pages",
+    "runner.authoring",
     "runner.api runner.admin runner.templatetags runner.management.commands",
     "config.datadir",
     "config.settings config.i18n config.middleware config.api_schema",

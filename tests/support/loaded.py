@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import fcntl
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from django.apps import apps
 from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, transaction
 
-from kb.findings import standings
 from kb.models import SearchDocument, SearchState, TallyState
 from kb.publishing.loading import load_records
 from kb.search.index import writer
 from kb.search.index.store import current_engine
+from runner.evidence.folders import load_evidence
 from runner.evidence.repros import inspect
-from runner.evidence.store import load_evidence
 
 # Shared by the processes of a run, which sets it; None: everything is loaded anew.
 folder: Path | None = None
@@ -45,21 +42,9 @@ def shipped_with_evidence() -> None:
 
     def load() -> None:
         shipped()
-        with standings_once():
-            load_evidence(settings.ISSUES_DIR)
+        load_evidence(settings.ISSUES_DIR)
 
     copied("evidence", load)
-
-
-@contextmanager
-def standings_once() -> Iterator[None]:
-    """Work out at the end, and once, what follows from every finding that was written.
-
-    After each of a thousand files that is half of the time.
-    """
-    with mock.patch.object(standings, "refresh"):
-        yield
-    standings.refresh_all()
 
 
 def copied(name: str, load: Callable[[], object]) -> None:

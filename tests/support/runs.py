@@ -205,13 +205,18 @@ def make_evidence(
     bug: bool = True,
     failure: str = "",
     started_at: str = "2026-01-02T03:04:05Z",
+    diagnosed: tuple[bool, bool] | None = None,
 ) -> dict[str, Any]:
     """Evidence of `repro` as the harness itself gives it, from made-up reports.
 
-    `failure`: the reason why the control did not report.
+    `failure`: the reason why the control did not report. `diagnosed`: what
+    `diagnose_it` returned in control and trigger.
     """
     shown = {"nonfinite": int(bug), "grad": 1.0}
     said = {"detector": {"nonfinite": 1}, "trigger": shown, "refuted_hope": shown}
+    if diagnosed:
+        said["control"] = {"nonfinite": 0, "grad": 1.0, "diagnose_it": diagnosed[0]}
+        said["trigger"] = {**shown, "diagnose_it": diagnosed[1]}
 
     def start(spec: harness.CheckSpec) -> harness.Report:
         if failure and spec.name == "control":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from textwrap import indent
 from typing import Any, BinaryIO
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -111,10 +112,13 @@ def paragraph(match: dict[str, Any], lang: str) -> list[str]:
     lines += [f"  {why['line']}: {why['pasted'][:200]}" for why in match["why"]]
     lines.append("  " + answer_words(affected))
     lines += [f"    {reason[lang]}" for reason in affected["reasons"]]
-    lines += [
-        f"  {entry['apply']}  [{wording.WORKAROUND_STATUSES[entry['status']]}]"
-        for entry in match["workarounds"]
-    ]
+    for entry in match["diagnoses"]:
+        lines.append(f"  {entry['text'][lang]}")
+        lines.append(indent(entry["code"], "    "))
+    for entry in match["workarounds"]:
+        status = wording.WORKAROUND_STATUSES[entry["status"]]
+        lines.append(f"  {entry['name']}  [{status}]")
+        lines.append(indent(entry["apply"], "    "))
     return [*lines, "  " + match["urls"]["html"][lang], ""]
 
 

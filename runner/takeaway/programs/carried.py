@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import textwrap
 from typing import Any, Callable, Dict, Optional
 
 # Its neighbour in the folder it is laid into, not the site's.
@@ -111,8 +112,15 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
     return found
 
 
-def workaround_lines(words: Json, evidence: Json, indent: str = "") -> None:
-    """Each workaround with its status, both languages on a line."""
+def workaround_lines(
+    words: Json, evidence: Json, indent: str = "", code: Optional[Json] = None
+) -> None:
+    """Each workaround with its status, both languages on a line.
+
+    `code`: of each by name; of those that helped it is shown.
+    """
     for name, status in sorted(evidence["workarounds"].items()):
         shape, text = words["workarounds"][status]
         say(indent + "%s %s / %s: %s" % (shape, text["en"], text["zh"], name))
+        if status == "verified" and code and name in code:
+            say(textwrap.indent(code[name], indent + "    "))

@@ -204,6 +204,7 @@ class AnswerTests(ShippedCase):
                 "why",
                 "affected",
                 "workarounds",
+                "diagnoses",
                 "fix_version",
                 "urls",
             ],

@@ -200,7 +200,7 @@ class RefusalTest(FolderCase):
             call_command("load_records", stdout=io.StringIO())
         text = str(caught.exception)
         self.assertEqual(caught.exception.returncode, 1)
-        self.assertIn("sample/issue.toml: symptom_class: ", text)
+        self.assertIn("sample/issue.toml:6: symptom_class: ", text)
         self.assertIn("second/article.zh.md: is missing", text)
         self.assertIn("Nothing was loaded.", text)
 

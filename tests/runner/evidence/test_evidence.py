@@ -10,8 +10,9 @@ from typing import Any
 from django.core.management import call_command
 from django.test import TestCase
 
-from kb.models import Finding
-from runner.evidence import store
+from kb.findings import diagnoses
+from kb.models import Finding, Record
+from runner.evidence import folders, store
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence
 from tests.support import runs
@@ -165,6 +166,45 @@ class FindingsTest(TestCase):
         self.assertEqual((again.verdict, again.stale), ("bug_present", False))
 
 
+class DiagnosisTest(TestCase):
+    """Code that tells a bug is shown where it was true with it and false without."""
+
+    def setUp(self) -> None:
+        self.repro = runs.make_repro()
+        self.record = self.repro.record
+        self.record.diagnoses = [{"name": "it", "text": {}, "code": "..."}]
+
+    def shown(self) -> list[str]:
+        inputs = [row.as_claim_input() for row in Finding.objects.all()]
+        return [row["evidence"] for row in diagnoses.of_record(self.record, inputs)]
+
+    def add(self, control: bool, trigger: bool, **options: Any) -> Evidence:
+        diagnosed = (control, trigger)
+        body = runs.make_evidence(self.repro, diagnosed=diagnosed, **options)
+        return store.add(body, "test")
+
+    def test_it_is_shown_with_the_evidence_that_told_the_bug(self) -> None:
+        self.assertEqual(self.shown(), [])
+        evidence = self.add(False, True)
+        self.assertEqual(self.shown(), [evidence.digest])
+
+    def test_it_is_not_shown_where_it_says_the_same_of_both(self) -> None:
+        for control, trigger in ((True, True), (False, False), (True, False)):
+            with self.subTest(control=control, trigger=trigger):
+                self.add(control, trigger)
+                self.assertEqual(self.shown(), [])
+
+    def test_a_run_without_the_bug_decides_nothing(self) -> None:
+        self.add(False, True, bug=False)
+        self.assertEqual(self.shown(), [])
+
+    def test_what_an_older_repro_told_is_not_shown(self) -> None:
+        self.add(False, True)
+        runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
+        store.refresh_staleness(Record.objects.get(pk=self.record.pk))
+        self.assertEqual(self.shown(), [])
+
+
 class LoadTest(TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -183,18 +223,18 @@ class LoadTest(TestCase):
         self.write("b.json", json.dumps(self.body))
         self.write("c.json", "[" * 100_000)
         self.write("d.json", json.dumps(self.body), slug="unheard-of")
-        report = store.load_evidence(self.root)
+        report = folders.load_evidence(self.root)
         self.assertEqual(report.added, ["sample-9001/evidence/b.json"])
         refused = dict(report.refused)
         self.assertIn("not JSON", refused["sample-9001/evidence/a.json"])
         self.assertIn("load_records", refused["unheard-of/evidence/d.json"])
         self.assertEqual(len(refused), 3)
-        self.assertEqual(len(store.load_evidence(self.root).known), 1)
+        self.assertEqual(len(folders.load_evidence(self.root).known), 1)
 
     def test_evidence_lies_in_its_own_record_s_folder(self) -> None:
         runs.make_record("NAN-9002")
         self.write("a.json", json.dumps(self.body), slug="sample-9002")
-        ((_, reason),) = store.load_evidence(self.root).refused
+        ((_, reason),) = folders.load_evidence(self.root).refused
         self.assertIn("NAN-9001, not NAN-9002", reason)
 
     def test_the_command_fails_when_a_file_was_refused(self) -> None:

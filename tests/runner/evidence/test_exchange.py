@@ -15,14 +15,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.template import Context, Template
-from django.test import SimpleTestCase, TestCase, tag
+from django.test import SimpleTestCase, TestCase
 from django.utils import timezone, translation
 
 from kb.models import Finding
 from runner import harness
 from runner.evidence import store
 from runner.evidence.disagreement import disagreements
-from runner.evidence.exchange import MAX_BYTES, receive_evidence
+from runner.evidence.exchange import MAX_BYTES, receive_evidence, validate
 from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
 from runner.takeaway.doctor import doctor
@@ -214,18 +214,16 @@ class DepthTest(SimpleTestCase):
                 self.assertEqual(harness.too_deep(data), deep)
 
 
-@tag("long")
 class ShippedTest(TestCase):
     """What our own harness and sandbox wrote is evidence to the strict reader, too."""
 
-    def test_every_shipped_file_is_received(self) -> None:
+    def test_every_shipped_file_is_valid(self) -> None:
         loaded.shipped()
         paths = sorted(Path(settings.ISSUES_DIR).glob("*/evidence/*.json"))
         self.assertGreaterEqual(len(paths), 20)
-        with loaded.standings_once():
-            for path in paths:
-                with self.subTest(path.name):
-                    self.assertTrue(receive_evidence(path.read_bytes(), "sent").created)
+        for path in paths:
+            with self.subTest(path.name):
+                self.assertTrue(validate(path.read_bytes()))
 
 
 class StandingTest(TestCase):

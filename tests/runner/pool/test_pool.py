@@ -365,6 +365,19 @@ class UpkeepTest(PoolCase):
         self.assertEqual(len(self.status()["parents"]), 2)
         self.assertEqual(self.served_by(), "warm")
 
+    def test_a_build_may_be_warmed_before_its_first_check(self) -> None:
+        start = self.start(source())
+        key = pool_start.parent_key(start.cold)
+        self.assertTrue(pool_client.warm(self.socket, key))
+        (parent,) = self.status()["parents"]
+        until(lambda: self.status()["parents"][0]["spares"], "it is ready")
+        # Nobody was given a child of it so far.
+        self.assertEqual(self.status()["served"], 0)
+        self.assertEqual(self.served_by(), "warm")
+        # The same one: what was warmed is what the check asks for.
+        self.assertEqual([p["pid"] for p in self.status()["parents"]], [parent["pid"]])
+        self.assertFalse(pool_client.warm(self.socket + ".none", key))
+
     def test_a_build_that_cannot_be_forked_is_served_cold(self) -> None:
         for lines, reason in (
             (THREAD, "2 threads run"),
@@ -478,6 +491,20 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(") ")[2][0] not in "ZX"
+
+
+class SmallPoolTest(PoolCase):
+    """A pool with less memory than a parent may take."""
+
+    memory_mib = 100
+
+    def test_nothing_is_warmed_before_it_is_needed(self) -> None:
+        start = self.start(source())
+        key = pool_start.parent_key(start.cold)
+        self.assertTrue(pool_client.warm(self.socket, key))
+        self.assertEqual(self.status()["parents"], [])
+        report = start(CheckSpec("control"))
+        self.assertEqual((report.failure, report.served), (None, "warm"))
 
 
 class FakeParent:
