@@ -150,17 +150,8 @@ def server() -> Iterator[tuple[int, int]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [
-        *(sys.executable, "-m", "gunicorn", "config.wsgi:application"),
-        *(
-            "--chdir",
-            str(ROOT),
-            "--bind",
-            f"127.0.0.1:{port}",
-            "--log-level",
-            "warning",
-        ),
-        *("--worker-class", "gthread", "--workers", "2", "--threads", "8"),
-        "--no-control-socket",
+        *(sys.executable, "-m", "gunicorn", "--config", "python:config.gunicorn"),
+        *("--bind", f"127.0.0.1:{port}"),
     ]
     process = subprocess.Popen(command, env={**os.environ}, cwd=ROOT)
     try:

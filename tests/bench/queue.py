@@ -154,10 +154,8 @@ def web(made: Site) -> Iterator[int]:
     port = free_port()
     server = subprocess.Popen(
         [
-            *(sys.executable, "-m", "gunicorn", "config.wsgi:application"),
-            *("--bind", f"127.0.0.1:{port}", "--worker-class", "gthread"),
-            *("--workers", "2", "--threads", "8", "--log-level", "error"),
-            "--no-control-socket",
+            *(sys.executable, "-m", "gunicorn", "--config", "python:config.gunicorn"),
+            *("--bind", f"127.0.0.1:{port}", "--log-level", "error"),
         ],
         cwd=settings.BASE_DIR,
         env=made.environ,

@@ -23,7 +23,6 @@ from runner.pool import keeper
 from runner.worker import execution
 from runner.worker.supervisor import Child, Supervisor
 
-THREADS = 8
 # What loads and probes gives way to whoever looks at a page or starts a run.
 BEHIND = 10
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -162,11 +161,8 @@ def manage(*arguments: str) -> list[str]:
 def web_command() -> list[str]:
     host = f"[{settings.HOST}]" if ":" in settings.HOST else settings.HOST
     return [
-        *(sys.executable, "-m", "gunicorn", "config.wsgi:application"),
-        *("--chdir", str(settings.BASE_DIR), "--bind", f"{host}:{settings.PORT}"),
-        *("--worker-class", "gthread", "--workers", "2", "--threads", str(THREADS)),
-        *("--graceful-timeout", "3", "--log-level", "warning", "--no-control-socket"),
-        "--preload",  # both processes from one import
+        *(sys.executable, "-m", "gunicorn", "--config", "python:config.gunicorn"),
+        *("--bind", f"{host}:{settings.PORT}"),
     ]
 
 

@@ -1,0 +1,17 @@
+"""How gunicorn serves the site: `python -m gunicorn -c python:config.gunicorn`."""
+
+from __future__ import annotations
+
+from config.settings import BASE_DIR
+
+wsgi_app = "config.wsgi:application"
+chdir = str(BASE_DIR)
+worker_class = "gthread"
+workers = 2
+threads = 8
+graceful_timeout = 3
+loglevel = "warning"
+control_socket_disable = True
+preload_app = True  # both processes from one import
+# By SCRIPT_NAME whoever sends it would say at which address of the site he is.
+forwarder_headers = ""
