@@ -102,6 +102,7 @@ READ_LOGIN = env_bool("READ_LOGIN", False)
 # A header with the user's name, set by a proxy that lets nobody else send it.
 REMOTE_USER_HEADER = env_str("REMOTE_USER_HEADER")
 REMOTE_USER_GROUP = env_str("REMOTE_USER_GROUP", "runner")
+REMOTE_USER_STAFF = env_bool("REMOTE_USER_STAFF", False)
 METRICS_TOKEN = env_str("METRICS_TOKEN")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "front"

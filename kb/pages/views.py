@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.db import connection
 from django.http import (
@@ -33,6 +34,7 @@ from kb.pages import (
 )
 
 
+@login_not_required
 @never_cache
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:

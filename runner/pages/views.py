@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import (
     Http404,
@@ -80,6 +81,7 @@ def health_page(request: HttpRequest) -> HttpResponse:
     return render(request, "runner/health.html", {"page": health.look()})
 
 
+@login_not_required
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
@@ -90,6 +92,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return HttpResponse(text, status=status, content_type="text/plain")
 
 
+@login_not_required
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:

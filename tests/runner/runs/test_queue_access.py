@@ -159,6 +159,23 @@ class ProxyUserTest(AccessCase):
         )
         self.assertEqual(found.status_code, 202)
 
+    def status(self, name: str) -> int:
+        headers = {"X-Remote-User": name}
+        return self.client_class().get("/en/records/", headers=headers).status_code
+
+    def test_a_name_is_one_value_of_a_strict_form(self) -> None:
+        # As a server joins a header that came twice; and what is no name.
+        for name in ("alice,root2", "alice, root", "a b", "", "x" * 151, "é"):
+            self.assertEqual(self.status(name), 302, name)
+        self.assertFalse(User.objects.exists())
+
+    def test_staff_come_by_password_unless_the_site_says_otherwise(self) -> None:
+        self.user(name="root", is_superuser=True)
+        self.user(name="eve", is_staff=True)
+        self.assertEqual([self.status("root"), self.status("eve")], [302, 302])
+        with override_settings(REMOTE_USER_STAFF=True):
+            self.assertEqual([self.status("root"), self.status("eve")], [200, 200])
+
     def test_the_header_means_nothing_where_it_was_not_asked_for(self) -> None:
         with override_settings(REMOTE_USER_HEADER=""):
             client = self.client_class()
