@@ -33,13 +33,17 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Bundle:
-    """A file to take away. `notes`: what stands on top, one line each."""
+    """A file to take away. `notes`: what stands on top, one line each.
+
+    `modules`: of `programs/`, what the program imports besides `carried`.
+    """
 
     program: str
     notes: list[str]
     python: str
     dependencies: list[str]
     repros: list[Repro]
+    modules: tuple[str, ...] = ()
 
     def text(self) -> str:
         parts = self.parts()
@@ -70,8 +74,8 @@ class Bundle:
         found["manifest.json"] = (
             json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
         )
-        found[f"{self.program}.py"] = program(self.program)
-        found["carried.py"] = program("carried")
+        for name in (self.program, "carried", *self.modules):
+            found[f"{name}.py"] = program(name)
         found["harness.py"] = HARNESS.read_text("utf-8")
         return found
 

@@ -14,15 +14,17 @@ def doctor() -> str:
         notes=[
             "Which known training failures of PyTorch does this environment have?",
             "这个环境会遇到哪些已知的 PyTorch 训练故障？",
-            "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE]",
+            "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE] "
+            "[--sarif FILE] [--lang zh]",
             "Runs reviewed repros under your own Python; nothing is uploaded.",
             "用你自己的 Python 运行审核过的复现脚本，不上传任何内容。",
             "Exit: 1 a bug that is not by design was reproduced, 2 something ended",
-            "without a verdict, 125 nothing applies here, 0 else.",
+            "without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
         ],
         python=">=3.8",
         dependencies=["torch"],
         repros=published_repros(),
+        modules=("sarif",),
     )
     return bundle.text()
 

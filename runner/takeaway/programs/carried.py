@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import textwrap
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Sequence
 
 # Its neighbour in the folder it is laid into, not the site's.
 harness: Any = importlib.import_module("harness")
@@ -113,14 +113,19 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
 
 
 def workaround_lines(
-    words: Json, evidence: Json, indent: str = "", code: Optional[Json] = None
+    words: Json,
+    evidence: Json,
+    indent: str = "",
+    code: Optional[Json] = None,
+    langs: Sequence[str] = LANGS,
 ) -> None:
-    """Each workaround with its status, both languages on a line.
+    """Each workaround with its status, on one line in all `langs`.
 
     `code`: of each by name; of those that helped it is shown.
     """
     for name, status in sorted(evidence["workarounds"].items()):
         shape, text = words["workarounds"][status]
-        say(indent + "%s %s / %s: %s" % (shape, text["en"], text["zh"], name))
+        said = " / ".join(text[lang] for lang in langs)
+        say(indent + "%s %s: %s" % (shape, said, name))
         if status == "verified" and code and name in code:
             say(textwrap.indent(code[name], indent + "    "))

@@ -1,13 +1,16 @@
 """`python doctor.py`: which known bugs does the torch of this Python have?
 
 Exit status: 1 where a bug that is not by design was reproduced, 2 where something ended
-without a verdict, 125 where nothing could apply, else 0. Nothing is sent anywhere.
+without a verdict, 125 where nothing could apply, 130 after Ctrl-C, else 0. Nothing is
+sent anywhere.
 """
 
 import argparse
 import concurrent.futures
 import contextlib
 import importlib
+import os
+import signal
 import sys
 import threading
 import time
@@ -15,8 +18,16 @@ from typing import Any, Dict, List, Optional
 
 carried: Any = importlib.import_module("carried")
 harness: Any = importlib.import_module("harness")
+sarif: Any = importlib.import_module("sarif")
 
+INTERRUPTED = 130  # as a shell calls what SIGINT ended
 SCHEMA = "doesitnan.doctor/1"
+TIME_LEFT = {
+    ("en", "s"): ", %.0f s left",
+    ("en", "min"): ", %.0f min left",
+    ("zh", "s"): "，约剩 %.0f 秒",
+    ("zh", "min"): "，约剩 %.0f 分钟",
+}
 Json = Dict[str, Any]
 
 
@@ -27,7 +38,7 @@ def parser_of() -> argparse.ArgumentParser:
         "Nothing is sent anywhere. / 在当前 Python 的 torch 上运行全部已审核的"
         "复现脚本，不上传任何内容。",
         epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
-        "ended without a verdict, 125 nothing applies here, 0 else.",
+        "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
     )
     parser.add_argument(
         "--record",
@@ -62,7 +73,24 @@ def parser_of() -> argparse.ArgumentParser:
         nargs="?",
         const="-",
         metavar="FILE",
-        help="write the results as JSON, to standard output without FILE / 输出 JSON",
+        help="write the results as JSON, to standard output without FILE; a file is "
+        "written anew after each repro / 输出 JSON",
+    )
+    parser.add_argument(
+        "--sarif",
+        metavar="FILE",
+        help="write the bugs found as SARIF 2.1.0 / 输出 SARIF",
+    )
+    parser.add_argument(
+        "--requirements",
+        default="requirements.txt",
+        metavar="FILE",
+        help="the file whose line about torch SARIF points at / SARIF 所指的依赖文件",
+    )
+    parser.add_argument(
+        "--lang",
+        choices=carried.LANGS,
+        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
     )
     parser.add_argument(
         "--list", action="store_true", help="only list the repros / 仅列出"
@@ -119,25 +147,34 @@ def exit_status(results: List[Json]) -> int:
 class Examination:
     """All chosen repros under one interpreter, some at a time, up to a time limit."""
 
-    def __init__(self, folder: str, manifest: Json, options: Any) -> None:
+    def __init__(self, folder: str, manifest: Json, options: Any, build: Json) -> None:
         self.folder = folder
         self.manifest = manifest
         self.options = options
+        self.build = build
         self.began = time.monotonic()
         self.lock = threading.Lock()
+        self.interrupted = threading.Event()
+        self.repros = chosen(manifest, options)
+        self.results: List[Json] = []
 
-    def is_over_time(self) -> bool:
+    def is_over(self) -> bool:
         limit = self.options.timeout_s
-        return limit is not None and time.monotonic() - self.began > limit
+        late = limit is not None and time.monotonic() - self.began > limit
+        return late or self.interrupted.is_set()
 
-    def run(self) -> List[Json]:
-        repros = chosen(self.manifest, self.options)
+    def interrupt(self, number: int, frame: Any) -> None:
+        """For Ctrl-C: what runs is ended, what ran is told."""
+        self.interrupted.set()
+
+    def run(self) -> None:
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            return list(pool.map(self.result, repros))
+            for _ in pool.map(self.examine, self.repros):
+                pass
 
-    def result(self, repro: Json) -> Json:
+    def examine(self, repro: Json) -> None:
         evidence = None
-        if not self.is_over_time():
+        if not self.is_over():
             # Over time there is no evidence.
             with contextlib.suppress(harness.Cancelled):
                 evidence = carried.run(
@@ -145,50 +182,93 @@ class Examination:
                     repro,
                     self.options.python,
                     on_event=self.progress(repro),
-                    cancelled=self.is_over_time,
+                    cancelled=self.is_over,
                 )
-        verdict = evidence and evidence["verdict"]
-        found = {
-            key: repro[key] for key in ("record", "title", "upstream", "page", "device")
-        }
-        found.update(
-            repro=repro["name"],
-            state="finished" if evidence else "cancelled",
-            verdict=verdict,
-            counts=counts(repro, verdict),
-            evidence=evidence,
-        )
         with self.lock:
-            if self.options.json != "-":
-                show(self.manifest["words"], found)
-        return found
+            self.results.append(result_of(repro, evidence))
+            if self.options.json not in (None, "-"):
+                write(self.options.json, harness.dumps(self.whole(), indent=2))
+            if self.options.json != "-" and not self.interrupted.is_set():
+                show(self.manifest["words"], self.results[-1], self.options.lang)
 
     def progress(self, repro: Json) -> Any:
         def on_event(phase: str, text: str) -> None:
             if text == "started":
-                carried.tell("%s %s · %s" % (repro["record"], repro["name"], phase))
+                name = "%s %s" % (repro["record"], repro["name"])
+                carried.tell("%s %s · %s" % (self.place(), name, phase))
 
         return on_event
 
+    def place(self) -> str:
+        """Such as "[3/84, 2 min left]"; the time is that of what ran so far."""
+        done, total = len(self.results), len(self.repros)
+        place = "%d/%d" % (min(done + 1, total), total)
+        if done:
+            left_s = (time.monotonic() - self.began) / done * (total - done)
+            number, unit = (left_s, "s") if left_s < 90 else (left_s / 60, "min")
+            place += TIME_LEFT[self.options.lang, unit] % number
+        return "[%s]" % place
 
-def show(words: Json, result: Json) -> None:
-    """One row of the table: verdict and title in both languages, workarounds."""
+    def status(self) -> int:
+        interrupted = self.interrupted.is_set()
+        return INTERRUPTED if interrupted else exit_status(self.results)
+
+    def whole(self) -> Json:
+        """Everything so far, in the order of the records."""
+        order = {(r["record"], r["name"]): at for at, r in enumerate(self.repros)}
+        return {
+            "schema": SCHEMA,
+            "build": {key: self.build.get(key) for key in harness.BUILD_KEYS},
+            "results": sorted(
+                self.results, key=lambda row: order[row["record"], row["repro"]]
+            ),
+            "complete": len(self.results) == len(self.repros)
+            and not self.interrupted.is_set(),
+            "duration_s": round(time.monotonic() - self.began, 3),
+            "exit": self.status(),
+        }
+
+
+def result_of(repro: Json, evidence: Optional[Json]) -> Json:
+    verdict = evidence and evidence["verdict"]
+    found = {
+        key: repro[key] for key in ("record", "title", "upstream", "page", "device")
+    }
+    found.update(
+        repro=repro["name"],
+        state="finished" if evidence else "cancelled",
+        verdict=verdict,
+        counts=counts(repro, verdict),
+        evidence=evidence,
+    )
+    return found
+
+
+def write(path: str, text: str) -> None:
+    """Whole or not at all, also for who reads it meanwhile."""
+    part = path + ".part"
+    with open(part, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    os.replace(part, path)
+
+
+def show(words: Json, result: Json, lang: str) -> None:
+    """One row of the table: verdict and title, workarounds."""
     evidence = result["evidence"]
-    name = "%s %s" % (result["record"], result["repro"])
-    badges = words["not_run"]["en"], words["not_run"]["zh"]
+    badge = words["not_run"][lang]
     if evidence:
-        badges = harness.sentences(evidence)
-    upstream = {"en": "upstream: ", "zh": "上游："}
-    for lang, state in words["upstream"][result["upstream"]].items():
-        upstream[lang] += state
-    for lang, badge in zip(carried.LANGS, badges):
-        carried.say("%-22s %s" % (name, badge))
-        line = "%s · %s" % (result["title"][lang], upstream[lang])
-        reason = evidence and carried.reason_text(words, evidence["reason"], lang)
-        carried.say(" " * 23 + (line + " · " + reason if reason else line))
-        name = ""
+        badge = dict(zip(carried.LANGS, harness.sentences(evidence)))[lang]
+    carried.say("%-22s %s" % ("%s %s" % (result["record"], result["repro"]), badge))
+    upstream = {"en": "upstream: ", "zh": "上游："}[lang]
+    line = "%s · %s%s" % (
+        result["title"][lang],
+        upstream,
+        words["upstream"][result["upstream"]][lang],
+    )
+    reason = evidence and carried.reason_text(words, evidence["reason"], lang)
+    carried.say(" " * 23 + (line + " · " + reason if reason else line))
     if result["verdict"] == "bug_present":
-        carried.workaround_lines(words, evidence, " " * 23)
+        carried.workaround_lines(words, evidence, " " * 23, langs=[lang])
         if result["page"]:
             carried.say(" " * 23 + result["page"])
 
@@ -210,54 +290,52 @@ def list_repros(manifest: Json, options: Any) -> int:
     options.cuda = True
     for repro in chosen(manifest, options):
         carried.say(
-            "%-9s %-14s %-4s %-15s %s / %s"
+            "%-9s %-14s %-4s %-15s %s"
             % (
                 repro["record"],
                 repro["name"],
                 repro["device"],
                 repro["fidelity"],
-                repro["title"]["en"],
-                repro["title"]["zh"],
+                repro["title"][options.lang],
             )
         )
     return 0
 
 
 def examine(folder: str, manifest: Json, options: Any) -> int:
-    if options.json not in (None, "-"):
-        open(options.json, "a").close()  # Fail before the runs, not after them.
+    for path in (options.json, options.sarif):
+        if path not in (None, "-"):
+            open(path, "a").close()  # Fail before the runs, not after them.
     python = options.python or sys.executable
     report = harness.probe(python)
     build = (report.hello or {}).get("identity") or {}
     if report.failure:
         carried.tell(report.log_text.rstrip())
-        carried.tell("%s cannot import torch: nothing was examined." % python)
-        carried.tell("%s 无法导入 torch：未做任何检查。" % python)
+        said = {
+            "en": "%s cannot import torch: nothing was examined.",
+            "zh": "%s 无法导入 torch：未做任何检查。",
+        }
+        carried.tell(said[options.lang] % python)
         return 2
     if options.json != "-":
         carried.say("torch %(raw)s · Python %(python)s · %(platform)s" % build)
-    examination = Examination(folder, manifest, options)
-    results = examination.run()
-    status = exit_status(results)
-    whole = {
-        "schema": SCHEMA,
-        "build": {key: build.get(key) for key in harness.BUILD_KEYS},
-        "results": results,
-        "duration_s": round(time.monotonic() - examination.began, 3),
-        "exit": status,
-    }
-    text = harness.dumps(whole, indent=2)
+    examination = Examination(folder, manifest, options, build)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, examination.interrupt)
+    examination.run()
+    whole = examination.whole()
     if options.json == "-":
-        carried.say(text)
-        return status
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-    conclude(manifest["words"], whole, len(manifest["repros"]) - len(results))
-    return status
+        carried.say(harness.dumps(whole, indent=2))
+    else:
+        conclude(manifest, whole, options.lang)
+    if options.json not in (None, "-"):
+        write(options.json, harness.dumps(whole, indent=2))
+    if options.sarif:
+        write(options.sarif, sarif.dumps(whole, options.requirements, options.lang))
+    return int(whole["exit"])
 
 
-def conclude(words: Json, whole: Json, left_out: int) -> None:
+def conclude(manifest: Json, whole: Json, lang: str) -> None:
     results = whole["results"]
     numbers = {
         "total": len(results),
@@ -269,8 +347,7 @@ def conclude(words: Json, whole: Json, left_out: int) -> None:
         "none": sum(
             result["verdict"] in (None, "error", "inconclusive") for result in results
         ),
-        "left_out": left_out,
+        "left_out": len(manifest["repros"]) - len(results),
         "seconds": whole["duration_s"],
     }
-    for lang in carried.LANGS:
-        carried.say(words["conclusion"][lang].format(**numbers))
+    carried.say(manifest["words"]["conclusion"][lang].format(**numbers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -118,22 +119,91 @@ class DoctorTest(TestCase):
         for row in found.values():
             self.assertEqual((row["state"], row["verdict"]), ("cancelled", None))
 
-    def test_a_person_gets_a_table_in_both_languages(self) -> None:
+    def test_a_person_gets_a_table_in_one_language(self) -> None:
         self.add("NAN-9001", body=runs.CHECKS, upstream="by_design")
         self.add("NAN-9002", device="cuda")
-        done = self.run_doctor("--json", "out.json")
+        english = self.run_doctor("--json", "out.json", "--lang", "en")
         for words in (
             "torch 9.9.0+cpu · Python 3.11",
             "✖ FAIL · bug reproduced (1/1)",
-            "✖ 未通过 · 缺陷已复现（1/1）",
             "A sample · upstream: by design",
-            "样例 · 上游：设计如此",
-            "✔ Workaround verified / 规避方法已验证: off",
+            "✔ Workaround verified: off",
             "0 bugs that are not by design reproduced, 1 by design",
             "1 left out",
+        ):
+            self.assertIn(words, english.stdout)
+        self.assertNotRegex(english.stdout, "[一-鿿]")
+        self.assertIn("[1/1] NAN-9001 repro · control", english.stderr)
+        chinese = self.run_doctor("--lang", "zh")
+        for words in (
+            "✖ 未通过 · 缺陷已复现（1/1）",
+            "样例 · 上游：设计如此",
+            "✔ 规避方法已验证: off",
             "未上传任何内容",
         ):
-            self.assertIn(words, done.stdout)
+            self.assertIn(words, chinese.stdout)
+
+    def started(self, *arguments: str) -> subprocess.Popen[str]:
+        """A doctor whose second repro has begun, and would take ten minutes."""
+        self.add("NAN-9001")
+        self.add("NAN-9002", control="import time\ntime.sleep(600)")
+        path = self.folder / "doctor.py"
+        path.write_text(doctor(), encoding="utf-8")
+        process = subprocess.Popen(
+            [self.python, str(path), "--lang", "en", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            cwd=self.folder,
+        )
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        assert process.stderr
+        begun = next(line for line in process.stderr if "NAN-9002 repro" in line)
+        self.assertRegex(begun, r"^\[2/2, \d+ s left\] ")
+        return process
+
+    def states(self) -> dict[str, Any]:
+        whole = json.loads((self.folder / "out.json").read_text())
+        self.assertFalse(whole["complete"])
+        return {row["record"]: row["state"] for row in whole["results"]}
+
+    def test_ctrl_c_ends_it_with_what_it_has(self) -> None:
+        process = self.started("--json", "out.json")
+        process.send_signal(signal.SIGINT)
+        # Ten minutes would pass if it waited for what runs.
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("NAN-9001 repro", out)
+        self.assertEqual(
+            self.states(), {"NAN-9001": "finished", "NAN-9002": "cancelled"}
+        )
+
+    def test_what_ran_is_written_before_the_end(self) -> None:
+        process = self.started("--json", "out.json")
+        process.kill()
+        process.wait()
+        self.assertEqual(self.states(), {"NAN-9001": "finished"})
+
+    def test_code_scanning_is_told_of_bugs(self) -> None:
+        self.add("NAN-9001")
+        self.add("NAN-9002", upstream="by_design")
+        self.add("NAN-9003", trigger=CLEAN)
+        wanted = self.folder / "needs.txt"
+        wanted.write_text("numpy==2.0\n# torch\ntorch-geometric\n torch>=2 # x\n")
+        done = self.run_doctor("--sarif", "o.sarif", "--requirements", "needs.txt")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        (run,) = json.loads((self.folder / "o.sarif").read_text())["runs"]
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        self.assertEqual(rules, ["NAN-9001", "NAN-9002"])
+        told = [(found["ruleId"], found["level"]) for found in run["results"]]
+        self.assertEqual(told, [("NAN-9001", "error"), ("NAN-9002", "note")])
+        place = run["results"][0]["locations"][0]["physicalLocation"]
+        self.assertEqual(place["artifactLocation"]["uri"], "needs.txt")
+        self.assertEqual(place["region"]["startLine"], 4)
+        prints = {str(found["partialFingerprints"]) for found in run["results"]}
+        self.assertEqual(len(prints), 2)
 
     def test_wrong_usage_is_status_two(self) -> None:
         self.add("NAN-9001")
@@ -152,10 +222,10 @@ class DoctorTest(TestCase):
     def test_a_python_without_torch_is_told_so(self) -> None:
         self.add("NAN-9001")
         self.python = sys.executable
-        done = self.run_doctor()
+        done = self.run_doctor("--lang", "en")
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("cannot import torch", done.stderr)
-        self.assertIn("无法导入 torch", done.stderr)
+        self.assertIn("无法导入 torch", self.run_doctor("--lang", "zh").stderr)
 
     def test_the_address_serves_it(self) -> None:
         self.add("NAN-9001")
