@@ -42,7 +42,6 @@ ANSWER_BYTES = 4 * 1024 * 1024
 Line = Tuple[int, str]
 
 # --- which lines ----------------------------------------
-SHORT_LOG = 60
 HEAD_LINES, TAIL_LINES, MIDDLE_LINES = 1000, 3000, 2000
 LINE_CHARS = 4000
 BEFORE, AFTER = 2, 4
@@ -89,11 +88,7 @@ def kept_lines(lines: Iterable[Line]) -> List[Line]:
 
 
 def key_lines(kept: List[Line]) -> List[Line]:
-    """The lines that tell, with a few around them; a short log whole."""
-    if len(kept) <= SHORT_LOG:
-        return kept
-    if not any(tells(line) for _, line in kept):
-        return kept[: SHORT_LOG // 2] + kept[-SHORT_LOG // 2 :]
+    """The lines that tell, with a few around them: long messages are wrapped."""
     wanted: Set[int] = set()
     seen: Dict[str, int] = collections.defaultdict(int)
     for at, (_, line) in enumerate(kept):
@@ -136,10 +131,48 @@ KEYS = re.compile(
     r"\b(?:hf_|sk-|pk-|gh[opsu]_|github_pat_|glpat-|xox[abps]-|AKIA|ASIA|AIza|dtn_|npm_|"
     r"pypi-|eyJ)[\w.~+/=-]{8,}"
 )
-NAMED_KEYS = re.compile(
-    r"(?i)\b([\w-]*(?:api[_-]?key|token|passw(?:or)?d|secret|authorization|credential)s?)"
-    r"(['\"]?\s*[:=]\s*['\"]?)(?:bearer\s+)?(?!\s)[^\s'\",;]+"
+# name = value, whichever the spelling: AWS_SECRET_ACCESS_KEY, hfToken, "api-key".
+NAMED = re.compile(
+    r"(?i)(?<!\w)([\w.-]*(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
+    r"(?:api|access|account|client|encryption|license|signing|ssh)[_.-]?key|user|login|"
+    r"owner|entity|organi[sz]ation|\borg|tenant)[\w.-]*)"
+    r"(['\"\]]*\s*(?:=>|:=|[:=])\s*)"
+    r"((?:bearer|basic)\s+\S+|\"[^\"]*\"|'[^']*'|[^\s'\",;)}\]]+)"
 )
+FLAG = re.compile(
+    r"(?i)((?:^|\s)--?[\w-]*(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
+    r"key|user|login|owner|entity|org)[\w-]*\s+)(?!-)(\"[^\"]*\"|'[^']*'|\S+)"
+)
+# Of these names the value says who somebody is; "UserWarning: " is none of them.
+PERSON = re.compile(
+    r"(?i)(?:.*[_.-])?(?:user|login|owner|author|entity|org|organi[sz]ation|tenant)"
+    r"(?:[_-]?(?:name|id))?"
+)
+# What models read is no secret: pad_token, tokenizer.model_max_length, 4096 tokens.
+TEXT_TOKEN = re.compile(
+    r"(?i)tokeni[sz]|(?:^|[_.-])(?:pad|eos|bos|unk|sep|cls|mask|image|special|num|max|min|"
+    r"n|total|input|output|new|prompt|completion|per|text)[_-]?tokens?(?:$|[_.-])"
+)
+NUMBER = re.compile(r"[\d.,eE+-]+[kKMB]?")
+SECRET = re.compile(
+    r"(?i)secret|passw|passphrase|pwd|credential|private|auth(?:orization)?(?![a-z])|"
+    r"(?:api|access|account|client|encryption|license|signing|ssh)[_.-]?key|token"
+)
+SAID = re.compile(
+    r"(?i)(\b(?:password|passphrase|secret|(?:api|access|secret|private)[ _-]key|"
+    r"credentials?)s?\s+(?:is|was|are)\s+|(?:密码|口令|密钥|令牌|用户名?|账号|帐号|组织名?)"
+    r"\s*[是为：:=]\s*)[^\s'\",;，。]+"
+)
+LOGGED_IN = re.compile(
+    r"(?i)\b((?:logged|signed) in (?:as|to|with):?\s+|\b(?:as|by|for|of) user:?\s+)"
+    r"[^\s(),;]+(?:\s*\([^)]*\))?"
+)
+NETRC = re.compile(r"(?i)\bmachine\s+\S+\s+(?:login|password)\s.*")
+PUBLIC_KEY = re.compile(
+    r"\bssh-(?:rsa|dss|ed25519)\s+\S+(?:\s+\S+)?|\becdsa-sha2\S*\s+\S+.*"
+)
+# A line of a key file, and nothing else.
+KEY_LINE = re.compile(r"^\s*[A-Za-z0-9+/]{24,}={0,2}\s*$")
 BEARER = re.compile(r"(?i)\bbearer\s+[\w.~+/=-]{8,}")
 # Names of kernels are as long, but have underscores; names of functions few digits.
 LONG_KEY = re.compile(
@@ -169,6 +202,18 @@ COMMON_NAMES = {
     "jovyan",
     "nobody",
 }
+
+
+def named_shown(found: "re.Match[str]") -> str:
+    """The name, and the value only where it tells of neither a secret nor a person."""
+    name, between, value = found.groups()
+    kind = SECRET.search(name)
+    is_text = TEXT_TOKEN.search(name) or NUMBER.fullmatch(value)
+    if kind and kind.group().lower() == "token" and is_text:
+        return found.group()
+    return (
+        name + between + "masked" if kind or PERSON.fullmatch(name) else found.group()
+    )
 
 
 def path_shown(path: str) -> str:
@@ -207,7 +252,13 @@ class Masks:
     def apply(self, line: str) -> str:
         line = CONTROL.sub(" ", line[:LINE_CHARS])
         for pattern, shown in (
-            (NAMED_KEYS, r"\1\2masked"),
+            (KEY_LINE, "masked"),
+            (NETRC, "masked"),
+            (PUBLIC_KEY, "masked"),
+            (NAMED, named_shown),
+            (FLAG, r"\1masked"),
+            (SAID, r"\1masked"),
+            (LOGGED_IN, r"\1user"),
             (BEARER, "Bearer masked"),
             (KEYS, "masked"),
             (ADDRESS, address_shown),
@@ -502,6 +553,11 @@ def arguments() -> argparse.ArgumentParser:
         help="print what would be sent, send nothing / 只显示将要发送的内容",
     )
     parser.add_argument(
+        "--all",
+        action="store_true",
+        help="send every line, masked, and not only those that tell / 发送全部行",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print the site's answer / 输出 JSON"
     )
     parser.add_argument(
@@ -528,8 +584,12 @@ def run(options: argparse.Namespace) -> int:
     if not options.dry_run and not site.startswith(("https://", "http://")):
         raise Trouble("name the site: --site https://… or DOESITNAN_SITE")
     masks = Masks(own_names())
-    picked = [(at, masks.apply(text)) for at, text in key_lines(read_log(options))]
-    sent = within(picked)
+    kept = read_log(options)
+    telling = kept if options.all else key_lines(kept)
+    if kept and not telling:
+        tell("no line tells of a failure: nothing was sent (--all sends every line)")
+        return NONE
+    sent = within([(at, masks.apply(text)) for at, text in telling])
     body = {
         "log": "\n".join(text for _, text in sent),
         "env": installed() if options.env else "",

@@ -47,7 +47,9 @@ def sent_of(data: bytes) -> str:
     kept = doesitnan.kept_lines(
         doesitnan.lines_of(io.BufferedReader(io.BytesIO(data)), False)
     )  # type: ignore[arg-type]
-    picked = [(at, masks.apply(text)) for at, text in doesitnan.key_lines(kept)]
+    # Words of somebody's own have no lines that tell: for them there is --all.
+    telling = doesitnan.key_lines(kept) or kept
+    picked = [(at, masks.apply(text)) for at, text in telling]
     return "\n".join(text for _, text in doesitnan.within(picked))
 
 
@@ -109,6 +111,67 @@ class MaskTest(SimpleTestCase):
         ("\x1b]8;;http://evil.example\x07click", "evil"),
     )
 
+    # Every value is HuntEr2 and so on: what is looked for afterwards.
+    FORMS = (
+        "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "aws_secret_access_key = HuntEr2",
+        "SSH_PRIVATE_KEY=HuntEr2",
+        'export DB_PASSWORD="HuntEr2 with spaces"',
+        "export MYSQL_PWD='HuntEr2'",
+        "awsSecretAccessKey: HuntEr2",
+        "hfToken = HuntEr2",
+        "hf.token=HuntEr2",
+        "client-secret: HuntEr2",
+        "--password HuntEr2",
+        "--token HuntEr2",
+        "--hf-token HuntEr2 --epochs 3",
+        "--wandb_api_key HuntEr2",
+        "--api-key=HuntEr2",
+        "train.py --user HuntEr2 --lr 1e-4",
+        "password is HuntEr2",
+        "The secret was HuntEr2.",
+        "my api key is HuntEr2, do not tell",
+        "密码是 HuntEr2",
+        "密钥：HuntEr2",
+        "用户名: HuntEr2",
+        "passphrase=HuntEr2",
+        "private_key: HuntEr2",
+        '"private_key_id": "HuntEr2"',
+        "{'token': 'HuntEr2', 'loss': nan}",
+        "credentials=HuntEr2",
+        "Authorization: Basic HuntEr2",
+        "authorization=HuntEr2",
+        "auth: HuntEr2",
+        "password=123HuntEr2",
+        "AccountKey=HuntEr2==",
+        "user=HuntEr2",
+        "username: HuntEr2",
+        "wandb: Currently logged in as: HuntEr2 (acme-HuntEr2)",
+        "logged in as HuntEr2",
+        "entity=HuntEr2",
+        "wandb_entity: HuntEr2",
+        "organization = HuntEr2",
+        "job submitted by user HuntEr2",
+        "login: HuntEr2",
+        "repo_owner=HuntEr2",
+        "machine api.wandb.ai login user password HuntEr2",
+        "ssh-ed25519 AAAAC3NzaC1lZDI1 HuntEr2",
+        "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEHuntEr2AAAAAAAAAA",
+        "os.environ['HF_TOKEN'] = 'HuntEr2'",
+        "tenant_id=HuntEr2",
+    )
+
+    def test_no_form_of_a_secret_leaves(self) -> None:
+        for line in self.FORMS:
+            with self.subTest(line):
+                shown = self.masked(line)
+                self.assertNotIn("HuntEr2", shown)
+                self.assertNotIn("bPxRfiCYEXAMPLEKEY", shown)
+
+    def test_a_number_is_a_secret_where_the_name_says_so(self) -> None:
+        self.assertNotIn("123456", self.masked("password=123456"))
+        self.assertIn("123456", self.masked("tokens=123456"))
+
     def masked(self, line: str) -> str:
         return str(doesitnan.Masks(["alice", "gpu-box"]).apply(line))
 
@@ -125,6 +188,14 @@ class MaskTest(SimpleTestCase):
             "[rank3]: cudaErrorIllegalAddress at aten::native::foo",
             "loss/step 1.0 it/s 3.2 a/b",
             "2025-03-20 10:11:12,345 [INFO] step 3",
+            "UserWarning: None of the inputs have requires_grad=True",
+            "tokenizer.pad_token = tokenizer.eos_token",
+            "num_tokens: 4096 tokens_per_second=123.4 padding token is nan",
+            "key_padding_mask: torch.bool, query.dtype: float, key.dtype: c10::Half",
+            "user code: aten.where.self",
+            "FlashAttentionBackward0 ScaledDotProductFlashAttentionForCpuBackward0",
+            "the gradient of parameter encoder.token_embedding.weight is None",
+            "KeyError: 'private'",
         ):
             self.assertEqual(self.masked(line), line)
         self.assertEqual(
@@ -186,6 +257,9 @@ class CommandTest(LiveServerTestCase):
             done = self.command(WARNING, *arguments, site=site)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertNotIn("Traceback", done.stderr)
+        silent = self.command("all is well\n", "--no-echo", site="http://127.0.0.1:9")
+        self.assertEqual(silent.returncode, 1)
+        self.assertIn("nothing was sent", silent.stderr)
         empty = self.command("", "--no-echo")
         self.assertEqual(empty.returncode, 2)
         self.assertIn("Nothing was pasted", empty.stderr)
