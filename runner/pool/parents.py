@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import selectors
+import signal
 import socket
 import struct
 import subprocess
@@ -33,6 +34,9 @@ SPARES = 1
 MAX_SPARES = 32
 SPARE_FAILURES = 3
 STDERR_TAIL_BYTES = 4096
+LAST_WORD_S = 1.0
+# Of a process, and as bubblewrap tells it of the one that it started.
+KILLED = {-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
 # These would start threads at import, which a fork does not copy.
 SINGLE_THREADED = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -66,6 +70,15 @@ class ParentBox(NamedTuple):
         self.control.close()
         self.process.kill()
         self.process.wait()
+
+    def was_killed(self) -> bool:
+        """Whether somebody ended it, such as the kernel for want of memory.
+
+        Only for one whose end has shown: waits a moment for its status.
+        """
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.process.wait(LAST_WORD_S) in KILLED
+        return False
 
 
 def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBox:
@@ -150,6 +163,7 @@ class Parent:
         self.spares: list[Spare] = []
         self.state = "starting"
         self.reason = ""
+        self.killed = False
         self.torch = ""
         self.files: dict[str, int] = {}
         self.served = self.running = self.broken = 0
@@ -238,6 +252,7 @@ class Parent:
 
     def final_packet(self) -> str:
         self.on_stderr()
+        self.killed = self.outer.was_killed()
         lines = self.stderr_tail.decode(errors="replace").strip().splitlines()
         return "the warm parent died" + (f": {lines[-1][:300]}" if lines else "")
 

@@ -72,6 +72,7 @@ class Pool:
         self.parents: dict[Key, Parent] = {}
         self.retired: list[Parent] = []
         self.unfit: dict[Key, tuple[str, float]] = {}
+        self.kills: collections.Counter[Key] = collections.Counter()
         self.clients: set[Client] = set()
         self.cold: collections.Counter[str] = collections.Counter()
         self.served = 0
@@ -294,9 +295,19 @@ class Pool:
             self.keep_within_budget()
 
     def note_unfit(self, key: Key, parent: Parent) -> None:
-        """A parent that never served is not started again for UNFIT_S."""
-        if not parent.served:
-            self.unfit[key] = parent.reason, time.monotonic() + UNFIT_S
+        """A parent that never served is not started again for UNFIT_S.
+
+        One that was killed says nothing of its build: the next client starts it again,
+        after a pause only where that happens time after time.
+        """
+        if parent.served:
+            self.kills.pop(key, None)
+            return
+        pause_s = UNFIT_S
+        if parent.killed:
+            pause_s = min(2.0 ** self.kills[key] - 1, UNFIT_S)
+            self.kills[key] += 1
+        self.unfit[key] = parent.reason, time.monotonic() + pause_s
 
     def retire(self, key: Key) -> None:
         """Fork no more children of this parent; it ends after those in use."""

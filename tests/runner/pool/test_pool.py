@@ -401,6 +401,21 @@ class UpkeepTest(PoolCase):
                 self.assertIn(reason, start.reasons[0])
                 self.assertIn(reason, json.dumps(self.status()["unfit"]))
 
+    def test_a_build_whose_parent_was_killed_is_warmed_again(self) -> None:
+        flag = self.folder / "lib" / "go"
+        init = self.folder / "lib" / "torch" / "__init__.py"
+        waits = f"import os, time\nwhile not os.path.exists({str(flag)!r}):\n"
+        init.write_text(f"{waits}    time.sleep(0.01)\n{init.read_text()}")
+        key = pool_start.parent_key(self.start(source()).cold)
+        self.assertTrue(pool_client.warm(self.socket, key))
+        (parent,) = self.status()["parents"]
+        self.assertEqual(parent["state"], "starting")
+        begun = until(lambda: kernel.descendants(parent["pid"]), "its process runs")
+        os.kill(max(begun), signal.SIGKILL)
+        until(lambda: not self.status()["parents"], "it is gone")
+        flag.touch()
+        self.assertEqual(self.served_by(), "warm")
+
     def test_a_thread_of_a_preloaded_module_costs_the_preload(self) -> None:
         package = self.folder / "lib" / "torch"
         package.joinpath("utils").mkdir()
