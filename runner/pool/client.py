@@ -15,7 +15,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,8 @@ PROTOCOL = 1
 # Longer than the start of a parent takes (parents.START_S).
 TIMEOUT_S = 90.0
 COMPILER_TIMEOUT_S = 210.0
+# How often a run that waits for its parent is asked whether it was cancelled.
+LOOK_S = 0.2
 # Time for the kernel to close the connections of a killed pool.
 POOL_EXIT_S = 1.0
 
@@ -132,8 +134,19 @@ class Child:
         self.pidfd = -1
 
 
-def request_child(path: str, request: dict[str, Any]) -> Child:
-    """Request a child from the pool. Raises NotWarm."""
+class Stopped(Exception):
+    """The run was cancelled while its check waited for a parent."""
+
+
+def request_child(
+    path: str,
+    request: dict[str, Any],
+    cancelled: Callable[[], bool] | None = None,
+) -> Child:
+    """Request a child from the pool. Raises NotWarm, Stopped.
+
+    A parent that compiles may take minutes to start; `cancelled()` is asked meanwhile.
+    """
     timeout_s = COMPILER_TIMEOUT_S if request.get("compiler") else TIMEOUT_S
     try:
         pool = connect(path, timeout_s)
@@ -141,10 +154,14 @@ def request_child(path: str, request: dict[str, Any]) -> Child:
         raise NotWarm(f"no pool: {error.strerror}") from error
     try:
         wire.send(pool, {"op": "child", "digest": digest(), **request})
+        await_answer(pool, timeout_s, cancelled)
         response = wire.receive(pool)
     except (OSError, ValueError) as error:
         pool.close()
         raise NotWarm(f"the pool does not answer: {error}") from error
+    except Stopped:
+        pool.close()
+        raise
     if response is None or len(response[1]) != 3:
         pool.close()
         reason = response[0].get("cold") if response else "it closed the connection"
@@ -155,6 +172,20 @@ def request_child(path: str, request: dict[str, Any]) -> Child:
     return Child(
         pool, socket.socket(fileno=control), socket.socket(fileno=request_fd), pidfd
     )
+
+
+def await_answer(
+    pool: socket.socket, timeout_s: float, cancelled: Callable[[], bool] | None
+) -> None:
+    """Raises TimeoutError, Stopped."""
+    answer = select.poll()
+    answer.register(pool, select.POLLIN)
+    deadline = time.monotonic() + timeout_s
+    while not answer.poll(LOOK_S * 1000):
+        if cancelled and cancelled():
+            raise Stopped
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
 
 
 class WarmProcess(BoxProcess):

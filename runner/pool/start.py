@@ -64,6 +64,9 @@ class WarmStart:
         except PoolGone:
             self.reasons.append(AGAIN)
             self.forward(spec, "harness", AGAIN)
+        except client.Stopped:
+            # As the harness itself says it of a check that was cancelled.
+            return harness.Report(failure="lost")
         return self.cold(spec)
 
     def require_warm(self, spec: harness.CheckSpec) -> None:
@@ -79,7 +82,7 @@ class WarmStart:
             raise client.NotWarm("it needs what this tier does not give")
 
     def run_warm(self, spec: harness.CheckSpec) -> harness.Report:
-        """One check by a child of the pool. Raises NotWarm, PoolGone."""
+        """One check by a child of the pool. Raises NotWarm, PoolGone, Stopped."""
         with ExitStack() as stack:
             try:
                 process = self.started(spec, stack)
@@ -101,7 +104,8 @@ class WarmStart:
         cold = self.cold
         cache = cold.compile_cache if "compiler" in self.needs else ""
         space = stack.enter_context(coldstart.workspace(cold.layers, cache))
-        child = client.request_child(self.socket_path, self.key(cache))
+        key = self.key(cache)
+        child = client.request_child(self.socket_path, key, cold.cancelled)
         stack.callback(child.close)
         order = self.order(spec, space)
         group = cold.group(spec)

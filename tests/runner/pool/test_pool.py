@@ -211,6 +211,14 @@ class WarmTest(PoolCase):
         )
         self.assertEqual(start(CheckSpec("control")).failure, "lost")
 
+    def test_a_cancelled_run_does_not_wait_for_its_parent(self) -> None:
+        torch = self.folder / "lib" / "torch" / "__init__.py"
+        torch.write_text("import signal\nsignal.pause()\n")
+        start = self.start(source(), cancelled=lambda: True)
+        self.assertEqual(start(CheckSpec("control")).failure, "lost")
+        self.assertEqual(start.reasons, [])
+        self.assertEqual(self.status()["parents"][0]["state"], "starting")
+
 
 class FaultyTest(PoolCase):
     """The faulty checks end warm as they end cold; nothing of them is left."""
