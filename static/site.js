@@ -97,6 +97,25 @@
     say();
   });
 
+  // Refused: the same request once more, as a page that says why.
+  document.addEventListener("htmx:responseError", (event) => {
+    const form = event.target.closest("form");
+    if (form) form.submit();
+  });
+
+  // --- seconds that go on between two answers of the server -------------------------
+  // data-tick is the number of decimals; a progress bar has none to show.
+  const tick = () => {
+    const now = performance.now() / 1000;
+    for (const node of document.querySelectorAll("[data-tick]")) {
+      node.began ??= now - Number(node.value ?? node.textContent);
+      const seconds = now - node.began;
+      if (node.value !== undefined) node.value = seconds;
+      else node.textContent = seconds.toFixed(Number(node.dataset.tick));
+    }
+  };
+  if (one("[data-tick]")) setInterval(tick, 100);
+
   // --- a paste larger than the server takes is refused before it is sent ------------
   document.addEventListener("submit", (event) => {
     const box = one("textarea[data-max-bytes]", event.target);

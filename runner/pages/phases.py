@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -12,6 +12,7 @@ from kb.choices import Outcome
 from kb.languages import current_lang
 from runner.models import Run
 from runner.pages.observations import group_of, marks
+from runner.runs.live_log import Step
 from runner.wording import verdicts
 
 GATES = ("requirements", "reference", "control", "detector", "trigger")
@@ -19,7 +20,7 @@ GATES = ("requirements", "reference", "control", "detector", "trigger")
 
 @dataclass(frozen=True)
 class Phase:
-    """One tick of the ruler. `state`: done, on or wait."""
+    """One tick of the ruler. `state`: done, on or wait; `took` seconds once done."""
 
     name: str
     label: str
@@ -28,6 +29,7 @@ class Phase:
     css: str = ""
     shape: str = ""
     shape_css: str = ""
+    took: float | None = None
 
 
 def planned(checks: Iterable[str]) -> list[str]:
@@ -58,7 +60,10 @@ def detail_of(phase: str) -> str:
     return phase.removeprefix(group_of(phase)).strip("_ ")
 
 
-def run_phases(run: Run, body: dict[str, Any] | None) -> Iterator[Phase]:
+def run_phases(
+    run: Run, body: dict[str, Any] | None, steps: Sequence[Step] = ()
+) -> Iterator[Phase]:
+    """Of evidence `body`, or of a run under way: what its steps have shown so far."""
     names = planned(run.repro.checks)
     if body:
         yield from finished_phases(names, body)
@@ -67,12 +72,29 @@ def run_phases(run: Run, body: dict[str, Any] | None) -> Iterator[Phase]:
     current = names.index(at) if at in names else -1
     started = run.state == Run.State.RUNNING
     for number, name in enumerate(names):
-        state = "done" if number < current else "wait"
         if started and number == max(current, 0):
-            state = "on"
-        under_way = detail_of(run.phase) or _("running")
-        out = {"done": _("done"), "on": under_way}
-        yield Phase(name, label_of(name), state, out.get(state, _("waiting")))
+            under_way = detail_of(run.phase) or _("running")
+            yield Phase(name, label_of(name), "on", under_way)
+        elif number < current:
+            yield ended_phase(name, steps)
+        else:
+            yield Phase(name, label_of(name), "wait", _("waiting"))
+
+
+def ended_phase(name: str, steps: Sequence[Step]) -> Phase:
+    """A phase that the run has left; "done" where its log does not say how it went."""
+    ended = [step for step in steps if group_of(step.phase) == name and step.outcome]
+    if not ended:
+        return Phase(name, label_of(name), "done", _("done"))
+    checks = [
+        {
+            "name": step.phase.partition(" ")[0],
+            "outcome": step.outcome,
+            "duration_s": (step.ended or 0) - step.began,
+        }
+        for step in ended
+    ]
+    return finished_phase(name, checks, reached=True)
 
 
 def finished_phases(names: list[str], body: dict[str, Any]) -> Iterator[Phase]:
@@ -92,11 +114,16 @@ def finished_phases(names: list[str], body: dict[str, Any]) -> Iterator[Phase]:
 
 
 def finished_phase(name: str, checks: list[dict[str, Any]], *, reached: bool) -> Phase:
-    lang = current_lang()
     if not checks:
         met = name == "requirements" and reached
         out = _("met") if met else _("not reached")
         return Phase(name, label_of(name), "done" if met else "wait", out)
+    took = sum(item.get("duration_s") or 0 for item in checks)
+    return replace(outcome_phase(name, checks), took=took)
+
+
+def outcome_phase(name: str, checks: list[dict[str, Any]]) -> Phase:
+    lang = current_lang()
     outcomes = {item["outcome"] for item in checks}
     if len(outcomes) > 1:
         counts = ("、" if lang == "zh" else ", ").join(

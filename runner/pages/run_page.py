@@ -22,6 +22,8 @@ from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.observations import Observations, bug_of, group_of, observations_of
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.plot import Plot, plots_of
+from runner.pages.runs.difference import Difference, since_last
+from runner.pages.runs.pace import Pace, pace_of
 from runner.runs import live_log, scheduling
 from runner.wording import queue, verdicts
 from runner.wording.verdicts import Badge
@@ -87,6 +89,8 @@ class RunPage:
     log: list[LogLine]
     log_next: int
     log_more: bool
+    pace: Pace | None
+    difference: Difference | None
 
     @property
     def name(self) -> str:
@@ -101,17 +105,23 @@ class RunPage:
     @property
     def now(self) -> Iterator[str]:
         """What a run that is not over does, in sentences."""
-        yield self.sentence
-        if self.run.cancel_requested:
-            yield _("Cancelling.")
+        if self.is_cancelling:
+            yield _("The check under way is being stopped; no verdict is written.")
+        else:
+            yield self.sentence
 
     @property
     def then(self) -> Iterator[str]:
         """What comes next for it."""
-        if self.place.position is None:
+        if self.place.position is None and not self.is_cancelling:
             yield _("The verdict is written once, when every check has reported.")
         yield from queue.of_queued(self.place.position, self.place.eta_s)
         yield _("This page refreshes by itself; you may close it.")
+
+    @property
+    def is_cancelling(self) -> bool:
+        """Asked to stop, and the worker has not ended it yet."""
+        return self.run.cancel_requested and not self.run.is_over
 
     @property
     def reached(self) -> str:
@@ -125,6 +135,8 @@ class RunPage:
             return _("Queued")
         if self.run.state == Run.State.CANCELLED:
             return _("Cancelled")
+        if self.is_cancelling:
+            return _("Cancelling …")
         phase = self.run.phase and phase_words(self.run.phase)
         phase = phase or _("starting")
         return _("Running: %(phase)s") % {"phase": phase}
@@ -148,10 +160,11 @@ def build(run: Run, after: int = 0) -> RunPage:
     lang = current_lang()
     shown = verdicted(run.evidence) if run.evidence else None
     log, more = log_lines(run, after)
+    steps = [] if run.is_over else live_log.steps(run)
     return RunPage(
         run=run,
         sentence=verdicts.run_sentence(run)[lang],
-        phases=list(run_phases(run, shown.body if shown else None)),
+        phases=list(run_phases(run, shown.body if shown else None, steps)),
         place=scheduling.place_in_queue(run),
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
@@ -160,6 +173,8 @@ def build(run: Run, after: int = 0) -> RunPage:
         log=log,
         log_next=log[-1].number if log else after,
         log_more=more,
+        pace=pace_of(run, steps),
+        difference=since_last(run.evidence) if run.evidence else None,
     )
 
 

@@ -13,6 +13,7 @@ from runner import access
 from runner.access import requester
 from runner.models import Build
 from runner.pages.known_builds import KnownBuilds
+from runner.pages.runs.trials import Trials, trials_of
 from runner.runs import scheduling, throttle
 from runner.runs.admission import FleetSnapshot
 from runner.runs.submission import MAX_TRIALS
@@ -36,7 +37,7 @@ class RunPanel:
     refusal: str
     place: scheduling.QueuePosition
     device: str
-    trials: int
+    trials: Trials
     max_trials: int
     timeout_s: float
     memory_mib: int
@@ -84,7 +85,7 @@ def build(
         if chosen
         else scheduling.QueuePosition(),
         device=first.device,
-        trials=first.header.get("trials", 1),
+        trials=trials_of(first, record.findings.all()),
         max_trials=MAX_TRIALS,
         timeout_s=first.header.get("timeout_s", 60),
         memory_mib=first.header.get("memory_mib", 2048),

@@ -149,7 +149,11 @@ def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     if not access.may_cancel(request, run):
         raise PermissionDenied
     ledger.cancel(run)
-    return redirect(run)
+    if "HX-Request" not in request.headers:
+        return redirect(run)
+    # The page follows the run already: only what the reader has just changed.
+    context = {"page": run_page.build(wanted_run(run_id)), "fragment": True}
+    return render(request, "runner/_run_cancelled.html", context)
 
 
 @require_safe

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max
 
+from kb.choices import Outcome
 from runner.models import LogChunk, Run, RunLog
 from runner.runs.ledger import held
 
@@ -35,6 +36,27 @@ class Line:
     stream: str
     text: str
     at: float
+
+
+# The stream of lines that say where the run is, and what stands between the two parts
+# of such a line: "control · started", "control · clean  loss 0.3".
+PHASE = "phase"
+PHASE_GAP = " · "
+
+
+def phase_line(phase: str, text: str, at: float) -> Line:
+    check = phase.partition(" ")[0]
+    return Line(check, PHASE, f"{phase}{PHASE_GAP}{text}", at)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A check as the live log tells it; without `ended` it is under way."""
+
+    phase: str
+    began: float
+    ended: float | None = None
+    outcome: str = ""
 
 
 class LiveLog:
@@ -80,6 +102,21 @@ def lines(run: Run, after: int, limit: int) -> list[LogChunk]:
         return list(run.log.filter(seq__gt=after).order_by("seq")[:limit])
     rows = [row for row in unpack(archive) if row.seq > after]
     return rows[:limit]
+
+
+def steps(run: Run) -> list[Step]:
+    """The checks that this attempt has begun, in order."""
+    rows = run.log.filter(attempt=run.attempt, stream=PHASE).order_by("seq")
+    found: dict[str, Step] = {}
+    for text, at in rows.values_list("text", "at"):
+        phase, _, said = text.partition(PHASE_GAP)
+        outcome = said.partition(" ")[0].rstrip(":")
+        begun = found.get(phase)
+        if begun and outcome in Outcome.values:
+            found[phase] = Step(phase, begun.began, at, outcome)
+        elif not begun:
+            found[phase] = Step(phase, at)
+    return list(found.values())
 
 
 def unpack(archive: RunLog) -> list[LogChunk]:

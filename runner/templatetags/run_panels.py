@@ -29,8 +29,9 @@ from runner.pages import (
     run_text,
 )
 from runner.pages.run_page import RunPage
+from runner.pages.runs.pace import Usual
 from runner.templatetags.runs import badge_html, badge_inner
-from runner.wording import verdicts
+from runner.wording import queue, verdicts
 from runner.wording.verdicts import Badge
 
 register = template.Library()
@@ -132,6 +133,16 @@ def environment(body: dict[str, Any], worker: str = "") -> Context:
         "limits": environment_facts.limits(body),
         "body": body,
     }
+
+
+@register.filter
+def duration(seconds: float) -> str:
+    return queue.duration(seconds)
+
+
+@register.simple_tag
+def usual_words(usual: Usual) -> str:
+    return queue.usual(usual.seconds, usual.runs, usual.where)
 
 
 @register.filter

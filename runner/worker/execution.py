@@ -24,7 +24,7 @@ from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
 from runner.pool import client, start
-from runner.runs import host_gpus, ledger
+from runner.runs import host_gpus, ledger, live_log
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import needs_of
 
@@ -285,12 +285,17 @@ class LeaseKeeper(threading.Thread):
     def set_phase(self, phase: str, text: str) -> None:
         with self._lock:
             self._phase = phase
-        self.add_line(phase.partition(" ")[0], "phase", f"{phase} · {text}")
+        self._add(live_log.phase_line(phase, text, self._elapsed_s()))
 
     def add_line(self, check: str, stream: str, text: str) -> None:
-        line = Line(check, stream, text, round(time.monotonic() - self._began, 3))
+        self._add(Line(check, stream, text, self._elapsed_s()))
+
+    def _add(self, line: Line) -> None:
         with self._lock:
             self._lines.append(line)
+
+    def _elapsed_s(self) -> float:
+        return round(time.monotonic() - self._began, 3)
 
     def should_stop(self) -> bool:
         return self.lost or self.cancel_requested or stopping.is_set()

@@ -1,0 +1,254 @@
+"""What a run says of its time, its trials, and of the run before it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from kb.models import Finding
+from runner.evidence import store
+from runner.models import LogChunk, Run
+from runner.pages.runs import difference, pace, trials
+from runner.runs import ledger, live_log
+from tests.kb.pages.test_pages import Page, PageTest
+from tests.support import runs
+
+
+class LiveRunTest(PageTest):
+    def running(self, **fields: Any) -> Run:
+        began = timezone.now() - timedelta(seconds=9)
+        return runs.make_run(
+            self.repro, state="running", started_at=began, attempt=1, **fields
+        )
+
+    def took(self, seconds: float, build: str = runs.SLUG) -> None:
+        """A finished run with evidence, of so many seconds."""
+        now = timezone.now()
+        body = runs.make_evidence(self.repro)
+        body["build"]["slug"], body["duration_s"] = build, seconds
+        evidence = store.add(runs.signed(body), origin="site")
+        runs.make_run(
+            self.repro,
+            build=runs.make_build(build),
+            state="finished",
+            verdict="bug_present",
+            evidence=evidence,
+            started_at=now - timedelta(seconds=seconds),
+            finished_at=now,
+        )
+
+    def say(self, run: Run, *said: tuple[str, str, float]) -> None:
+        lines = [live_log.phase_line(*item) for item in said]
+        live_log.LiveLog(run).append(lines)
+
+    def text(self, run: Run, lang: str = "en") -> str:
+        return Page(self.page(f"/{lang}/runs/{run.id}/")).text
+
+    def test_what_is_usual_is_the_median_of_equal_runs_on_this_build(self) -> None:
+        for seconds in (10, 12, 50):
+            self.took(seconds)
+        self.took(700, "9.8.0-cpu")
+        text = self.text(self.running(phase="control"))
+        self.assertIn("Usually 12 s: the median of 3 runs on this build.", text)
+        self.assertNotIn("takes longer", text)
+
+    def test_without_one_on_this_build_it_is_that_of_the_repro(self) -> None:
+        for seconds in (4, 5):
+            self.took(seconds, "9.8.0-cpu")
+        text = self.text(self.running(phase="control"))
+        self.assertIn("Usually 4.5 s: the median of 2 runs on other builds.", text)
+        self.assertIn("This one takes longer.", text)
+
+    def test_another_number_of_trials_takes_another_time(self) -> None:
+        self.took(10)
+        run = self.running(phase="control", trials=5)
+        self.assertIsNone(pace.usual(run))
+        self.assertIn("how long it takes is not known", self.text(run))
+
+    def test_where_nobody_ran_it_here_its_evidence_tells(self) -> None:
+        body = runs.signed(runs.make_evidence(self.repro) | {"duration_s": 3.25})
+        store.add(body, origin="repository")
+        text = self.text(self.running(phase="control"))
+        self.assertIn("Took 3.2 s where its evidence comes from.", text)
+
+    def test_elapsed_and_limit_are_told_of_run_and_check(self) -> None:
+        run = self.running(phase="control")
+        self.say(run, ("control", "started", 4.0))
+        page = pace.pace_of(run, live_log.steps(run))
+        assert page is not None
+        self.assertAlmostEqual(page.elapsed_s, 9, delta=2)
+        self.assertAlmostEqual(page.elapsed_s - (page.check_s or 0), 4, places=3)
+        self.assertIn("A check may take 60 s.", self.text(run))
+        requirements = self.running_again(run, "requirements")
+        self.assertIn("A check may take 2 min.", self.text(requirements))
+
+    def running_again(self, run: Run, phase: str) -> Run:
+        Run.objects.filter(pk=run.pk).update(phase=phase)
+        run.refresh_from_db()
+        return run
+
+    def test_each_phase_says_how_it_went_as_soon_as_it_ended(self) -> None:
+        run = self.running(phase="trigger 1/1")
+        self.say(
+            run,
+            ("requirements", "started", 0.0),
+            ("requirements", "clean", 2.5),
+            ("control", "started", 2.5),
+            ("control", "clean  loss 1.5", 3.0),
+            ("detector", "started", 3.0),
+            ("detector", "bug  nonfinite 1", 3.25),
+            ("trigger 1/1", "started", 3.25),
+        )
+        html = self.page(f"/en/runs/{run.id}/")
+        outs = [
+            re.sub(r"<[^>]+>|\s+", " ", out).split()
+            for out in re.findall(r'<span class="out[^"]*">(.*?)</li>', html, re.DOTALL)
+        ]
+        self.assertEqual(outs[0], ["met", "2.5", "s"])
+        self.assertEqual(outs[1], ["clean", "0.5", "s"])
+        self.assertEqual(outs[2][0], "fires")
+        self.assertEqual(outs[3][0], "1/1")
+        self.assertEqual(outs[4], ["waiting"])
+
+    def test_steps_are_of_this_attempt_alone(self) -> None:
+        run = self.running(phase="requirements")
+        self.say(run, ("requirements", "started", 0.0), ("requirements", "clean", 1.0))
+        Run.objects.filter(pk=run.pk).update(attempt=2)
+        run.refresh_from_db()
+        self.assertEqual(live_log.steps(run), [])
+
+    def test_what_a_check_prints_is_no_step(self) -> None:
+        run = self.running(phase="control")
+        LogChunk.objects.create(
+            run=run,
+            seq=1,
+            attempt=1,
+            check_name="control",
+            stream="stdout",
+            text="trigger 1/1 · bug",
+            at=1.0,
+        )
+        self.assertEqual(live_log.steps(run), [])
+
+
+class CancelTest(PageTest):
+    def test_it_says_so_at_once_in_heading_and_button(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        answer = self.client.post(
+            f"/en/runs/{run.id}/cancel/", headers={"HX-Request": "true"}
+        )
+        html = answer.content.decode()
+        self.assertRegex(html, r'<h1 id="run-title" hx-swap-oob="true">Cancelling …')
+        self.assertRegex(html, r'id="run-cancel"\s+hx-swap-oob="true"\s+disabled')
+        self.assertNotIn("log-list", html)
+        for path in ("", "status/"):
+            html = self.page(f"/en/runs/{run.id}/{path}")
+            self.assertIn("Cancelling …", html, path)
+            self.assertIn("no verdict is written", html, path)
+            self.assertNotIn("The verdict is written once", html, path)
+        self.assertRegex(html, r'id="run-cancel"\s+hx-swap-oob')
+
+    def test_without_scripts_it_leads_back_to_the_run(self) -> None:
+        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        answer = self.client.post(f"/en/runs/{run.id}/cancel/", follow=True)
+        self.assertEqual(answer.redirect_chain[0][0], f"/en/runs/{run.id}/")
+        self.assertIn('<h1 id="run-title">Cancelling …</h1>', answer.content.decode())
+
+    def test_a_queued_run_is_cancelled_with_it(self) -> None:
+        run = runs.make_run(self.repro)
+        answer = self.client.post(
+            f"/en/runs/{run.id}/cancel/", headers={"HX-Request": "true"}
+        )
+        self.assertIn(">Cancelled</h1>", answer.content.decode())
+        self.assertFalse(ledger.cancel(run))
+
+
+class TrialsTest(PageTest):
+    def shown(self, hits: int, trials: int, build: str = runs.SLUG) -> Finding:
+        return Finding(
+            repro=self.repro.name,
+            build=build,
+            check_name="trigger",
+            verdict="bug_present",
+            hits=hits,
+            trials=trials,
+        )
+
+    def test_a_certain_bug_needs_one(self) -> None:
+        rows = [self.shown(1, 1), self.shown(2, 2, "9.8.0-cpu")]
+        found = trials.trials_of(self.repro, rows)
+        self.assertEqual(found.default, 1)
+        self.assertIn("in each of 3 trials so far; one is enough", found.reason)
+
+    def test_one_that_shows_now_and_then_gets_enough_to_see_it(self) -> None:
+        for hits, of, wanted in ((1, 2, 5), (9, 10, 2), (1, 20, 20)):
+            found = trials.trials_of(self.repro, [self.shown(hits, of)])
+            self.assertEqual(found.default, wanted)
+            self.assertIn(f"{hits} of {of}", found.reason)
+
+    def test_where_its_author_asks_for_several_it_says_so(self) -> None:
+        self.repro.header["trials"] = 3
+        found = trials.trials_of(self.repro, [self.shown(3, 3)])
+        self.assertEqual(found.default, 3)
+        self.assertIn("its author asks for 3", found.reason)
+
+    def test_the_form_begins_with_that_number(self) -> None:
+        evidence = store.add(runs.make_evidence(self.repro), origin="site")
+        shown = Finding.objects.filter(evidence=evidence.digest, check_name="trigger")
+        shown.update(hits=1, trials=2)
+        html = self.page("/en/NAN-9001/sample/")
+        field = html.partition('id="r-trials"')[2].partition(">")[0]
+        self.assertIn('value="5"', field)
+        self.assertIn("so far in 1 of 2", Page(html).text)
+
+
+class DifferenceTest(PageTest):
+    def add(self, started_at: str, **options: Any) -> store.Evidence:
+        body = runs.make_evidence(self.repro, started_at=started_at, **options)
+        return store.add(body, origin="site")
+
+    def test_nothing_is_said_of_the_first(self) -> None:
+        first = self.add("2026-01-02T03:04:05Z")
+        self.assertIsNone(difference.since_last(first))
+
+    def test_two_equal_runs_differ_in_nothing(self) -> None:
+        first = self.add("2026-01-02T03:04:05Z")
+        second = self.add("2026-01-02T04:04:05Z")
+        found = difference.since_last(second)
+        assert found is not None
+        self.assertEqual((found.earlier, found.changes), (first, []))
+
+    def test_another_verdict_comes_first_then_outcomes_then_numbers(self) -> None:
+        self.add("2026-01-02T03:04:05Z")
+        second = self.add("2026-01-02T04:04:05Z", bug=False)
+        found = difference.since_last(second)
+        assert found is not None
+        self.assertFalse(found.same_verdict)
+        told = [(change.of, change.key) for change in found.changes]
+        self.assertEqual(told[:2], [("verdict", ""), ("trigger", "outcome")])
+        self.assertIn(("trigger", "nonfinite"), told)
+        self.assertIn("FAIL", found.changes[0].before)
+        self.assertIn("PASS", found.changes[0].now)
+
+    def test_another_environment_is_named(self) -> None:
+        self.add("2026-01-02T03:04:05Z")
+        body = runs.make_evidence(self.repro, started_at="2026-01-02T04:04:05Z")
+        body["build"]["python"], body["tier"] = "3.12", "A"
+        second = store.add(runs.signed(body), origin="site")
+        found = difference.since_last(second)
+        assert found is not None
+        pairs = {change.of: (change.before, change.now) for change in found.changes}
+        self.assertEqual(pairs["sandbox"], ("D", "A"))
+        self.assertIn("3.12", pairs["Python"][1])
+        self.assertTrue(found.same_verdict)
+
+    def test_the_page_of_a_run_shows_it(self) -> None:
+        self.add("2025-01-02T03:04:05Z", bug=False)
+        run = self.finished_run()
+        text = Page(self.page(f"/en/runs/{run.id}/")).text
+        self.assertIn("Since the last run", text)
+        self.assertIn("Another verdict than", text)
+        self.assertIn("与上次运行相比", self.page(f"/zh/runs/{run.id}/"))
