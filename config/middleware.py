@@ -1,4 +1,4 @@
-"""Headers of every answer: a request id, and what the page may load."""
+"""Around every answer: a request id, what the page may load, compression."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
@@ -43,3 +44,14 @@ class ContentSecurityPolicyMiddleware:
         )
         response.headers.setdefault("Permissions-Policy", PERMISSIONS)
         return response
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses every answer and blurs its length, by which one could guess (BREACH).
+
+    The only secret of a page is its CSRF token, which Django masks anew in each answer,
+    and up to so many random bytes are added to each. Cookies are SameSite=Lax, so that
+    no other site can ask for a reader's own pages at all.
+    """
+
+    max_random_bytes = 200

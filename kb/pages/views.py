@@ -17,7 +17,6 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
 from kb import problems
@@ -73,7 +72,6 @@ def record_list(request: HttpRequest) -> HttpResponse:
     return render(request, "kb/records.html", {"page": page})
 
 
-@gzip_page
 @require_safe
 def record_detail(
     request: HttpRequest, record_id: str, slug: str | None = None

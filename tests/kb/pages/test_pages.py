@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -166,6 +167,29 @@ class EveryPageTest(PageTest):
         self.assertIn("default-src 'none'", response["Content-Security-Policy"])
         evil = self.client.get("/en/", headers={"X-Request-Id": "a b\tc" * 30})
         self.assertRegex(evil["X-Request-Id"], r"^[0-9a-f]{32}$")
+
+    def test_every_kind_of_answer_is_compressed(self) -> None:
+        self.finished_run()
+        for path in [
+            *("/en/", "/zh/records/", "/en/matrix/", "/en/claims/", "/en/search/?q=a"),
+            *("/en/NAN-9001/sample/", "/en/feed.atom", "/api/v1/records/NAN-9001"),
+        ]:
+            response = self.client.get(path, headers={"Accept-Encoding": "gzip"})
+            self.assertEqual(response["Content-Encoding"], "gzip", path)
+            self.assertIn("Accept-Encoding", response["Vary"], path)
+
+    def test_the_length_of_a_page_does_not_tell_what_is_in_it(self) -> None:
+        """The same page twice: another length, and another mask of its token."""
+        answers = [
+            self.client.get("/en/NAN-9001/sample/", headers={"Accept-Encoding": "gzip"})
+            for _ in range(8)
+        ]
+        self.assertGreater(len({len(answer.content) for answer in answers}), 1)
+        pages = [gzip.decompress(answer.content).decode() for answer in answers]
+        tokens = {
+            re.findall(r'csrfmiddlewaretoken" value="(\w+)"', p)[0] for p in pages
+        }
+        self.assertEqual(len(tokens), len(pages))
 
     def test_unknown_addresses_are_404_pages(self) -> None:
         for path in [
