@@ -6,10 +6,15 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.staticfiles.storage import StaticFilesStorage, staticfiles_storage
+from django.template.loader import render_to_string
 from django.test import SimpleTestCase
+
+from kb.style_sheets import JOINED, SHEETS
 
 ROOT = Path(settings.BASE_DIR)
 STATIC = ROOT / "static"
@@ -24,7 +29,7 @@ CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 WORD = re.compile(r"-?[A-Za-z_][\w-]*")
 TEMPLATE_TAG = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
 ATTRIBUTE = re.compile(r'\bclass=\\?"([^"]*)"')
-LINK = re.compile(r'<link rel="stylesheet" href="\{% static "([^"]+)" %\}">')
+LINK = re.compile(r'<link rel="stylesheet" href="/static/([^"]+)">')
 
 
 def without_comments(css: str) -> str:
@@ -151,10 +156,22 @@ class StylesTest(SimpleTestCase):
         for name in ("base.html", "500.html"):
             page = (ROOT / "templates" / name).read_text()
             self.assertIn('{% include "_styles.html" %}', page)
-        linked = LINK.findall((ROOT / "templates" / "_styles.html").read_text())
-        self.assertCountEqual(linked, [f"css/{path.name}" for path in SITE])
-        heads = [rules((STATIC / sheet).read_text()) for sheet in linked]
+        self.assertCountEqual(SHEETS, [f"css/{path.name}" for path in SITE])
+        heads = [rules((STATIC / sheet).read_text()) for sheet in SHEETS]
         order = [next(found)[1].split()[1] for found in heads]
         self.assertEqual(order, sorted(order, key=LAYERS.index))
         first = without_comments((STATIC / "css/base.css").read_text()).split(";")[0]
         self.assertEqual(first.strip(), f"@layer {', '.join(LAYERS)}")
+
+    def test_pages_link_to_one_sheet_that_holds_all_in_order(self) -> None:
+        linked = LINK.findall(render_to_string("_styles.html"))
+        self.assertEqual(linked, [staticfiles_storage.stored_name(JOINED)])
+        joined = (Path(settings.STATIC_ROOT) / linked[0]).read_text()
+        at = [joined.index((STATIC / sheet).read_text()) for sheet in SHEETS]
+        self.assertEqual(at, sorted(at))
+
+    def test_where_they_are_worked_on_each_is_linked(self) -> None:
+        plain = StaticFilesStorage(base_url="/static/")
+        with patch.object(staticfiles_storage, "_wrapped", plain):
+            linked = LINK.findall(render_to_string("_styles.html"))
+        self.assertEqual(linked, list(SHEETS))
