@@ -43,15 +43,16 @@ def evidence_for(
 
 
 def speaks_of(claim: ClaimLike, finding: FindingInput) -> bool:
+    # Most findings are of another check: nothing else is asked of them.
+    if not claim.check_ref or finding["check"] != claim.check_ref:
+        return False
     is_model = finding["fidelity"] == Fidelity.MECHANISM_MODEL
     every_build = not claim.builds or "*" in claim.builds
     counting = VERDICTS_THAT_COUNT[ClaimKind(claim.kind)]
     if is_variation(claim.check_ref):
         counting = (Verdict.BUG_PRESENT,)
     return (
-        bool(claim.check_ref)
-        and finding["check"] == claim.check_ref
-        and not finding["stale"]
+        not finding["stale"]
         and (every_build or finding["build"] in claim.builds)
         and finding["verdict"] in counting
         and finding["outcome"] in CONCLUSIVE

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Count, Q
 
 from kb.choices import ClaimState, Fidelity, Publication
-from kb.findings import claims, results
+from kb.findings import claims, contradictions, results
 from kb.models import Finding, Flip, Record, Standing, TallyState, TestedBuild
 
 CHUNK = 200
@@ -43,8 +43,8 @@ def refresh(record: Record, builds: Iterable[str] | None = None) -> None:
 
 
 def bring_up_to_date() -> int:
-    """Write the standings of published records without one; returns how many."""
-    missing = Record.objects.visible().filter(standing=None)
+    """Write standings that are missing or of an older release; returns how many."""
+    missing = Record.objects.visible().filter(standing__contradicted=None)
     ids = list(missing.values_list("pk", flat=True))
     refresh_all(ids)
     return len(ids)
@@ -85,6 +85,7 @@ def standing_of(record: Record) -> Standing:
         facets="\n".join(["", *facet_lines(record, inputs), ""]),
         first_bad=summary["first_bad"] or "",
         first_good=summary["first_good"] or "",
+        contradicted=len(contradictions.everything(record, findings)),
         **{state: states[state] for state in ClaimState.values},
     )
 

@@ -23,6 +23,9 @@ class Standing(models.Model):
     refuted = models.PositiveIntegerField(default=0)
     disputed = models.PositiveIntegerField(default=0)
     documented = models.PositiveIntegerField(default=0)
+    # What executions contradict (kb.findings.contradictions); null in a row that was
+    # written before it was counted.
+    contradicted = models.PositiveIntegerField(null=True, db_index=True)
 
     class Meta:
         ordering = ["record_id"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
 
+# A page of many records asks thousands of times about a few builds.
+@lru_cache(maxsize=4096)
 def build_order(raw: str, slug: str) -> tuple[Version, str]:
     """A sort key for builds: the version torch reports, then the slug.
 

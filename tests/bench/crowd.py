@@ -62,6 +62,7 @@ def pages(records: list[str]) -> dict[str, str]:
         "matrix as JSON": "/en/matrix/?format=json",
         "claims": "/en/claims/",
         "claims, refuted": "/zh/claims/?state=refuted",
+        "contradictions": "/en/contradictions/",
         "builds": "/en/builds/",
         "build": "/en/builds/2.6.0-cpu/",
         "workers": "/en/workers/",

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from django.test import TestCase
 from django.utils import timezone
 
-from kb.findings import contradictions
+from kb.findings import contradictions, standings
 from kb.models import Claim, Finding, Record
 from kb.publishing import saving
 from runner.evidence import store
@@ -25,7 +25,7 @@ class ContradictionTest(TestCase):
 
     def ran(self, raw: str, verdict: str = "bug_present", **changes: Any) -> Finding:
         check = changes.pop("check_name", "trigger")
-        return Finding.objects.create(
+        found = Finding.objects.create(
             **{
                 "record": self.record,
                 "repro": "repro",
@@ -44,6 +44,8 @@ class ContradictionTest(TestCase):
                 **changes,
             }
         )
+        standings.refresh(found.record)
+        return found
 
     def found(self) -> list[tuple[str, str, str]]:
         rows = contradictions.everything(self.record, self.record.findings.all())

@@ -90,6 +90,12 @@ class StandingTest(TestCase):
         self.assertEqual(TestedBuild.objects.get().records, 1)
         self.assertEqual(standings.bring_up_to_date(), 0)
 
+    def test_what_an_older_release_did_not_count_is_counted_then(self) -> None:
+        self.run_on("2.6.0", bug=True)
+        Standing.objects.update(contradicted=None)
+        self.assertEqual(standings.bring_up_to_date(), 1)
+        self.assertEqual(self.standing().contradicted, 1)
+
 
 @skipUnlessDBFeature("test_db_allows_multiple_connections")
 class ConcurrentTest(TransactionTestCase):
