@@ -197,8 +197,10 @@
 
   // On a phone the filters start folded, unless one is set.
   const facets = one("details.facets");
-  if (facets && matchMedia("(max-width: 720px)").matches && !one("input:checked", facets)) {
-    facets.open = false;
+  if (facets) {
+    const folds = matchMedia("(max-width: 720px)").matches && !one("input:checked", facets);
+    if (folds) facets.open = false;
+    facets.dataset.settled = "";
   }
 
   reveal(document);
