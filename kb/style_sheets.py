@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.files.base import ContentFile
-from whitenoise.storage import CompressedManifestStaticFilesStorage
+from whitenoise.storage import (  # type: ignore[import-untyped]
+    CompressedManifestStaticFilesStorage,
+)
 
 # In the order of their layers.
 SHEETS = (
@@ -25,7 +27,7 @@ SHEETS = (
 JOINED = "css/site.css"
 
 
-class JoiningStorage(CompressedManifestStaticFilesStorage):
+class JoiningStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     """Static files as whitenoise keeps them, and JOINED beside its parts."""
 
     sheets = (JOINED,)
