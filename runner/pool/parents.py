@@ -51,6 +51,7 @@ class Key(NamedTuple):
 
     `compiler`: whether its checks compile. `cache`: their compile cache, or "".
     `namespaces`: bubblewrap, unshare or None. `hidden`: folders that no check sees.
+    `seed`: what a build compiles first, to be read (runner.builds.compile_seed), or "".
     """
 
     python: str
@@ -58,6 +59,7 @@ class Key(NamedTuple):
     cache: str = ""
     namespaces: str | None = None
     hidden: tuple[str, ...] = ()
+    seed: str = ""
 
 
 class ParentBox(NamedTuple):
@@ -99,6 +101,9 @@ def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBo
     harness_path = view.INSIDE_HARNESS if inside else str(view.HARNESS)
     command = [key.python, f"{folder}/zygote.py", "--harness", harness_path]
     command += ["--compiler"] * key.compiler + ["--bare"] * bare
+    if key.seed:
+        entries += view.seed_entries(key.seed)
+        command += ["--seed", view.INSIDE_SEED if inside else key.seed]
     command += ["--fd", str(descriptor)]
     cache = view.INSIDE_CACHE if key.cache and inside else key.cache
     # These start threads later, but read their number when torch is imported.

@@ -364,7 +364,8 @@ def free_memory_mib() -> int:
 def key_of(request: dict[str, Any]) -> Key:
     """The parent that a request is for. Raises ValueError where it is malformed."""
     namespaces, hidden = request.get("namespaces"), request.get("hidden", [])
-    texts = [request.get("python"), request.get("cache", ""), namespaces or ""]
+    named = (request.get(name, "") for name in ("python", "cache", "seed"))
+    texts = [*named, namespaces or ""]
     if not isinstance(hidden, list) or not all(
         isinstance(text, str) for text in [*texts, *hidden]
     ):
@@ -375,6 +376,7 @@ def key_of(request: dict[str, Any]) -> Key:
         str(request.get("cache", "")),
         namespaces,
         tuple(hidden),
+        str(request.get("seed", "")),
     )
 
 

@@ -33,6 +33,7 @@ def parent_key(
         "python": cold.interpreter,
         "compiler": compiler,
         "cache": cache,
+        "seed": cold.compile_seed if compiler else "",
         "namespaces": cold.layers.namespaces,
         "hidden": list(cold.hidden),
     }

@@ -92,6 +92,7 @@ def start_in(
     repro: str,
     *,
     compile_cache: str = "",
+    compile_seed: str = "",
     on_line: Callable[[str, str, str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     gpus: str | None = None,
@@ -103,7 +104,8 @@ def start_in(
     `repro`: path of the source. Relative paths, also of the interpreter, are resolved
     here, because a check has another working folder. `on_line(check, stream, text)`
     receives its output as it comes; `cancelled` is polled about ten times a second.
-    `compile_cache`: a folder shared by checks with needs = ["compiler"]. `gpus`:
+    `compile_cache`: a folder shared by checks with needs = ["compiler"].
+    `compile_seed`: what it began with, for a warm parent to read. `gpus`:
     CUDA_VISIBLE_DEVICES, "" for none, None for unchanged. `hold_fds`: descriptors that
     init keeps open until the last process of a check is gone; the check has none.
     """
@@ -115,6 +117,7 @@ def start_in(
         gpus=gpus,
         hold_fds=hold_fds,
         compile_cache=compile_cache,
+        compile_seed=compile_seed,
         on_line=on_line,
         cancelled=cancelled,
     )

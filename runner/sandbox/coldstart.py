@@ -59,6 +59,7 @@ class ColdStart:
     gpus: str | None = None
     hold_fds: Sequence[int] = ()
     compile_cache: str = ""
+    compile_seed: str = ""
     on_line: Callable[[str, str, str], None] | None = None
     cancelled: Callable[[], bool] | None = None
 
@@ -239,6 +240,11 @@ def user_of(layers: Layers, cache: str) -> Iterator[int | None]:
     else:
         with uids.lease() as uid:
             yield uid
+
+
+def cache_owner(layers: Layers, cache: str) -> tuple[int, int] | None:
+    """User and group of the runs that share a cache; None for the worker's own."""
+    return (uids.of_cache(cache), policy.GID) if layers.uid == "own" else None
 
 
 def prepare_cache(path: str, uid: int | None) -> None:

@@ -24,6 +24,7 @@ JAIL = Path(__file__).resolve().parent / "jail"
 INSIDE_HARNESS = "/run/doesitnan/harness.py"
 INSIDE_JAIL = "/run/doesitnan/jail"
 INSIDE_CACHE = "/cache"
+INSIDE_SEED = "/seed"
 SCRATCH = "/tmp/run"  # noqa: S108  # the run's own tmpfs
 
 DEVICES, GPUS = Path("/dev"), Path("/proc/driver/nvidia/gpus")
@@ -140,6 +141,11 @@ def cache_entries(path: str) -> list[Entry]:
     """The compile cache: the only writable folder of this machine's disk."""
     bound = {"kind": "bind", "source": os.path.realpath(path)}
     return [{**bound, "target": INSIDE_CACHE, "write": True}]
+
+
+def seed_entries(path: str) -> list[Entry]:
+    """What every program of a build compiles first, to be read by its parent."""
+    return [{"kind": "bind", "source": os.path.realpath(path), "target": INSIDE_SEED}]
 
 
 def needs(layout: Layout) -> list[str]:

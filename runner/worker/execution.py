@@ -17,7 +17,7 @@ from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
 from runner import harness, sandbox
-from runner.builds import compile_cache, registry
+from runner.builds import compile_cache, compile_seed, registry
 from runner.evidence import store
 from runner.gpus import gpu_run
 from runner.gpus.gpu_run import HostGpus
@@ -26,7 +26,7 @@ from runner.models import Installation, Run, Worker
 from runner.pool import client, start
 from runner.runs import host_gpus, ledger, live_log
 from runner.runs.live_log import Line, LiveLog
-from runner.sandbox.coldstart import needs_of
+from runner.sandbox.coldstart import cache_owner, needs_of
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def run_now(
         folder = Path(scratch)
         path = folder / f"{job.name}.py"
         path.write_bytes(job.source.encode())
-        with cache_of(job, interpreter, folder) as cache:
+        with cache_of(job, interpreter, folder, listeners) as cache:
             return gpu_run.drive(
                 job.source,
                 partial(start_with, job, interpreter, path, cache, listeners),
@@ -92,7 +92,7 @@ def start_with(
     job: Job,
     interpreter: str,
     path: Path,
-    cache: str,
+    cache: Cache,
     listeners: Listeners,
     visible: str | None,
     lock_fds: Sequence[int],
@@ -103,7 +103,8 @@ def start_with(
         str(path),
         gpus=visible,
         hold_fds=lock_fds,
-        compile_cache=cache,
+        compile_cache=cache.folder,
+        compile_seed=cache.seed,
         on_line=listeners.line,
         cancelled=listeners.cancelled,
     )
@@ -118,15 +119,56 @@ def warm_up(interpreter: str) -> bool:
     return client.warm(pool_socket(), key)
 
 
+@dataclass(frozen=True)
+class Cache:
+    """The folder for what torch.compile builds, and the seed it began with or ""."""
+
+    folder: str
+    seed: str = ""
+
+
 @contextmanager
-def cache_of(job: Job, interpreter: str, folder: Path) -> Iterator[str]:
+def cache_of(
+    job: Job, interpreter: str, folder: Path, listeners: Listeners
+) -> Iterator[Cache]:
     """The folder for Inductor's cache: kept between runs of a reviewed repro only."""
-    if job.record is None or "compiler" not in needs_of(job.source.encode()):
-        yield str(folder / "inductor")
+    source = job.source.encode()
+    if job.record is None or "compiler" not in needs_of(source):
+        yield Cache(str(folder / "inductor"))
         return
     root = settings.DATA_DIR / "inductor"
+    seed = ""
+    if harness.parse_header(job.source).device == DeviceClass.CPU:
+        make = partial(sow, interpreter, listeners)
+        seed = compile_seed.ready(root, interpreter, make)
     with compile_cache.locked_folder(root, interpreter, job.source) as cache:
-        yield cache
+        owner = cache_owner(sandbox.start_in(interpreter, "").layers, cache)
+        compile_seed.plant(seed, cache, owner)
+        yield Cache(cache, seed)
+
+
+def sow(interpreter: str, listeners: Listeners, files: str) -> bool:
+    """Compile what all programs need into `files`; False where that build cannot.
+
+    Raises Cancelled.
+    """
+    listeners.phase("requirements", "compiles what all repros share, once for a build")
+    header = harness.parse_header(compile_seed.PROGRAM)
+    with sandbox.scratch_folder() as scratch:
+        path = Path(scratch) / "seed.py"
+        path.write_text(compile_seed.PROGRAM)
+        start = sandbox.start_in(
+            interpreter,
+            str(path),
+            gpus="",
+            compile_cache=files,
+            cancelled=listeners.cancelled,
+        )
+        report = start(harness.check_spec(header, "requirements"))
+    if listeners.cancelled and listeners.cancelled():
+        raise harness.Cancelled
+    found = harness.reported_observations(report)
+    return report.failure is None and found.get("compiler") is True
 
 
 def pool_socket() -> str:

@@ -1,6 +1,6 @@
 """The warm parent of one torch build: imports torch once, forks a child for each check.
 
-    BUILD_PYTHON zygote.py --fd N --harness PATH [--compiler] [--bare]
+    BUILD_PYTHON zygote.py --fd N --harness PATH [--compiler] [--seed DIR] [--bare]
 
 Runs no tensor operation and touches no GPU, so that its children can. `--fd` is a
 SOCK_SEQPACKET socket to the pool. It says {"ready": …} or {"failed": "why"} once; then
@@ -20,6 +20,7 @@ import importlib
 import importlib.util
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -99,6 +100,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--harness", required=True)
     parser.add_argument("--compiler", action="store_true")
+    parser.add_argument("--seed", default="")
     parser.add_argument("--bare", action="store_true")
     options = parser.parse_args(argv)
     if "TMPDIR" in os.environ:  # Some look where it is when they are imported.
@@ -108,7 +110,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     kernel.die_with_parent()
     try:
         harness = load_harness(options.harness)
-        torch = load_torch(options.compiler, options.bare)
+        torch = load_torch(options.compiler, options.bare, options.seed)
         with no_gpu(torch):  # Since 2.10, cuDNN's version asks for the GPUs.
             harness.identity(torch, None)  # once for all children
         ready = stamp(torch)
@@ -139,7 +141,7 @@ def load_harness(path: str) -> Any:
     return module
 
 
-def load_torch(compiler: bool, bare: bool) -> Any:
+def load_torch(compiler: bool, bare: bool, seed: str) -> Any:
     """Import torch and what checks commonly import later on."""
     # The siblings of this file are no library; their names must not hide one.
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
@@ -152,20 +154,25 @@ def load_torch(compiler: bool, bare: bool) -> Any:
             with contextlib.suppress(Exception):  # This release has no such module.
                 importlib.import_module(name)
         if compiler and not bare:
-            probe_vector_isa()
+            probe_vector_isa(seed)
     return torch
 
 
-def probe_vector_isa() -> None:
+def probe_vector_isa(seed: str) -> None:
     """Let Inductor probe which vector ISAs processor and compiler support.
 
-    It starts a compiler and a Python that imports torch, about a second each time.
+    It starts a compiler and a Python that imports torch, about a second each time; what
+    `seed` has compiled already is loaded only.
     """
     name = "TORCHINDUCTOR_CACHE_DIR"
     previous = os.environ.get(name)
     with tempfile.TemporaryDirectory() as folder:
         # Not into the folder of the checks: that is another user's.
-        os.environ[name] = folder
+        os.environ[name] = os.path.join(folder, "inductor")
+        if seed:
+            small = shutil.ignore_patterns("precompiled_headers")
+            with contextlib.suppress(OSError):
+                shutil.copytree(seed, os.environ[name], ignore=small)
         with contextlib.suppress(Exception):  # No compiler, or an older release.
             importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
     os.environ.pop(name)

@@ -697,6 +697,31 @@ class CompilerTest(PoolCase):
         self.assertEqual(report.served, "warm", start.reasons)
         self.assertEqual(report.messages[0]["observations"], {"same": True})
 
+    def test_what_was_compiled_once_is_there_for_the_parent_to_read(self) -> None:
+        package = self.folder / "lib" / "torch" / "_inductor"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "cpu_vec_isa.py").write_text(
+            "import os\nfound = []\n\n\n"
+            "def pick_vec_isa():\n"
+            "    found.extend(os.listdir(os.environ['TORCHINDUCTOR_CACHE_DIR']))\n"
+        )
+        torch = package.parent / "__init__.py"
+        torch.write_text(torch.read_text() + "compile = None\n")
+        seed = self.folder / "seed"
+        (seed / "q6").mkdir(parents=True)
+        (seed / "precompiled_headers").mkdir()
+        text = source(
+            control="from torch._inductor import cpu_vec_isa\n"
+            "return {'found': ' '.join(cpu_vec_isa.found)}"
+        ).replace("# trials", '# needs = ["compiler"]\n# trials')
+        start = self.start(
+            text, compile_cache=str(self.folder / "cache"), compile_seed=str(seed)
+        )
+        report = start(CheckSpec("control"))
+        self.assertEqual(report.served, "warm", start.reasons)
+        self.assertEqual(report.messages[0]["observations"]["found"], "q6")
+
 
 class RealTorchTest(PoolCase):
     """What the stand-in cannot show."""
