@@ -14,8 +14,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from runner import harness
 from runner.builds import registry
 from runner.models import Worker
+from runner.pool.server import free_memory_mib
 from runner.runs import fleet
 from runner.worker import tasks
 from runner.worker.heartbeat import (
@@ -26,6 +28,14 @@ from runner.worker.heartbeat import (
 )
 
 LOOK_SECONDS = 1.0
+# What a check may take unless its repro asks for more.
+RUN_MIB = 2048
+
+
+def usual_slots() -> int:
+    """One more than can be held: backfills leave the last to clicks."""
+    held = free_memory_mib() // RUN_MIB
+    return max(1, min(harness.usable_cpus(), held)) + 1
 
 
 def slots(text: str) -> int:
@@ -48,7 +58,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "-c", "--concurrency", type=slots, default=1, help="runs at a time"
+            *("-c", "--concurrency"),
+            type=slots,
+            default=usual_slots(),
+            help="runs at a time (default: one for each core that memory allows, and "
+            "one that is left to clicks: %(default)s here)",
         )
         parser.add_argument("--name", type=worker_name, help="default: worker-PID")
         parser.add_argument(
