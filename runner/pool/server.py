@@ -364,8 +364,8 @@ def free_memory_mib() -> int:
 def key_of(request: dict[str, Any]) -> Key:
     """The parent that a request is for. Raises ValueError where it is malformed."""
     namespaces, hidden = request.get("namespaces"), request.get("hidden", [])
-    named = (request.get(name, "") for name in ("python", "cache", "seed"))
-    texts = [*named, namespaces or ""]
+    folders = [request.get("cache", ""), request.get("seed", "")]
+    texts = [request.get("python"), *folders, namespaces or ""]
     if not isinstance(hidden, list) or not all(
         isinstance(text, str) for text in [*texts, *hidden]
     ):
