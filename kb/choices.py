@@ -105,6 +105,9 @@ FIX_KINDS = {
     "removed": _("removed"),
 }
 SIGNATURE_KINDS = ("message", "code", "frame", "facet")
+# Those that are a line of a log, and where it was seen.
+SIGNATURE_LINES = ("message", "code")
+SIGNATURE_SEEN = ("printed", "reported")
 WORKAROUND_KINDS = ("code", "env", "config", "upgrade", "downgrade")
 SOURCE_KINDS = {
     "article": _("article"),

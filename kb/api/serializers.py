@@ -202,6 +202,8 @@ class PreconditionSerializer(Serializer):
 class SignatureSerializer(Serializer):
     kind = word(choices.SIGNATURE_KINDS)
     text = string()
+    seen = word(choices.SIGNATURE_SEEN, required=False)
+    source = string(required=False, help_text="where it stands, if it is reported")
 
 
 class JudgedClaim(NamedTuple):

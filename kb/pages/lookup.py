@@ -22,6 +22,7 @@ from kb.pages.front import FrontPage
 from kb.search.ranking.find import Hit, find
 from kb.search.reading.lines import split_lines
 from kb.search.reading.query import MAX_QUERY
+from kb.search.reading.signatures import read_signatures
 
 DRAIN_BYTES = 32 * 1024 * 1024
 AROUND = 2
@@ -195,7 +196,8 @@ def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
 def match_of(item: dict[str, Any], record: Record) -> Match:
     lang = current_lang()
     unverified = set(item["affected"]["unverified_preconditions"])
-    facets = {row["text"] for row in record.signatures if row["kind"] == "facet"}
+    signatures = read_signatures(record.signatures)
+    facets = {sign.text for sign in signatures if sign.kind == "facet"}
     return Match(
         found=item,
         record=record,

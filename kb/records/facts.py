@@ -12,6 +12,8 @@ from kb.choices import (
     LANGS,
     PRECONDITION_KEYS,
     SIGNATURE_KINDS,
+    SIGNATURE_LINES,
+    SIGNATURE_SEEN,
     SOURCE_KINDS,
     WORKAROUND_KINDS,
     AffectedWhen,
@@ -79,6 +81,8 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "signature": (
         Key("kind", one_of(SIGNATURE_KINDS)),
         Key("text", text(4000)),
+        Key("seen", one_of(SIGNATURE_SEEN), optional=True),
+        Key("source", REFERENCE, optional=True),
     ),
     "affected": (
         Key("package", PACKAGE),
@@ -159,6 +163,7 @@ def facts_problems(facts: Facts) -> Problems:
     for table_name, key in NAMED:
         yield from repeated_problems(facts, table_name, key)
     yield from source_problems(facts)
+    yield from signature_problems(facts)
     yield from range_problems(facts)
     yield from claim_problems(facts)
 
@@ -199,6 +204,27 @@ def source_problems(facts: Facts) -> Problems:
     for path, row in rows(facts, "source"):
         if row["kind"] != "article" and not row["url"]:
             yield f"{path}.url", _("only an article may be without address")
+
+
+def signature_problems(facts: Facts) -> Problems:
+    """A line that nobody has seen is no signature; a reported one names its thread."""
+    listed = facts.get("source", [])
+    urls = {row.get("id"): row.get("url") for row in listed if isinstance(row, dict)}
+    for path, row in rows(facts, "signature"):
+        seen, source = row.get("seen"), row.get("source")
+        if row["kind"] not in SIGNATURE_LINES:
+            for key in sorted({"seen", "source"} & row.keys()):
+                yield f"{path}.{key}", _("only a line of a log was seen; leave it out")
+        elif seen is None:
+            yield f"{path}.seen", _("is missing; printed by a run here, or reported")
+        elif seen == "printed" and source is not None:
+            yield f"{path}.source", _("only a line that is reported names its thread")
+        elif seen == "reported" and source is None:
+            yield f"{path}.source", _("is missing; a reported line names its thread")
+        elif seen == "reported" and source not in urls:
+            yield f"{path}.source", _("no [[source]] has the id %s") % repr(source)
+        elif seen == "reported" and not urls[source]:
+            yield f"{path}.source", _("%s has no address") % repr(source)
 
 
 def range_problems(facts: Facts) -> Problems:

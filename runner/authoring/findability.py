@@ -21,17 +21,11 @@ from kb.models import Record
 from kb.pages.views import record_detail
 from kb.records.articles import log_fences
 from kb.records.files import FACTS_FILE, RecordFile
-from kb.records.open_places import OPEN_PLACE
-from kb.records.places import line_of_key
 from kb.search.ranking.listing import SORTS, listing
-from kb.search.reading.cleaning import clean
-from kb.search.reading.lines import select_lines
-from kb.search.reading.log import KeyLine, key_line, read_lines
-from kb.search.reading.signatures import Signature, plain, read_signature
+from runner.authoring import quotes
 from runner.authoring.parts import Part
 from runner.authoring.skeleton import shown
 
-CHECKED_KINDS = ("message", "code")
 # The names of style sheets with their digests exist only once a site collected them.
 AS_THEY_LIE = {
     **settings.STORAGES,
@@ -63,40 +57,8 @@ def pasted_logs(record: str, logs: Path | None) -> dict[Path, str]:
 def signature_part(
     file: RecordFile, toml: str, pasted: Mapping[Path, str], printed: list[str]
 ) -> Part:
-    part = Part("signatures")
-    logs = [*log_fences(file.articles["en"]), *pasted.values(), *printed]
-    for position, row in enumerate(file.facts.get("signature", [])):
-        if row["kind"] not in CHECKED_KINDS or OPEN_PLACE.search(row["text"]):
-            continue
-        if not any(prints(log, row["kind"], row["text"]) for log in logs):
-            line = line_of_key(toml, f"signature[{position}].text")
-            part.problems.append(
-                f"{file.slug}/{FACTS_FILE}:{line}: nothing prints “{row['text']}”: it "
-                "stands neither in the log of the article, nor in a pasted log, nor in "
-                "what the run printed. Quote the log that has it, or correct it."
-            )
-    return part
-
-
-def prints(log: str, kind: str, text: str) -> bool:
-    """Whether a line of the log says what a signature says, numbers aside."""
-    if plain(text) in plain(log):
-        return True
-    reading = read_lines(select_lines(log))
-    lines = [*reading.key_lines, *reading.unwrapped]
-    lines += [key_line(at, "", line) for at, line in reading.cleaned]
-    return any(
-        sign.text in reading.facets if sign.kind == "facet" else says(sign, lines)
-        for sign in read_signature(kind, clean(text))
-    )
-
-
-def says(signature: Signature, lines: list[KeyLine]) -> bool:
-    return any(
-        (signature.letters and signature.letters in line.letters)
-        or (signature.tokens and signature.tokens <= line.tokens)
-        for line in lines
-    )
+    quoted = [*log_fences(file.articles["en"]), *pasted.values()]
+    return Part("signatures", list(quotes.unseen(file, toml, printed, quoted)))
 
 
 # --- search -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kb.records.files import FACTS_FILE, RecordError, RecordFile, read_record, read_text
 from kb.records.open_places import OPEN_PLACE
-from runner.authoring import findability, record_files
+from runner.authoring import findability, quotes, record_files
 from runner.authoring.parts import Part
 from runner.authoring.record_runs import Bench, run_parts
 from runner.authoring.scratch import publish, scratch_database
@@ -69,7 +69,8 @@ def found_parts(question: Question, file: RecordFile) -> Iterator[Part]:
     """Signatures, search and page, among the records of the folder."""
     pasted = findability.pasted_logs(file.id, question.logs)
     toml = read_text(question.folder / FACTS_FILE)
-    yield findability.signature_part(file, toml, pasted, question.bench.printed)
+    printed = [*quotes.printed_in(question.folder), *question.bench.printed]
+    yield findability.signature_part(file, toml, pasted, printed)
     with scratch_database():
         publish([file, *sound_neighbours(question)], file.id)
         title = str(file.facts["title"])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runner.authoring import quotes
 from runner.authoring.mutations import WORKAROUND, ending, mutations
 from runner.authoring.parts import Part
 from runner.wording import verdicts
@@ -33,9 +34,9 @@ class Bench:
 
 
 def run_parts(path: Path, job: Job, bench: Bench) -> Iterator[Part]:
-    """One run of a repro and its mutations; what it printed goes to the bench."""
+    """One run of a repro and its mutations; what its trigger said goes to the bench."""
     evidence = bench.run(job)
-    bench.printed += [check["log"]["text"] for check in evidence["checks"]]
+    bench.printed += quotes.output(evidence)
     slug = evidence["build"]["slug"] or "no torch"
     part = Part(f"run of {path.name} on {slug}, {bench.chosen}: {ending(evidence)}")
     part.problems += run_problems(path, evidence)

@@ -158,6 +158,7 @@ def vocabularies() -> dict[str, str]:
         "AFFECTED_WHEN": choices.AffectedWhen.values,
         "PRECONDITION_KEYS": choices.PRECONDITION_KEYS,
         "SIGNATURE_KINDS": choices.SIGNATURE_KINDS,
+        "SIGNATURE_SEEN": choices.SIGNATURE_SEEN,
         "BUILD_STATES": BUILD_STATES,
         "FIX_KINDS": choices.FIX_KINDS,
         "WORKAROUND_KINDS": choices.WORKAROUND_KINDS,

@@ -41,9 +41,14 @@ affected_when = "any"
 # How it shows in a log, literally; what differs from run to run may stand as printed.
 # kind: @SIGNATURE_KINDS@. message is compared by its telling words, code word for word,
 # frame is a file of a traceback, facet the name of a symptom such as grad_norm_nan.
+# A message or a code was seen: @SIGNATURE_SEEN@. printed is what the repro's trigger
+# prints, as check_record sees; reported names the [[source]] in which the line stands.
+# The title of a thread is no line of a log: readers find it as the title of a source.
 [[signature]]
 kind = "message"
 text = "TODO: one literal line of a real log, such as RuntimeError: …"
+seen = "reported"
+source = "report"
 
 # Where it is affected, as far as somebody knows; delete it where nobody does.
 # An event is {introduced = …}, {fixed = …} or {last_affected = …}; they ascend.

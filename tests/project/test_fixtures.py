@@ -1,5 +1,7 @@
 """Every shipped record: valid, canonical, bilingual, and tied to checks that exist."""
 
+from pathlib import Path
+
 from django.conf import settings
 from django.test import SimpleTestCase
 from packaging.requirements import Requirement
@@ -8,6 +10,8 @@ from packaging.version import Version
 from kb.records.articles import HAN
 from kb.records.files import RecordFile, read_all, repro_problems, write_record
 from kb.records.rendering import sections_html
+from kb.search.reading.signatures import read_titles
+from runner.authoring import quotes
 from runner.evidence.repros import inspect
 
 
@@ -77,4 +81,16 @@ class ShippedRecordsTest(SimpleTestCase):
                 self.assertTrue(record.facts.get("claim"), "no claim")
                 kinds = {row["kind"] for row in record.facts.get("source", [])}
                 self.assertLessEqual({"article", "report"} & kinds, kinds)
-                self.assertTrue(record.facts.get("signature"), "nothing to match")
+                titles = read_titles(record.facts["source"])
+                known_by = [*record.facts.get("signature", []), *titles]
+                self.assertTrue(known_by, "nothing to match")
+
+    def test_what_is_called_printed_was_printed(self) -> None:
+        for record in self.records:
+            folder = Path(settings.ISSUES_DIR) / record.slug
+            toml = (folder / "issue.toml").read_text()
+            # What threads report is not here; that they are named, the loader sees.
+            reported = [row["text"] for row in record.facts.get("signature", [])]
+            printed = quotes.printed_in(folder)
+            unseen = list(quotes.unseen(record, toml, printed, reported))
+            self.assertEqual(unseen, [])

@@ -25,6 +25,7 @@ text = {en = "Only in bf16.", zh = "仅 bf16。"}
 [[signature]]
 kind = "message"
 text = "UserWarning: \\"strides\\" \\\\ differ"
+seen = "printed"
 
 [[affected]]
 package = "torch"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
 from kb.search.reading import masks, tokens
-from kb.search.reading.signatures import Signature, read_signatures
+from kb.search.reading.signatures import Signature, read_signatures, read_titles
 from kb.search.reading.tokens import analyse
 
 # Stored with each document; a document with another number is indexed again.
@@ -150,7 +150,10 @@ def unpacked(signatures: str) -> tuple[Signature, ...]:
 
 
 def contents_of(record: Record) -> Contents:
-    signatures = tuple(read_signatures(record.signatures))
+    signatures = (
+        *read_signatures(record.signatures),
+        *read_titles(record.sources),
+    )
     title = analyse(" ".join(record.both("title").values()))
     literal = analyse("\n".join(entry["text"] for entry in record.signatures))
     weights: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import itemgetter
 
@@ -23,7 +23,8 @@ from kb.search.reading.log import KeyLine, Reading, key_line
 from kb.search.reading.masks import family
 from kb.search.reading.signatures import Signature, plain
 
-MATCH, POSSIBLE = 0.8, 0.55
+# TITLE: of a thread, which people shorten as they repeat it.
+MATCH, TITLE, POSSIBLE = 0.8, 0.7, 0.55
 # Above every share: the whole signature stands in the line.
 WORD_FOR_WORD = 2.0
 # What a pasted line says beyond the signature counts against it, but less.
@@ -169,8 +170,7 @@ def match_document(
 def best_evidence(lines: Lines, signature: Signature) -> Why | None:
     """The line that shows the signature best, if any does."""
     if signature.kind == "facet":
-        line = lines.reading.facets.get(signature.text)
-        return Why(line, signature.text, Confidence.POSSIBLE, 0.0) if line else None
+        return lines.having(signature)
     if signature.kind == "frame":
         # A frame shows where, not what: it only adds to the score.
         return None
@@ -179,9 +179,12 @@ def best_evidence(lines: Lines, signature: Signature) -> Why | None:
         return named
     if signature.kind == "code":
         return lines.holding(signature)
-    if signature.kind == "remark":
-        return lines.showing(signature) or lines.remarking(signature)
-    return lines.showing(signature)
+    if signature.kind == "title":
+        return lines.titled(signature)
+    is_remark = signature.kind == "remark"
+    return lines.showing(signature) or (
+        lines.remarking(signature) if is_remark else None
+    )
 
 
 class Lines:
@@ -235,6 +238,13 @@ class Lines:
                 return Why(line, signature.text, sure, 1.0, by_name=own)
         return None
 
+    def having(self, signature: Signature) -> Why | None:
+        """The line of a symptom; a match where it names an op of this record alone."""
+        own = bool(signature.ids - self.shared)
+        sure = Confidence.MATCH if own else Confidence.POSSIBLE
+        line = self.reading.facets.get(signature.text)
+        return Why(line, signature.text, sure, float(own), own) if line else None
+
     def holding(self, signature: Signature) -> Why | None:
         """The first line that holds a code word for word.
 
@@ -274,6 +284,12 @@ class Lines:
         if best[0] < MATCH or not signature.is_telling:
             return None
         return Why(best[1], signature.text, Confidence.POSSIBLE, min(best[0], 1.0))
+
+    def titled(self, signature: Signature) -> Why | None:
+        """The line that is the title of a thread: a hint, as no program prints it."""
+        why = self.showing(signature) or self.remarking(signature)
+        near = why and why.coverage >= TITLE
+        return replace(why, confidence=Confidence.POSSIBLE) if why and near else None
 
     def read(self, at: int) -> KeyLine:
         """Any line of the log as if it complained."""

@@ -12,8 +12,8 @@ NUMBER = (
 METRIC = re.compile(
     rf"""
     (?<![\w./'-])['"]?+
-    ((?:(?:grad(?:ient)?|lm|global|total)[ ])?[A-Za-z][\w./-]{{0,60}}+)['"]?+
-    (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|of|to)\s
+    ((?:(?:grad(?:ient)?|lm|global|total|ctc)[ ])?[A-Za-z][\w./-]{{0,60}}+)['"]?+
+    (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|gets?|got|of|to)\s
        |\s?(?:直接)?(?:变成了?|变为|为|是)\s?)
     ['"]?+(?:[\w.]{{0,16}}\()?({NUMBER})
     """,
@@ -21,7 +21,7 @@ METRIC = re.compile(
 )
 # "grad_norm nan": without a sign between them only for what is surely a metric.
 BARE = re.compile(
-    r"(?<![\w./-])(?:[\w-]{1,30}/)?"
+    r"(?<![\w./-])(?:[\w.-]{1,60}[./])?"
     r"(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss|running_\w{3,4})"
     r"\s{1,8}(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)",
     re.IGNORECASE,
@@ -40,7 +40,15 @@ CHINESE_NAMES = {"损失": "loss", "梯度范数": "grad_norm", "梯度": "grad"
 ZERO = re.compile(r"0(?<![\d.]0)(?:\.0+)?(?![\d.eE]\d)")
 # What autograd's anomaly mode prints. A suffix digit counts overloads, no more.
 ANOMALY = re.compile(r"Function '([A-Za-z_:]\w{0,80}?)\d{0,3}' returned nan values")
+# A norm that is exactly such a root counts groups of parameters instead of measuring:
+# each has the norm 1 that stands for one that cannot be used (DeepSpeed's -1, squared).
+TELLING = {"1.41421": "sqrt2", "1.73205": "sqrt3"}
 NORMS = ("gnorm", "global_norm", "gradient_norm", "total_norm", "grad_norm")
+# The metrics for which a number tells; nan and inf tell for all.
+EXACT = {
+    "zero": ("loss", "grad_norm"),
+    **dict.fromkeys(TELLING.values(), ("grad_norm",)),
+}
 MAX_PAIRS = 100
 MAX_FACETS = 20
 MAX_WORDS = 8
@@ -68,7 +76,10 @@ NO_METRICS = Metrics([], 0, False, 0)
 
 
 def metrics_in(text: str) -> Metrics:
-    """Facets: grad_norm_nan, nan_in_MulBackward; eval_loss_nan is loss_nan too."""
+    """Facets: grad_norm_nan, nan_in_MulBackward; eval_loss_nan is loss_nan too.
+
+    grad_norm_sqrt2 and grad_norm_sqrt3 are norms that measure nothing (`TELLING`).
+    """
     pairs = METRIC.findall(text)
     count = len(pairs)
     low = text.lower()
@@ -80,7 +91,7 @@ def metrics_in(text: str) -> Metrics:
     for name, number in pairs[:MAX_PAIRS]:
         state = _state(number)
         for metric in _names(name) if state else ():
-            if state != "zero" or metric in ("loss", "grad_norm"):
+            if metric in EXACT.get(state, (metric,)):
                 facets[f"{metric}_{state}"] = None
     words = text.count(" ") + 1 - 2 * count
     return Metrics(list(facets)[:MAX_FACETS], count, text.startswith("{"), words)
@@ -90,6 +101,8 @@ def may_have_facet(text: str) -> bool:
     """Whether a line can hold a facet: a cheap test, as most lines hold none."""
     low = text.lower()
     if "nan" in low or "inf" in low:
+        return True
+    if "norm" in low and any(number in low for number in TELLING):
         return True
     return ("loss" in low or "norm" in low) and ZERO.search(low) is not None
 
@@ -108,7 +121,7 @@ def _state(number: str) -> str:
         return "nan"
     if number.startswith("inf"):
         return "inf"
-    return "" if float(number) else "zero"
+    return TELLING.get(number[:7], "") if float(number) else "zero"
 
 
 def _names(name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,14 +16,23 @@ from kb.search.reading.tokens import HAN_RUN, identifiers, is_common, words_of
 # A message of fewer letters than this identifies nothing, even word for word.
 MIN_LETTERS = 20
 MIN_TELLING_TOKENS = 2
+# How the facet of anomaly mode's line begins; the op follows, which is an official
+# name, but for the one that stands for anything compiled.
+OP = "nan_in_"
+WHOLE_GRAPH = "CompiledFunctionBackward"
+# Sources that people have opened about the symptom, not about its mending.
+THREADS = ("report", "discussion")
+# "[Bug]: " and the like before a title.
+LABEL = re.compile(r"^(?:\s*\[[^\]]{1,40}\]:?)+\s*")
 
 
 class Signature(NamedTuple):
     """One way a record shows in a log.
 
     `kind`: message (compared by its telling words), code and remark (looked for word
-    for word; a remark is a line that complains of nothing), frame, facet. `ids` are
-    the official names of errors in it.
+    for word; a remark is a line that complains of nothing), frame, facet, and title:
+    of a thread among the sources, which people paste though no program prints it.
+    `ids` are the official names of errors in it.
     """
 
     kind: str
@@ -52,7 +62,7 @@ class Signature(NamedTuple):
         keys = [f"id:{name}" for name in sorted(self.ids)]
         if self.kind == "message":
             return [f"fp:{self.fingerprint}", *keys]
-        if self.kind == "remark":
+        if self.kind in ("remark", "title"):
             return [f"fp:{self.fingerprint}", f"word:{rarest_word(self.text)}", *keys]
         if self.kind == "code":
             return [f"word:{rarest_word(self.text)}", *keys]
@@ -90,9 +100,30 @@ def read_signatures(entries: Iterable[Mapping[str, str]]) -> list[Signature]:
     ]
 
 
+def read_titles(sources: Iterable[Mapping[str, str]]) -> list[Signature]:
+    """The titles of a record's threads, where they say enough to be recognised."""
+    return [
+        title
+        for source in sources
+        if source["kind"] in THREADS
+        and (title := read_title(source["title"])).is_telling
+    ]
+
+
+def read_title(text: str) -> Signature:
+    key = key_line(0, "", clean(text))
+    return Signature("title", text, "", key.letters, key.tokens)
+
+
+def facet(name: str) -> Signature:
+    op = name.removeprefix(OP)
+    ids = {f"op:{op}"} if op not in (name, WHOLE_GRAPH) else ()
+    return Signature("facet", name, ids=frozenset(ids))
+
+
 def read_signature(kind: str, text: str) -> list[Signature]:
     if kind == "facet":
-        return [Signature("facet", text)]
+        return [facet(text)]
     if kind == "frame":
         return [Signature("frame", relative(text), tokens=frozenset(identifiers(text)))]
     if kind == "code":
@@ -101,7 +132,7 @@ def read_signature(kind: str, text: str) -> list[Signature]:
     line = clean(text)
     metrics = metrics_in(line)
     if metrics.are_the_line and metrics.facets:
-        return [Signature("facet", facet) for facet in metrics.facets]
+        return [facet(name) for name in metrics.facets]
     class_name, message = message_of(line, metrics) or ("", "")
     key = key_line(0, class_name, message or line)
     kind = "message" if message else "remark"

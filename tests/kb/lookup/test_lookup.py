@@ -324,6 +324,25 @@ class AnswerTests(ShippedCase):
             with self.subTest(text):
                 self.assertEqual(look_up(text)["outcome"], outcome)
 
+    def test_a_title_is_a_hint_and_no_line_of_a_log(self) -> None:
+        (title,) = (
+            source["title"]
+            for source in Record.objects.get(id="NAN-0002").sources
+            if source["id"] == "tf-21381"
+        )
+        found = look_up(f"[BUG] {title}")
+        self.assertEqual(found["outcome"], "possible")
+        first = found["matches"][0]
+        self.assertEqual(first["record"], "NAN-0002")
+        self.assertEqual(first["why"][0]["signature"], title)
+
+    def test_an_op_that_one_record_knows_is_a_match(self) -> None:
+        line = "RuntimeError: Function 'ZebraBackward0' returned nan values in its 0th"
+        self.sign("NAN-0003", ("facet", "nan_in_ZebraBackward"))
+        self.assertEqual(look_up(line)["outcome"], "match")
+        self.sign("NAN-0004", ("facet", "nan_in_ZebraBackward"))
+        self.assertEqual(look_up(line)["outcome"], "possible")
+
     def sign(self, record: str, *signatures: tuple[str, str]) -> None:
         row = Record.objects.get(id=record)
         row.signatures = [{"kind": kind, "text": text} for kind, text in signatures]

@@ -105,6 +105,12 @@ class FactsTest(FolderTest):
             ('{fixed = "2.15.0"}', '{fixed = "two"}', "affected[0].events[1].fixed"),
             ('{fixed = "2.15.0"}', '{fixed = "2.1.0"}', "affected[0].events"),
             ('{introduced = "2.11.0"}, ', "", "affected[0].events"),
+            ('seen = "printed"\n', "", "signature[0].seen"),
+            ('seen = "printed"', 'seen = "heard"', "signature[0].seen"),
+            ('seen = "printed"', 'seen = "reported"', "signature[0].source"),
+            (PRINTED, 'seen = "printed"\nsource = "s-1"\n\n[', "signature[0].source"),
+            (PRINTED, 'seen = "reported"\nsource = "s-2"\n\n[', "signature[0].source"),
+            ('kind = "message"', 'kind = "facet"', "signature[0].seen"),
             ('state = "affected"', 'state = "bad"', "affected[0].builds[0].state"),
             ('version = "2.15.0"', 'version = "soon"', "fix[0].version"),
             ('kind = "root_fix"', 'kind = "cured"', "fix[0].kind"),
@@ -283,6 +289,7 @@ class SetTest(FolderTest):
             read_all(self.root / "nowhere")
 
 
+PRINTED = 'seen = "printed"\n\n['
 FACT_TEXT = 'UserWarning: "strides" \\ differ'
 
 

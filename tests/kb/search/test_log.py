@@ -190,6 +190,13 @@ class FacetTests(SimpleTestCase):
             "Loss is nan, stopping training": ["loss_nan"],
             "训练几步后 loss 变成 nan": ["loss_nan"],
             "grad_norm nan from step 1": ["grad_norm_nan"],
+            "{'loss': 0.0, 'grad_norm': 1.4142135623730951}": [
+                *("loss_zero", "grad_norm_sqrt2"),
+            ],
+            "step 7 total_norm: 1.7320508": ["grad_norm_sqrt3"],
+            "{'loss': 1.4142135, 'grad_norm': 1.4147}": [],
+            "layer3.bn1.running_var nan": ["running_var_nan"],
+            "[epoch 1] ctc loss: inf  lr 1.0e-3": ["ctc_loss_inf", "loss_inf"],
             "'reward_std': nan": ["reward_std_nan"],
             "9/540 [00:09<04:51, v_num=4, train_loss=nan.0]": [
                 "train_loss_nan", "loss_nan",
