@@ -174,6 +174,12 @@ WORKAROUND_STATUSES = {
     "does_not_help": _("does not help"),
     "untested": _("untested"),
 }
+# Why a workaround was not executed here.
+NOT_EXECUTED = {
+    "release": _("not executed: another release, which no check can install"),
+    "setting": _("not executed: a setting of a framework"),
+    "model": _("not executed: a check applies it to a model only"),
+}
 OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
 EXIT_STATUS = _("Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.")
 CONCLUSION = _(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from kb import choices
 from kb.api.fields import TextField, maybe, number, string, texts, word
 from kb.api.serializers import (
     WORKAROUND_STATES,
@@ -13,6 +14,7 @@ from kb.api.serializers import (
     RecordUrlsSerializer,
     Serializer,
 )
+from kb.findings import remedies
 from kb.search.ranking.logs import Confidence
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
@@ -80,9 +82,13 @@ class AffectedAnswerSerializer(Serializer):
 
 class RemedySerializer(Serializer):
     name = string()
+    kind = word(choices.WORKAROUND_KINDS)
     apply = string()
+    cost = TextField()
     status = word(WORKAROUND_STATES)
     evidence = maybe()
+    seen_on = texts(help_text="of an upgrade: builds without the bug above those with")
+    not_executed = word(remedies.REASONS, allow_null=True)
 
 
 class MatchSerializer(Serializer):

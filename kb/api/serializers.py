@@ -27,8 +27,9 @@ from kb.api.fields import (
     word,
 )
 from kb.choices import LANGS
-from kb.findings import claims, contradictions, diagnoses, results
+from kb.findings import claims, contradictions, diagnoses, remedies, results
 from kb.findings.claims import FindingInput
+from kb.findings.remedies import Remedy
 from kb.models import Claim, Record
 from kb.records.facts import BUILD_STATES, EVENT_KINDS
 from kb.records.files import split_workarounds
@@ -133,6 +134,8 @@ class WorkaroundSerializer(Serializer):
     status = word(WORKAROUND_STATES)
     status_by_build = serializers.DictField(child=word(WORKAROUND_STATES))
     evidence = maybe()
+    seen_on = texts(help_text="of an upgrade: builds without the bug above those with")
+    not_executed = word(remedies.REASONS, allow_null=True)
 
 
 class DiagnosisSerializer(Serializer):
@@ -152,18 +155,25 @@ def workarounds(record: Record) -> list[Json]:
     texts = {lang: split_workarounds(record.text("workaround", lang)) for lang in LANGS}
     pages = {lang: record.html.get(lang, {}).get("workarounds", {}) for lang in LANGS}
     found = []
-    for entry in record.workarounds:
-        name = entry["name"]
-        status, evidence = claims.workaround_status(name, inputs)
+    for remedy in remedies.of_record(record, list(record.findings.all())):
+        name = remedy.entry["name"]
         shown = {
             "markdown": {lang: texts[lang].get(name, "") for lang in LANGS},
             "html": {lang: pages[lang].get(name, "") for lang in LANGS},
-            "status": status,
             "status_by_build": claims.workaround_by_build(name, inputs),
-            "evidence": evidence,
+            **what_runs_show(remedy),
         }
-        found.append({**entry, **shown})
+        found.append({**remedy.entry, **shown})
     return found
+
+
+def what_runs_show(remedy: Remedy) -> Json:
+    return {
+        "status": remedy.status,
+        "evidence": remedy.evidence,
+        "seen_on": [cell.build for cell in remedy.seen_on],
+        "not_executed": remedy.not_executed or None,
+    }
 
 
 def claim_inputs(record: Record) -> list[FindingInput]:
@@ -203,7 +213,9 @@ class SignatureSerializer(Serializer):
     kind = word(choices.SIGNATURE_KINDS)
     text = string()
     seen = word(choices.SIGNATURE_SEEN, required=False)
-    source = string(required=False, help_text="where it stands, if it is reported")
+    source = string(  # type: ignore[assignment]
+        required=False, help_text="id of the source in which a reported line stands"
+    )
 
 
 class JudgedClaim(NamedTuple):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Q
 
 from kb.choices import ClaimState, Fidelity, Publication
-from kb.findings import claims, contradictions, results
+from kb.findings import claims, contradictions, remedies, results
 from kb.models import Finding, Flip, Record, Standing, TallyState, TestedBuild
 
 CHUNK = 200
@@ -82,7 +81,7 @@ def standing_of(record: Record) -> Standing:
     states = Counter(str(claims.state(row, inputs)) for row in record.claims.all())
     return Standing(
         record=record,
-        facets="\n".join(["", *facet_lines(record, inputs), ""]),
+        facets="\n".join(["", *facet_lines(record, findings), ""]),
         first_bad=summary["first_bad"] or "",
         first_good=summary["first_good"] or "",
         contradicted=len(contradictions.everything(record, findings)),
@@ -90,17 +89,14 @@ def standing_of(record: Record) -> Standing:
     )
 
 
-def facet_lines(record: Record, inputs: Sequence[claims.FindingInput]) -> Iterator[str]:
+def facet_lines(record: Record, findings: Sequence[Finding]) -> Iterator[str]:
     """The facets of the record, and those that runs and repros add."""
     yield from record.facets()
     repros = [repro for repro in record.repros.all() if not repro.is_model]
     yield from sorted({f"device:{repro.device}" for repro in repros})
-    if any(helps(entry, inputs) for entry in record.workarounds):
+    known = remedies.of_record(record, findings)
+    if any(remedy.status == "verified" for remedy in known):
         yield VERIFIED
-
-
-def helps(entry: dict[str, Any], inputs: Sequence[claims.FindingInput]) -> bool:
-    return claims.workaround_status(entry["name"], inputs)[0] == "verified"
 
 
 def flips_of(record: Record) -> Iterator[Flip]:

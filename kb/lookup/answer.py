@@ -6,16 +6,16 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any, BinaryIO
 
+from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 
 from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import claims, diagnoses
+from kb.findings import diagnoses, remedies
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -26,7 +26,7 @@ from kb.lookup.paste import (
     read_stream,
     readable,
 )
-from kb.models import Finding, Record
+from kb.models import Finding, Record, Repro
 from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
@@ -134,11 +134,13 @@ def build_of(raw: str) -> str | None:
 def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[Json]:
     """By confidence and score; where equal, what affects, is verified, is newer."""
     ids = [match.record for match in matches]
-    rows_by_id = Record.objects.visible().only(*FIELDS).in_bulk(ids)
+    checks = Prefetch("repros", Repro.objects.only("record", "fidelity", "checks"))
+    rows = Record.objects.visible().only(*FIELDS).prefetch_related(checks)
+    rows_by_id = rows.in_bulk(ids)
     tested: dict[str, list[Finding]] = defaultdict(list)
     # Sorted here: building the ORDER BY takes longer than the query.
-    rows = Finding.objects.filter(record__in=rows_by_id).order_by()
-    for finding in sorted(rows, key=in_order):
+    ran = Finding.objects.filter(record__in=rows_by_id).order_by()
+    for finding in sorted(ran, key=in_order):
         tested[finding.record_id].append(finding)
     keyed = []
     for match in matches:
@@ -203,30 +205,18 @@ def pasted(why: Why, reading: Reading) -> str:
     return " ".join(line for at in numbers if (line := reading.lines.get(at)))
 
 
-def workarounds(
-    row: Record, findings: Iterable[Finding], env: Environment
-) -> list[Json]:
+def workarounds(row: Record, findings: list[Finding], env: Environment) -> list[Json]:
     """Each with its status on the pasted build, where it was run there, or on all."""
-    inputs = [finding.as_claim_input() for finding in findings]
-    here = [
-        finding.as_claim_input()
-        for finding in findings
-        if finding.build_raw == env.torch_raw
+    return [
+        {
+            **{key: remedy.entry[key] for key in ("name", "kind", "apply", "cost")},
+            "status": remedy.status,
+            "evidence": remedy.evidence,
+            "seen_on": [cell.build for cell in remedy.seen_on],
+            "not_executed": remedy.not_executed or None,
+        }
+        for remedy in remedies.of_record(row, findings, env.torch_raw)
     ]
-    items = []
-    for entry in row.workarounds:
-        status, evidence = claims.workaround_status(entry["name"], here)
-        if evidence is None:
-            status, evidence = claims.workaround_status(entry["name"], inputs)
-        items.append(
-            {
-                "name": entry["name"],
-                "apply": entry["apply"],
-                "status": status,
-                "evidence": evidence,
-            }
-        )
-    return items
 
 
 def also_affecting(env: Environment, matched: set[str]) -> list[str]:

@@ -11,8 +11,9 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-from kb.choices import ClaimKind, ClaimState, Upstream
-from kb.findings import claims, contradictions, diagnoses, results, timeline
+from kb.choices import SIGNATURE_LINES, ClaimKind, ClaimState, Upstream
+from kb.findings import claims, contradictions, diagnoses, remedies, results, timeline
+from kb.findings.remedies import Remedy
 from kb.findings.timeline import Timeline
 from kb.models import Claim, Finding, Record, Repro
 from kb.pages import prose
@@ -37,14 +38,26 @@ class OnOff:
 
 @dataclass(frozen=True)
 class Workaround:
-    name: str
-    entry: dict[str, Any]
+    remedy: Remedy
     text: Prose
-    status: str
-    evidence: str | None
     onoff: OnOff | None
     helped: int
     tried: int
+
+    @property
+    def name(self) -> str:
+        return str(self.remedy.entry["name"])
+
+    @property
+    def status(self) -> str:
+        return self.remedy.status
+
+    @property
+    def releases(self) -> list[str]:
+        """Those on which an upgrade was seen to help, as a reader names them."""
+        cells = self.remedy.seen_on
+        labels = order.column_labels({cell.build: cell.build_raw for cell in cells})
+        return [labels[cell.build] for cell in cells]
 
     @property
     def differs(self) -> bool:
@@ -98,6 +111,17 @@ class Revision:
 
 
 @dataclass(frozen=True)
+class SeenLine:
+    """A line by which the record is recognised, and the source that reports it.
+
+    `source`: {} where the trigger printed it here.
+    """
+
+    text: str
+    source: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class RecordPage:
     record: Record
     workarounds: list[Workaround]
@@ -111,6 +135,7 @@ class RecordPage:
     repros: list[Source]
     related: list[Record]
     aliases: list[tuple[str, str]]
+    signatures: list[SeenLine]
     history: list[Revision]
 
     @property
@@ -122,7 +147,7 @@ class RecordPage:
 
     @property
     def tested_workarounds(self) -> int:
-        return sum(item.status != "untested" for item in self.workarounds)
+        return sum(item.tried > 0 for item in self.workarounds)
 
     @property
     def answers_an_article(self) -> bool:
@@ -152,7 +177,8 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
     return RecordPage(
         record=record,
         workarounds=[
-            workaround(record, item, findings, torch) for item in record.workarounds
+            workaround(record, item, findings, torch)
+            for item in remedies.of_record(record, findings)
         ],
         diagnoses=diagnoses.of_record(
             record, [row.as_claim_input() for row in findings]
@@ -169,6 +195,11 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         repros=[source(repro) for repro in record.repros.all()],
         related=list(Record.objects.visible().filter(id__in=record.related)),
         aliases=[(alias, alias_url(alias)) for alias in record.aliases],
+        signatures=[
+            SeenLine(row["text"], source_of(record, row))
+            for row in record.signatures
+            if row["kind"] in SIGNATURE_LINES
+        ],
         history=history(record) if with_history else [],
     )
 
@@ -198,21 +229,17 @@ def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def workaround(
-    record: Record, entry: dict[str, Any], findings: list[Finding], torch: str
+    record: Record, remedy: Remedy, findings: list[Finding], torch: str
 ) -> Workaround:
-    name = entry["name"]
+    name, apply = remedy.entry["name"], remedy.entry["apply"]
     inputs = [row.as_claim_input() for row in findings]
-    status, evidence = claims.workaround_status(name, inputs)
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
     text = prose.workaround(record, name)
-    text = Prose(without_repetition(text.html, entry["apply"]), text.lang)
+    text = Prose(without_repetition(text.html, apply), text.lang)
     by_build = claims.workaround_by_build(name, inputs).values()
     return Workaround(
-        name,
-        entry,
+        remedy,
         text,
-        status,
-        evidence,
         on_off(rows, findings, torch),
         helped=sum(build_status == "verified" for build_status in by_build),
         tried=len(by_build),

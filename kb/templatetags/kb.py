@@ -12,6 +12,7 @@ from django.utils.html import conditional_escape, escape, format_html, format_ht
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _, ngettext
 
+from kb import wording
 from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
 from kb.languages import OTHER, current_lang
 from kb.models import Claim, Record
@@ -100,6 +101,11 @@ def fix_kind(kind: str) -> str:
 
 
 @register.filter
+def not_executed(reason: str) -> str:
+    return str(wording.NOT_EXECUTED[reason])
+
+
+@register.filter
 def source_kind(kind: str) -> str:
     return str(SOURCE_KINDS.get(kind, kind))
 
@@ -119,6 +125,7 @@ COMMA = {"en": ", ", "zh": "，"}
 SEMICOLON = {"en": "; ", "zh": "；"}
 
 
+@register.filter
 def commas(parts: Iterable[Any]) -> SafeString:
     """ "a, b", in Chinese "a，b"; what is not marked as safe is escaped."""
     return format_html_join(COMMA[current_lang()], "{}", ((part,) for part in parts))

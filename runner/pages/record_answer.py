@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from kb import wording
 from kb.choices import DeviceClass
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import claims
+from kb.findings import remedies
+from kb.findings.remedies import Remedy
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.pages.reader_choice import ReaderChoice
@@ -41,9 +42,7 @@ class RecordAnswer:
     choices: list[Choice]
     device: str
     devices: list[str]
-    workaround_name: str
-    workaround: str
-    workaround_status: str
+    advice: Remedy | None
     onoff: OnOff | None
     answer: str
 
@@ -78,7 +77,8 @@ def assemble(
         if tested
         else inferred_words(documented.answer, choice, lang)
     )
-    name, apply, status = best_workaround(record, findings)
+    advice = remedies.best(remedies.of_record(record, findings))
+    name = str(advice.entry["name"]) if advice else ""
     return RecordAnswer(
         css=css,
         badge=badge,
@@ -91,9 +91,7 @@ def assemble(
         choices=choices,
         device=device,
         devices=devices,
-        workaround_name=name,
-        workaround=apply,
-        workaround_status=status,
+        advice=advice,
         onoff=workaround_evidence(name, findings, choice),
         answer=documented.answer,
     )
@@ -174,20 +172,6 @@ def inferred_words(
 def answer_badge(answer: str, basis: str, lang: str) -> Badge:
     """One of the five answers to "am I affected"."""
     return ANSWERS.get((answer, basis == "tested_build"), UNKNOWN).badge(lang)
-
-
-def best_workaround(record: Record, findings: list[Finding]) -> tuple[str, str, str]:
-    """Name, text and status: the first verified, else the first not seen to fail."""
-    inputs = [row.as_claim_input() for row in findings]
-    graded = [
-        (claims.workaround_status(entry["name"], inputs)[0], entry)
-        for entry in record.workarounds
-    ]
-    for preferred in ("verified", "untested"):
-        for status, entry in graded:
-            if status == preferred:
-                return entry["name"], entry["apply"], status
-    return "", "", ""
 
 
 def workaround_evidence(

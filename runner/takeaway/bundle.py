@@ -99,6 +99,7 @@ def about(repro: Repro) -> Json:
         "fidelity": repro.fidelity,
         "upstream": record.upstream,
         "code": code_of(repro),
+        "costs": {row["name"]: dict(row["cost"]) for row in record.workarounds},
         "title": {lang: seen(getattr(record, f"title_{lang}")) for lang in LANGS},
         "page": absolute(f"/{record.id}") if absolute("") else "",
     }

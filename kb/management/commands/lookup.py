@@ -117,7 +117,9 @@ def paragraph(match: dict[str, Any], lang: str) -> list[str]:
         lines.append(indent(entry["code"], "    "))
     for entry in match["workarounds"]:
         status = wording.WORKAROUND_STATUSES[entry["status"]]
-        lines.append(f"  {entry['name']}  [{status}]")
+        if entry["not_executed"]:
+            status = wording.NOT_EXECUTED[entry["not_executed"]]
+        lines.append(f"  {entry['name']}  [{status}]  {entry['cost'][lang]}")
         lines.append(indent(entry["apply"], "    "))
     return [*lines, "  " + match["urls"]["html"][lang], ""]
 

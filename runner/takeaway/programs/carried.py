@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import textwrap
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 # Its neighbour in the folder it is laid into, not the site's.
 harness: Any = importlib.import_module("harness")
@@ -112,20 +112,31 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
     return found
 
 
+def position(order: List[str], name: str) -> int:
+    return order.index(name) if name in order else len(order)
+
+
 def workaround_lines(
     words: Json,
     evidence: Json,
     indent: str = "",
     code: Optional[Json] = None,
+    costs: Optional[Json] = None,
     langs: Sequence[str] = LANGS,
 ) -> None:
     """Each workaround with its status, on one line in all `langs`.
 
-    `code`: of each by name; of those that helped it is shown.
+    `code`: of each by name; of those that helped it is shown. `costs`: of each by
+    name, in the order in which to try them.
     """
-    for name, status in sorted(evidence["workarounds"].items()):
+    order = list(costs or ())
+    found = evidence["workarounds"]
+    for name in sorted(found, key=lambda name: (position(order, name), name)):
+        status = found[name]
         shape, text = words["workarounds"][status]
         said = " / ".join(text[lang] for lang in langs)
         say(indent + "%s %s: %s" % (shape, said, name))
+        if status == "verified" and costs and name in costs:
+            say(indent + "    " + " / ".join(costs[name][lang] for lang in langs))
         if status == "verified" and code and name in code:
             say(textwrap.indent(code[name], indent + "    "))

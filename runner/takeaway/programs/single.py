@@ -136,7 +136,7 @@ def summarise(manifest: Any, repro: Any, evidence: Any) -> None:
         carried.say("%s · %s" % (repro["record"], repro["title"][lang]))
         carried.say(badge)
         carried.say("  " + carried.sentence(words, evidence, lang))
-    carried.workaround_lines(words, evidence, code=repro["code"])
+    carried.workaround_lines(words, evidence, code=repro["code"], costs=repro["costs"])
     log_of_failure(evidence)
     upstream = words["upstream"][repro["upstream"]]
     carried.say("upstream / 上游: %(en)s / %(zh)s" % upstream)

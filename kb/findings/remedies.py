@@ -1,0 +1,95 @@
+"""What runs show of each workaround of a record, in the order in which to try them.
+
+Code and settings that a check applies are judged by it (`kb.findings.claims`). Another
+release is judged by what it did itself: the bug on builds below, none on those above.
+What no check applies was not executed, and it is said why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kb.choices import DeviceClass, Fidelity, Verdict
+from kb.findings import claims, results
+from kb.findings.results import JUDGED, Cell
+from kb.models import Finding, Record
+
+TORCH = "torch"
+UPGRADE = "upgrade"
+# Why a workaround without a check was not executed, by its kind.
+NOT_EXECUTED = {UPGRADE: "release", "downgrade": "release", "config": "setting"}
+MODEL = "model"
+REASONS = ("release", "setting", MODEL)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A workaround as it is documented, and what runs show of it.
+
+    `seen_on`: builds without the bug above those with it, where it is an upgrade.
+    `not_executed`: why nothing ran it (`REASONS`), "" where something did or could.
+    """
+
+    entry: dict[str, Any]
+    status: str
+    evidence: str | None
+    seen_on: list[Cell]
+    not_executed: str
+
+
+def of_record(
+    record: Record, findings: Sequence[Finding], raw: str | None = None
+) -> list[Remedy]:
+    """`raw`: the version of a build of which more is to be said than of others."""
+    inputs = [row.as_claim_input() for row in findings]
+    here = [row.as_claim_input() for row in findings if row.build_raw == raw]
+    above = builds_above(record, findings)
+    found = []
+    for entry in record.workarounds:
+        name = entry["name"]
+        status, evidence = claims.workaround_status(name, here)
+        if evidence is None:
+            status, evidence = claims.workaround_status(name, inputs)
+        seen_on = above if entry["kind"] == UPGRADE else []
+        if seen_on and evidence is None:
+            status, evidence = "verified", seen_on[0].evidence
+        reason = "" if evidence else not_executed(record, entry)
+        found.append(Remedy(entry, status, evidence, seen_on, reason))
+    return found
+
+
+def best(remedies: Iterable[Remedy]) -> Remedy | None:
+    """The first that was verified, else the first that was not seen to fail."""
+    listed = list(remedies)
+    for status in ("verified", "untested"):
+        for remedy in listed:
+            if remedy.status == status:
+                return remedy
+    return None
+
+
+def builds_above(record: Record, findings: Iterable[Finding]) -> list[Cell]:
+    """Builds without the bug above all that have it, where a torch release fixed it."""
+    if not any(fix["package"] == TORCH and fix["version"] for fix in record.fixes):
+        return []
+    ordered = [cell for cell in results.cells(findings) if cell.verdict in JUDGED]
+    found: dict[str, Cell] = {}
+    for device in DeviceClass.values:
+        judged = [cell for cell in ordered if cell.device_class == device]
+        bad = [
+            at for at, cell in enumerate(judged) if cell.verdict == Verdict.BUG_PRESENT
+        ]
+        if bad:
+            found |= {cell.build: cell for cell in judged[bad[-1] + 1 :]}
+    return list(found.values())
+
+
+def not_executed(record: Record, entry: dict[str, Any]) -> str:
+    """Why no run can show what it does; "" where one can."""
+    check = f"workaround_{entry['name']}"
+    repros = [repro for repro in record.repros.all() if check in repro.checks]
+    if any(repro.fidelity != Fidelity.MECHANISM_MODEL for repro in repros):
+        return ""
+    return NOT_EXECUTED.get(entry["kind"], MODEL if repros else "")

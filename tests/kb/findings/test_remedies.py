@@ -1,0 +1,106 @@
+"""What runs show of a workaround: by its check, or by what a release did itself."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from django.test import TestCase
+from django.utils import timezone
+
+from kb.findings import remedies
+from kb.models import Finding
+from tests.support import runs
+
+BELOW, ABOVE = ("2.8.0", "2.9.1"), ("2.10.0", "2.11.0")
+
+
+class RemedyTest(TestCase):
+    def setUp(self) -> None:
+        self.record = runs.make_record("NAN-9009")
+        self.record.fixes = [{"kind": "root_fix", "package": "torch", "version": "2.1"}]
+        self.record.workarounds = [entry("raise", "upgrade")]
+
+    def saw(self, raw: str, verdict: str, **columns: Any) -> Finding:
+        row = {
+            "record": self.record,
+            "repro": "repro",
+            "fidelity": "upstream_bug",
+            "build": f"{raw}-cpu",
+            "build_raw": f"{raw}+cpu",
+            "device_class": "cpu",
+            "check_name": "trigger",
+            "outcome": "bug" if verdict == "bug_present" else "clean",
+            "verdict": verdict,
+            "evidence": f"sha256:{raw}",
+            "observed_at": timezone.now(),
+        }
+        return Finding.objects.create(**row | columns)
+
+    def remedy(self) -> remedies.Remedy:
+        (found,) = remedies.of_record(self.record, list(self.record.findings.all()))
+        return found
+
+    def saw_both(self) -> None:
+        for raw in BELOW:
+            self.saw(raw, "bug_present")
+        for raw in ABOVE:
+            self.saw(raw, "bug_absent")
+
+    def test_an_upgrade_is_verified_by_the_builds_above_the_bug(self) -> None:
+        self.saw_both()
+        found = self.remedy()
+        self.assertEqual(found.status, "verified")
+        self.assertEqual([cell.build_raw for cell in found.seen_on], plus(ABOVE))
+        self.assertEqual(found.evidence, "sha256:2.10.0")
+        self.assertEqual(found.not_executed, "")
+
+    def test_not_where_the_bug_comes_back(self) -> None:
+        self.saw_both()
+        self.saw("2.12.1", "bug_present")
+        self.assertEqual(self.remedy().seen_on, [])
+
+    def test_not_without_a_build_that_has_the_bug(self) -> None:
+        for raw in ABOVE:
+            self.saw(raw, "bug_absent")
+        self.assertEqual(self.remedy().not_executed, "release")
+
+    def test_not_by_a_model_nor_where_no_torch_mended_it(self) -> None:
+        self.saw_both()
+        self.record.fixes[0]["package"] = "transformers"
+        self.assertEqual(self.remedy().seen_on, [])
+        self.record.fixes[0]["package"] = "torch"
+        Finding.objects.update(fidelity="mechanism_model")
+        self.assertEqual(self.remedy().seen_on, [])
+
+    def test_why_nothing_ran_it(self) -> None:
+        for kind, reason in (
+            *(("downgrade", "release"), ("upgrade", "release"), ("config", "setting")),
+            *(("code", ""), ("env", "")),
+        ):
+            self.record.workarounds = [entry("raise", kind)]
+            self.assertEqual(self.remedy().not_executed, reason, kind)
+        self.record.repros.update(
+            checks=["workaround_raise"], fidelity="mechanism_model"
+        )
+        self.assertEqual(self.remedy().not_executed, "model")
+        self.record.repros.update(fidelity="upstream_bug")
+        self.record.workarounds = [entry("raise", "config")]
+        self.assertEqual(self.remedy().not_executed, "")
+
+    def test_the_first_that_was_verified_is_best(self) -> None:
+        listed: Any = [
+            SimpleNamespace(status=status)
+            for status in ("does_not_help", "untested", "verified")
+        ]
+        self.assertIs(remedies.best(listed), listed[2])
+        self.assertIs(remedies.best(listed[:2]), listed[1])
+        self.assertIsNone(remedies.best(listed[:1]))
+
+
+def entry(name: str, kind: str) -> dict[str, Any]:
+    return {"name": name, "kind": kind, "apply": "x", "needs": "", "cost": {}}
+
+
+def plus(versions: tuple[str, ...]) -> list[str]:
+    return [f"{raw}+cpu" for raw in versions]
