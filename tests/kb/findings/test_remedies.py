@@ -80,11 +80,17 @@ class RemedyTest(TestCase):
         ):
             self.record.workarounds = [entry("raise", kind)]
             self.assertEqual(self.remedy().not_executed, reason, kind)
-        self.record.repros.update(
-            checks=["workaround_raise"], fidelity="mechanism_model"
+        repro = self.record.repros.create(
+            name="repro",
+            source="",
+            digest="sha256:1",
+            fidelity="mechanism_model",
+            device="cpu",
+            checks=["workaround_raise"],
         )
         self.assertEqual(self.remedy().not_executed, "model")
-        self.record.repros.update(fidelity="upstream_bug")
+        repro.fidelity = "upstream_bug"
+        repro.save()
         self.record.workarounds = [entry("raise", "config")]
         self.assertEqual(self.remedy().not_executed, "")
 
