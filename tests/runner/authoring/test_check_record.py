@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -161,6 +162,20 @@ class FileTest(FilledCase):
         self.edit("issue.toml", "met a negative radicand", "found an odd exponent")
         out = self.assert_missing("nothing prints “RuntimeError: Function 'SqrtBackw")
         self.assertRegex(out, r"issue\.toml:\d+: nothing prints")
+
+    def test_what_is_called_printed_stands_in_a_triggers_output(self) -> None:
+        reported = 'seen = "reported"\nsource = "report"'
+        self.edit("issue.toml", reported, 'seen = "printed"')
+        out = self.assert_missing("it stands in no trigger's output, neither in evid")
+        self.assertRegex(out, r"issue\.toml:\d+: nothing prints")
+        kept = self.root / draft.SLUG / "evidence" / "repro-2.0.1-cu117.json"
+        log = {"text": draft.LINE, "cut_bytes": 0}
+        check = {"name": "trigger", "log": log, "reason": None, "observations": {}}
+        kept.write_text(json.dumps({"checks": [check]}))
+        self.assertNotIn("nothing prints", self.check()[1])
+        check["name"] = "detector"
+        kept.write_text(json.dumps({"checks": [check]}))
+        self.assertIn("nothing prints", self.check()[1])
 
     def test_a_log_that_no_signature_matches(self) -> None:
         log = self.folder / "logs" / "known" / f"{draft.SLUG}.log"
