@@ -72,7 +72,7 @@ def best(remedies: Iterable[Remedy]) -> Remedy | None:
 
 def builds_above(record: Record, findings: Iterable[Finding]) -> list[Cell]:
     """Builds without the bug above all that have it, where a torch release fixed it."""
-    if not any(fix["package"] == TORCH and fix["version"] for fix in record.fixes):
+    if not any(fix["package"] == TORCH and fix.get("version") for fix in record.fixes):
         return []
     ordered = [cell for cell in results.cells(findings) if cell.verdict in JUDGED]
     found: dict[str, Cell] = {}
