@@ -12,7 +12,15 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb.choices import ClaimKind, ClaimState, Upstream
-from kb.findings import claims, contradictions, diagnoses, results, timeline
+from kb.findings import (
+    checks,
+    claims,
+    contradictions,
+    diagnoses,
+    results,
+    timeline,
+)
+from kb.findings.checks import Words
 from kb.findings.timeline import Timeline
 from kb.models import Claim, Finding, Record, Repro
 from kb.pages import prose
@@ -38,6 +46,7 @@ class OnOff:
 @dataclass(frozen=True)
 class Workaround:
     name: str
+    title: Words
     entry: dict[str, Any]
     text: Prose
     status: str
@@ -58,6 +67,7 @@ class ClaimRow:
     state: str
     source: dict[str, Any]
     check: str
+    did: Words
     onoff: OnOff | None
     used: list[Finding]
 
@@ -209,6 +219,7 @@ def workaround(
     by_build = claims.workaround_by_build(name, inputs).values()
     return Workaround(
         name,
+        checks.title_of(record, f"workaround_{name}"),
         entry,
         text,
         status,
@@ -267,6 +278,7 @@ def claim_rows(
                 state=ClaimState(claims.state(claim, inputs)).value,
                 source=source_of(record, {"source": claim.source}),
                 check=check_label(claim),
+                did=checks.title_of(record, claim.check_ref.rpartition(":")[2]),
                 onoff=on_off(used, findings, torch) if is_remedy(claim) else None,
                 used=used,
             )

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _, ngettext
 
 from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
-from kb.languages import OTHER, current_lang
+from kb.languages import OTHER, Text, current_lang
 from kb.models import Claim, Record
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
@@ -35,8 +35,10 @@ def claim_text(claim: Claim) -> str:
 
 
 @register.filter
-def bilingual(texts: dict[str, str] | str | None) -> str:
+def bilingual(texts: Text | dict[str, str] | str | None) -> str:
     """{"en": …, "zh": …} in the reader's language, else in the other."""
+    if isinstance(texts, Text):
+        return str(texts)
     if not isinstance(texts, dict):
         return texts or ""
     lang = current_lang()

@@ -19,10 +19,10 @@ from kb.pages import reader_choice
 from kb.pages.record import OnOff
 from runner.models import Build
 from runner.pages import (
+    check_matrix as check_matrix_page,
     environment_facts,
     known_builds,
     local_commands,
-    matrix,
     record_answer,
     run_page,
     run_panel,
@@ -75,7 +75,7 @@ def repro_commands(
 @register.inclusion_tag("runner/_check_matrix.html")
 def check_matrix(record: Record) -> Context:
     """Trigger, workarounds and refuted checks over the tested builds."""
-    return {"page": matrix.build_check_matrix(record), "record": record}
+    return {"page": check_matrix_page.build(record), "record": record}
 
 
 @register.inclusion_tag("runner/_evidence_table.html")
