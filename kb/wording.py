@@ -249,7 +249,17 @@ NOT_RUN = {
         "Not run on torch {build}, and what is documented does not settle it."
     ),
 }
-NO_BUILD = _("No torch build is known here yet. Name yours, or add one.")
+# Where there is no build to speak of.
+NEVER_RUN = {
+    "affected": _(
+        "Nobody has run it here on {device} yet; what is documented says affected. "
+        "Choose your build to see whether it is among the affected versions."
+    ),
+    "unknown": _(
+        "Nobody has run it here on {device} yet, and no affected version is "
+        "documented. Choose your build, or run it."
+    ),
+}
 
 # --- look-ups -----------------------------------------------------------------------
 CONFIDENCES = {

@@ -23,13 +23,17 @@ from kb.findings import (
 from kb.findings.checks import Words
 from kb.findings.timeline import Timeline
 from kb.models import Claim, Finding, Record, Repro
-from kb.pages import prose
+from kb.pages import affected_line, prose
+from kb.pages.affected_line import AffectedPackage
 from kb.pages.highlight import python_html
 from kb.pages.prose import LanguageNote, Prose
 from kb.versions import order
 from kb.versions.ranges import parse_version
 
 HISTORY_SHOWN = 20
+# So many are shown without unfolding.
+CLAIMS_OPEN = 4
+SOURCES_OPEN = 2
 # An upstream thread named in short.
 THREAD = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 LEADING_FENCE = re.compile(r"\s*<pre[^>]*><code[^>]*>([^<]*)</code></pre>\s*")
@@ -112,6 +116,7 @@ class RecordPage:
     record: Record
     workarounds: list[Workaround]
     diagnoses: list[dict[str, Any]]
+    affected: list[AffectedPackage]
     claims: list[ClaimRow]
     contradictions: list[dict[str, Any]]
     summary: dict[str, Any]
@@ -131,8 +136,41 @@ class RecordPage:
         return list(dict.fromkeys(fix["kind"] for fix in self.fixes))
 
     @property
+    def judged(self) -> int:
+        """Verdicts on the bug itself, each of a build and device."""
+        return int(self.summary["present"] + self.summary["absent"])
+
+    @property
+    def first_claims(self) -> list[ClaimRow]:
+        """Of those that execution contradicts, or of a record without such."""
+        contested = {ClaimState.REFUTED.value, ClaimState.DISPUTED.value}
+        first = [row for row in self.claims if row.state in contested]
+        return (first or self.claims)[:CLAIMS_OPEN]
+
+    @property
+    def further_claims(self) -> list[ClaimRow]:
+        return [row for row in self.claims if row not in self.first_claims]
+
+    @property
     def tested_workarounds(self) -> int:
         return sum(item.status != "untested" for item in self.workarounds)
+
+    @property
+    def first_sources(self) -> list[dict[str, Any]]:
+        """Articles and what a range or a fix rests on, as far as they are few."""
+        return self.ranked_sources[:SOURCES_OPEN]
+
+    @property
+    def further_sources(self) -> list[dict[str, Any]]:
+        return self.ranked_sources[SOURCES_OPEN:]
+
+    @property
+    def ranked_sources(self) -> list[dict[str, Any]]:
+        rests = {row["source"] for row in (*self.record.affected, *self.record.fixes)}
+        return sorted(
+            self.record.sources,
+            key=lambda item: not (item["kind"] == "article" or item["id"] in rests),
+        )
 
     @property
     def answers_an_article(self) -> bool:
@@ -167,6 +205,7 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         diagnoses=diagnoses.of_record(
             record, [row.as_claim_input() for row in findings]
         ),
+        affected=affected_line.of_record(record),
         claims=claim_rows(record, findings, torch),
         contradictions=[
             item | {"fixed_in": documented_fix(record, item["build"], findings)}

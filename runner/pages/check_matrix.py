@@ -50,6 +50,15 @@ class CheckMatrix:
     heads: list[Head]
     rows: list[CheckRow]
 
+    @property
+    def first(self) -> list[CheckRow]:
+        """The bug, and what helps against it."""
+        return [row for row in self.rows if row.kind != "refuted"]
+
+    @property
+    def refuted(self) -> list[CheckRow]:
+        return [row for row in self.rows if row.kind == "refuted"]
+
 
 def build(record: Record) -> CheckMatrix:
     """Trigger, workarounds and refuted checks of the bug itself, by tested build."""

@@ -21,14 +21,18 @@ from runner.models import Build
 from runner.pages import (
     check_matrix as check_matrix_page,
     environment_facts,
+    evidence_groups,
     known_builds,
     local_commands,
+    opening,
     record_answer,
     run_page,
     run_panel,
     run_text,
 )
+from runner.pages.opening import Opening
 from runner.pages.run_page import RunPage
+from runner.pages.run_panel import RunPanel
 from runner.templatetags.runs import badge_html, badge_inner
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
@@ -37,14 +41,33 @@ register = template.Library()
 Context = dict[str, Any]
 
 
-@register.inclusion_tag("runner/_answer.html", takes_context=True)
-def answer_strip(context: template.Context, record: Record) -> Context:
-    """Is the build of ?torch= affected, and what to do about it."""
+@register.simple_tag(takes_context=True)
+def opening_of(context: template.Context, record: Record) -> Opening:
+    """The build and the device that the whole page is about."""
     reader = reader_choice.of(context["request"])
+    return opening.of_record(record, reader, known_builds.of_page(context))
+
+
+@register.simple_tag(takes_context=True)
+def run_panel_of(
+    context: template.Context, record: Record, about: Opening
+) -> RunPanel | None:
+    """What starts a run, of the page's build; None without a repro."""
+    known = known_builds.of_page(context)
+    return run_panel.build(record, context["request"], known, about.torch)
+
+
+@register.inclusion_tag("runner/_answer.html", takes_context=True)
+def answer_strip(
+    context: template.Context, record: Record, about: Opening, panel: RunPanel | None
+) -> Context:
+    """Is the page's build affected, and what to do about it."""
     return {
-        "answer": record_answer.build(record, reader, known_builds.of_page(context)),
+        "answer": record_answer.build(record, about),
         "fixes": fixes_with_a_version(record),
         "record": record,
+        "panel": panel,
+        "csrf_token": context.get("csrf_token"),
     }
 
 
@@ -53,11 +76,12 @@ def fixes_with_a_version(record: Record) -> list[dict[str, Any]]:
 
 
 @register.inclusion_tag("runner/_run_panel.html", takes_context=True)
-def run_form(context: template.Context, record: Record) -> Context:
+def run_form(
+    context: template.Context, record: Record, panel: RunPanel | None
+) -> Context:
     """Build picker and Run repro button; without builds, what to do."""
-    request = context["request"]
     return {
-        "panel": run_panel.build(record, request, known_builds.of_page(context)),
+        "panel": panel,
         "record": record,
         "csrf_token": context.get("csrf_token"),
     }
@@ -85,7 +109,7 @@ def evidence_table(record: Record) -> Context:
     lang = current_lang()
     items = run_page.disagreements_among(rows)
     return {
-        "rows": rows,
+        "groups": evidence_groups.folded(rows),
         "disagreements": [(item, item.badges(lang)) for item in items],
     }
 

@@ -28,6 +28,7 @@ from runner.models import Run, Worker
 from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
+from runner.pages.record_answer import RecordAnswer
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 
@@ -112,6 +113,15 @@ def cell_url(span: Span, record: Record) -> str:
         return f"{reverse('matrix')}?{urlencode(query, doseq=True)}"
     query = {"torch": span.columns[-1].slug}
     return f"{record.get_absolute_url()}?{urlencode(query)}#run"
+
+
+@register.simple_tag
+def share_url(record: Record, answer: RecordAnswer) -> str:
+    """The record in the reader's own language, on the build that is looked at."""
+    about = {"torch": answer.choice.value if answer.choice else ""}
+    about["device"] = answer.device
+    query = urlencode({name: value for name, value in about.items() if value})
+    return f"/{record.pk}?{query}"
 
 
 @register.simple_tag
