@@ -88,16 +88,16 @@ class Timeline:
 
     @property
     def is_drawn(self) -> bool:
-        """Where something changes along it.
+        """A single mark needs no axis: the list of fixes has it."""
+        return len(self.points) > 1 or bool(self.bands)
 
-        A single mark needs no axis, the list of fixes has it; nor does a bug that every
-        version has and every build shows.
-        """
-        changes = any(
+    @property
+    def changes(self) -> bool:
+        """Whether anything is marked on it; not where every version is as the next."""
+        return any(
             point.marks or any(seen.flip for seen in point.observed)
             for point in self.points
         )
-        return changes and (len(self.points) > 1 or bool(self.bands))
 
 
 def of_record(record: Record, ordered: list[Cell]) -> list[Timeline]:

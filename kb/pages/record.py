@@ -166,7 +166,9 @@ class RecordPage:
 
     @property
     def ranked_sources(self) -> list[dict[str, Any]]:
-        rests = {row["source"] for row in (*self.record.affected, *self.record.fixes)}
+        rests = {
+            row.get("source") for row in (*self.record.affected, *self.record.fixes)
+        }
         return sorted(
             self.record.sources,
             key=lambda item: not (item["kind"] == "article" or item["id"] in rests),
@@ -213,7 +215,11 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         ],
         summary=results.summary(findings),
         fixes=[fix | {"source": source_of(record, fix)} for fix in record.fixes],
-        timelines=timeline.of_record(record, results.cells(findings)),
+        timelines=[
+            axis
+            for axis in timeline.of_record(record, results.cells(findings))
+            if axis.changes
+        ],
         language=prose.language_note(record),
         repros=[source(repro) for repro in record.repros.all()],
         related=list(Record.objects.visible().filter(id__in=record.related)),

@@ -12,10 +12,10 @@ from kb.choices import Verdict
 from kb.findings.checks import title_of
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from runner.pages.check_matrix import check_order
 from runner.pages.grid import Column, Square, columns_of, flip_of, range_label
 from runner.pages.matrix import RECORD_FIELDS
 from runner.pages.observations import group_of, marks
+from runner.pages.record.check_matrix import check_order
 from runner.pages.squares import JUDGED, check_square, untested
 
 

@@ -19,20 +19,22 @@ from kb.pages import reader_choice
 from kb.pages.record import OnOff
 from runner.models import Build
 from runner.pages import (
-    check_matrix as check_matrix_page,
     environment_facts,
-    evidence_groups,
     known_builds,
     local_commands,
-    opening,
-    record_answer,
     run_page,
-    run_panel,
     run_text,
 )
-from runner.pages.opening import Opening
+from runner.pages.record import (
+    answer as record_answer,
+    check_matrix as check_matrix_page,
+    evidence_groups,
+    opening,
+    run_panel,
+)
+from runner.pages.record.opening import Opening
+from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
-from runner.pages.run_panel import RunPanel
 from runner.templatetags.runs import badge_html, badge_inner
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge

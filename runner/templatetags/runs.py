@@ -28,7 +28,7 @@ from runner.models import Run, Worker
 from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
-from runner.pages.record_answer import RecordAnswer
+from runner.pages.record.answer import RecordAnswer
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 

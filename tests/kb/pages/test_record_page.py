@@ -93,7 +93,7 @@ class UpstreamTest(RecordPageTest):
 
     def test_by_design_says_what_to_use(self) -> None:
         said = self.upstream(upstream="by_design")
-        self.assertIn("by design; use turn_off.", said)
+        self.assertIn("by design; what helps: turn off.", said)
 
     def test_a_fix_is_named_by_kind_and_version(self) -> None:
         self.assertIn("root fix: torch 2.15.0", self.upstream(upstream="fixed"))

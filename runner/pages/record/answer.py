@@ -16,7 +16,7 @@ from kb.pages.record import OnOff, on_off
 from kb.versions import affected
 from kb.versions.affected import Answer
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
-from runner.pages.opening import Choice, Opening
+from runner.pages.record.opening import Choice, Opening
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge, Wording
 
