@@ -215,7 +215,7 @@ def trial_dots(hits: int, trials: int) -> Context:
     return {"hits": range(hits), "clean": range(trials - hits)}
 
 
-@register.simple_tag
-def run_markdown(page: RunPage, lang: str) -> str:
+@register.simple_tag(takes_context=True)
+def run_markdown(context: template.Context, page: RunPage, lang: str) -> str:
     """The run as Markdown for an upstream thread, in "en" or "zh"."""
-    return run_text.markdown(page, lang)
+    return run_text.markdown(page, lang, context["request"])

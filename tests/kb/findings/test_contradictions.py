@@ -171,7 +171,7 @@ class ContradictionTest(TestCase):
         self.assertContains(english, "turn off: on 3 builds the bug shows (3/3)")
         self.assertContains(english, "2.14.1-cpu", count=1)
         chinese = self.client.get("/zh/contradictions/")
-        self.assertContains(chinese, "在 3 个构建上该检查出现了缺陷（3/3）")
+        self.assertContains(chinese, "在 3 个构建上出现缺陷（3/3）")
         self.assertNotContains(english, "<details>")
 
     def test_many_builds_of_a_line_fold_and_count_once(self) -> None:
