@@ -200,8 +200,7 @@ class CheckTest(FolderCase):
     def test_each_stands_once(self) -> None:
         self.name("workaround_turn_off")
         self.name("workaround_turn_off")
-        (text,) = self.problems()
-        self.assertIn("'workaround_turn_off' stands twice", text)
+        self.assertIn("'workaround_turn_off' stands twice", "".join(self.problems()))
 
     def checked(self) -> list[str]:
         """Problems that show only beside the repros themselves."""
