@@ -261,6 +261,14 @@ NEVER_RUN = {
     ),
 }
 
+# --- facets of a log: what its name stands for (kb.search.reading.metrics) ---
+FACETS = {
+    "nan": _("{metric} is NaN"),
+    "inf": _("{metric} is infinite"),
+    "zero": _("{metric} is exactly 0"),
+}
+FACET_OF_BACKWARD = _("{function} returned NaN in backward")
+
 # --- look-ups -----------------------------------------------------------------------
 CONFIDENCES = {
     "exact": _("exact match"),

@@ -12,6 +12,7 @@ from django.utils.html import conditional_escape, escape, format_html, format_ht
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _, ngettext
 
+from kb import wording
 from kb.choices import FIX_KINDS, PRECONDITIONS, SOURCE_KINDS, ClaimState
 from kb.languages import OTHER, Text, current_lang
 from kb.models import Claim, Record
@@ -154,6 +155,19 @@ def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
         )
         for fix in fixes
     )
+
+
+@register.filter
+def facet_title(name: str) -> str:
+    """ "grad_norm is NaN" for grad_norm_nan; a name of another form as it stands."""
+    lang = current_lang()
+    if name.startswith("nan_in_"):
+        function = name.removeprefix("nan_in_")
+        return wording.FACET_OF_BACKWARD[lang].format(function=function)
+    metric, _mark, state = name.rpartition("_")
+    if not metric or state not in wording.FACETS:
+        return name
+    return wording.FACETS[state][lang].format(metric=metric)
 
 
 @register.filter

@@ -6,10 +6,12 @@ import re
 
 from django.conf import settings
 from django.test import SimpleTestCase
+from django.utils.translation import override
 
 from kb.findings.checks import came_out, title_of
 from kb.models import Record
 from kb.records.files import read_all
+from kb.templatetags.kb import facet_title
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
 
@@ -40,6 +42,19 @@ class WordsTest(SimpleTestCase):
         self.assertIsNone(came_out("trigger", "error"))
         model = came_out("trigger", "bug", modelled=True)
         self.assertEqual(str(model), "a model shows the mechanism")
+
+
+class FacetTest(SimpleTestCase):
+    def test_what_a_log_shows_is_said_in_words(self) -> None:
+        said = {
+            "grad_norm_nan": "grad_norm is NaN",
+            "eval_loss_zero": "eval_loss is exactly 0",
+            "nan_in_PowBackward": "PowBackward returned NaN in backward",
+            "odd": "odd",
+        }
+        self.assertEqual({name: facet_title(name) for name in said}, said)
+        with override("zh-hans"):
+            self.assertEqual(facet_title("loss_inf"), "loss 为无穷大")
 
 
 class ShippedTest(SimpleTestCase):
