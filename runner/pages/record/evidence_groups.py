@@ -32,23 +32,27 @@ class EvidenceGroup:
         return self.rows[0].stale
 
     @property
+    def origins(self) -> list[str]:
+        return list(dict.fromkeys(row.evidence.origin for row in self.rows))
+
+    @property
     def builds(self) -> int:
         return len({row.evidence.build_id for row in self.rows})
 
 
 def folded(rows: Iterable[EvidenceRow]) -> list[EvidenceGroup]:
-    """Those of one repro, device and origin together, else in their order.
+    """Those of one repro and device together, else in their order.
 
-    How many trials a run had splits nothing.
+    How many trials a run had and who made it splits nothing.
     """
-    by_repro = sorted(rows, key=lambda row: shown(row)[:4])
+    by_repro = sorted(rows, key=lambda row: shown(row)[:3])
     return [group_of(list(alike)) for _key, alike in groupby(by_repro, key=shown)]
 
 
 def shown(row: EvidenceRow) -> tuple[Any, ...]:
     """What must be equal for two runs to be one line."""
     evidence: Any = row.evidence
-    ran = (row.stale, evidence.repro_name, evidence.device_class, evidence.origin)
+    ran = (row.stale, evidence.repro_name, evidence.device_class)
     return (*ran, evidence.verdict, evidence.reason)
 
 
