@@ -117,6 +117,14 @@ SOURCE_KINDS = {
     "docs": _("documentation"),
     "release": _("release"),
 }
-PRECONDITION_KEYS = ("gpu_arch", "dtype", "flag", "shape", "package", "other")
+PRECONDITIONS = {
+    "gpu_arch": _("GPU"),
+    "dtype": _("data type"),
+    "flag": _("setting"),
+    "shape": _("shape"),
+    "package": _("package"),
+    "other": _("condition"),
+}
+PRECONDITION_KEYS = tuple(PRECONDITIONS)
 SECTIONS = ("symptom", "environment", "root_cause", "workaround", "fix")
 LANGS = ("en", "zh")

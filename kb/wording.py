@@ -163,6 +163,19 @@ OUTCOMES = {
     "error": _("error"),
 }
 FIRES = _("fires")
+# In a cell of a matrix, beside the shape.
+CELLS = {
+    "bug": pgettext("matrix cell", "bug"),
+    "clean": pgettext("matrix cell", "not seen"),
+    "not_applicable": pgettext("matrix cell", "N/A"),
+    "inconclusive": pgettext("matrix cell", "no verdict"),
+    "error": pgettext("matrix cell", "error"),
+}
+# The same of a workaround on a build that shows the bug.
+HELPED = {
+    "bug": pgettext("matrix cell", "does not help"),
+    "clean": pgettext("matrix cell", "helps"),
+}
 WORKAROUNDS = {
     "verified": Said("✔", _("Workaround verified")),
     "does_not_help": Said("✖", _("Workaround does not help")),
@@ -187,8 +200,22 @@ CONCLUSION = _(
     "reproduced, {design} by design, {none} without a verdict, {left_out} left out. "
     "Nothing was uploaded."
 )
-# Of a check that tests what a claim says.
-SHOWN = {"bug": _("shows the bug"), "clean": _("shows no bug")}
+# What a check does, where its record does not say it.
+CHECKS = {
+    "trigger": _("The bug's own repro"),
+    "control": _("The same without what triggers the bug"),
+    "detector": _("The symptom, made by construction"),
+    "reference": _("An independent reference"),
+}
+# What came out of a check, behind what it does.
+CAME_OUT = {
+    ("", "bug"): _("the bug shows"),
+    ("", "clean"): _("the bug does not show"),
+    ("workaround", "bug"): _("the bug is still there"),
+    ("workaround", "clean"): _("the bug is gone"),
+    ("refuted", "bug"): _("the bug is still there"),
+    ("refuted", "clean"): _("the bug does not show"),
+}
 MODELLED = {
     "bug": _("a model shows the mechanism"),
     "clean": _("a model shows no symptom"),
@@ -228,7 +255,25 @@ NOT_RUN = {
         "Not run on torch {build}, and what is documented does not settle it."
     ),
 }
-NO_BUILD = _("No torch build is known here yet. Name yours, or add one.")
+# Where there is no build to speak of.
+NEVER_RUN = {
+    "affected": _(
+        "Nobody has run it here on {device} yet; what is documented says affected. "
+        "Choose your build to see whether it is among the affected versions."
+    ),
+    "unknown": _(
+        "Nobody has run it here on {device} yet, and no affected version is "
+        "documented. Choose your build, or run it."
+    ),
+}
+
+# --- facets of a log: what its name stands for (kb.search.reading.metrics) ---
+FACETS = {
+    "nan": _("{metric} is NaN"),
+    "inf": _("{metric} is infinite"),
+    "zero": _("{metric} is exactly 0"),
+}
+FACET_OF_BACKWARD = _("{function} returned NaN in backward")
 
 # --- look-ups -----------------------------------------------------------------------
 CONFIDENCES = {

@@ -39,8 +39,11 @@
     }
   };
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("button[data-copy], button[data-copy-text], button[data-copy-url]");
-    if (button) press(button);
+    const button = event.target.closest("button[data-copy], button[data-copy-text], [data-copy-url]");
+    if (!button) return;
+    // What is a link leads there without a script.
+    event.preventDefault();
+    press(button);
   });
   const reveal = (root) => {
     for (const node of root.querySelectorAll("[data-needs-js]")) node.hidden = false;

@@ -10,8 +10,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from kb.findings import contradictions
-from kb.models import Claim, Record
+from kb.findings import checks, contradictions
+from kb.models import Claim, Finding, Record
 
 # Most records that one step reads, and how many with one query of their findings.
 RECORDS_PER_STEP = 200
@@ -46,14 +46,20 @@ class Group:
         sources = {source["id"]: source for source in self.record.sources}
         claims = {claim.cid: claim for claim in self.record.claims.all()}
         return [
-            Row(
-                contradictions.of_several(alike),
-                sources.get(alike[0]["source"], {}),
-                claims.get(alike[0]["claim"]),
-                alike,
-            )
+            self.row(alike, sources, claims.get(alike[0]["claim"]))
             for alike in grouped(self.items)
         ]
+
+    def row(
+        self,
+        alike: list[dict[str, Any]],
+        sources: dict[str, dict[str, Any]],
+        claim: Claim | None,
+    ) -> Row:
+        check = claim.check_ref.rpartition(":")[2] if claim else ""
+        did = checks.title_of(self.record, check)
+        sentence = contradictions.of_several(alike, did)
+        return Row(sentence, sources.get(alike[0]["source"], {}), claim, alike)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from typing import Any
 
 from kb.choices import ClaimState, Outcome, Verdict
 from kb.environments.environment import Environment
-from kb.findings import claims
+from kb.findings import checks, claims
 from kb.findings.results import Cell, cells
 from kb.languages import Text, Text as _
-from kb.models import Claim, Finding, Record
+from kb.models import Finding, Record
 from kb.versions.affected import affected
 from kb.versions.order import build_order
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
@@ -42,22 +42,22 @@ SENTENCES = {
         "({hits}/{trials})."
     ),
     ("claim", Outcome.BUG): _(
-        "Claim {claim} says that its check shows no bug; on {build} the check shows "
-        "the bug ({hits}/{trials})."
+        "{did}: on {build} the bug shows ({hits}/{trials}). If the claim held, it "
+        "would not."
     ),
     ("claim", Outcome.CLEAN): _(
-        "Claim {claim} says that its check shows the bug; on {build} the check does "
-        "not show it ({hits}/{trials})."
+        "{did}: on {build} the bug does not show ({hits}/{trials}). If the claim "
+        "held, it would."
     ),
 }
 SENTENCES_OF_SEVERAL = {
     Outcome.BUG: _(
-        "Claim {claim} says that its check shows no bug; on {builds} builds the check "
-        "shows the bug ({hits}/{trials})."
+        "{did}: on {builds} builds the bug shows ({hits}/{trials}). If the claim "
+        "held, it would not."
     ),
     Outcome.CLEAN: _(
-        "Claim {claim} says that its check shows the bug; on {builds} builds the check "
-        "does not show it ({hits}/{trials})."
+        "{did}: on {builds} builds the bug does not show ({hits}/{trials}). If the "
+        "claim held, it would."
     ),
 }
 
@@ -72,7 +72,7 @@ def everything(record: Record, findings: Iterable[Finding]) -> list[Json]:
         for item in against_fixes(record, rows)
         if (item["build"], item["device"]) not in contradicted
     ]
-    return [*ranges, *fixes, *against_claims(record.claims.all(), rows)]
+    return [*ranges, *fixes, *against_claims(record, rows)]
 
 
 def of_record(record: Record, findings: Iterable[Finding]) -> list[Json]:
@@ -121,18 +121,23 @@ def is_after(raw: str, version: str) -> bool:
     return in_range(events, parse_version(raw)) == NOT_AFFECTED
 
 
-def against_claims(rows: Iterable[Claim], findings: list[Finding]) -> Iterator[Json]:
+def against_claims(record: Record, findings: list[Finding]) -> Iterator[Json]:
     """Checks of refuted and disputed claims that show the opposite of the claim."""
     findings = sorted(findings, key=lambda row: build_order(row.build_raw, row.build))
     inputs = [finding.as_claim_input() for finding in findings]
-    for claim in rows:
+    for claim in record.claims.all():
         state = claims.state(claim, inputs)
         if state not in (ClaimState.REFUTED, ClaimState.DISPUTED):
             continue
         for finding, facts in zip(findings, inputs, strict=True):
             if claims.speaks_of(claim, facts) and finding.outcome != claim.expects:
                 yield contradiction(
-                    "claim", finding, claim.expects, claim.source, claim=claim.cid
+                    "claim",
+                    finding,
+                    claim.expects,
+                    claim.source,
+                    claim=claim.cid,
+                    did=checks.title_of(record, finding.check_name),
                 )
 
 
@@ -143,8 +148,12 @@ def contradiction(
     source: str,
     how: Text | None = None,
     claim: str | None = None,
+    did: checks.Words | str = "",
 ) -> Json:
-    """A contradiction as the API shows it; `how` is the kind of the fix."""
+    """A contradiction as the API shows it.
+
+    `how` is the kind of the fix, `did` what the check of a claim does.
+    """
     facts: Json = {
         "claim": claim,
         "source": source,
@@ -156,15 +165,19 @@ def contradiction(
         "trials": row.trials,
         "evidence": row.evidence,
     }
-    sentence = SENTENCES[kind, facts["observed"]].filled(how=how or "", **facts)
+    words = SENTENCES[kind, facts["observed"]]
+    sentence = words.filled(how=how or "", did=did, **facts)
     return {"kind": kind, **facts, "sentence": sentence}
 
 
-def of_several(items: list[Json]) -> dict[str, str]:
-    """One sentence for the builds on which a claim is contradicted alike."""
+def of_several(items: list[Json], did: checks.Words) -> dict[str, str]:
+    """One sentence for the builds on which a claim is contradicted alike.
+
+    `did`: what the claim's check does.
+    """
     first = items[0]
     if len(items) == 1:
         return dict(first["sentence"])
     counted = {key: sum(item[key] for item in items) for key in ("hits", "trials")}
     words = SENTENCES_OF_SEVERAL[first["observed"]]
-    return words.filled(claim=first["claim"], builds=len(items), **counted)
+    return words.filled(did=did, builds=len(items), **counted)

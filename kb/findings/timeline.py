@@ -91,6 +91,14 @@ class Timeline:
         """A single mark needs no axis: the list of fixes has it."""
         return len(self.points) > 1 or bool(self.bands)
 
+    @property
+    def changes(self) -> bool:
+        """Whether anything is marked on it; not where every version is as the next."""
+        return any(
+            point.marks or any(seen.flip for seen in point.observed)
+            for point in self.points
+        )
+
 
 def of_record(record: Record, ordered: list[Cell]) -> list[Timeline]:
     """An axis per package that is worth one, torch first.

@@ -86,6 +86,10 @@ class Record(models.Model):
         default=list, blank=True, db_default=Value([], models.JSONField())
     )
     sources = models.JSONField(default=list, blank=True)
+    # What checks of its repros do, by their names (kb.findings.checks).
+    check_titles = models.JSONField(
+        default=list, blank=True, db_default=Value([], models.JSONField())
+    )
 
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
     html = models.JSONField(default=dict, blank=True, editable=False)

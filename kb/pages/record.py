@@ -12,17 +12,30 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb.choices import SIGNATURE_LINES, ClaimKind, ClaimState, Upstream
-from kb.findings import claims, contradictions, diagnoses, remedies, results, timeline
+from kb.findings import (
+    checks,
+    claims,
+    contradictions,
+    diagnoses,
+    remedies,
+    results,
+    timeline,
+)
+from kb.findings.checks import Words
 from kb.findings.remedies import Remedy
 from kb.findings.timeline import Timeline
 from kb.models import Claim, Finding, Record, Repro
-from kb.pages import prose
+from kb.pages import affected_line, prose
+from kb.pages.affected_line import AffectedPackage
 from kb.pages.highlight import python_html
 from kb.pages.prose import LanguageNote, Prose
 from kb.versions import order
 from kb.versions.ranges import parse_version
 
 HISTORY_SHOWN = 20
+# So many are shown without unfolding.
+CLAIMS_OPEN = 4
+SOURCES_OPEN = 2
 # An upstream thread named in short.
 THREAD = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 LEADING_FENCE = re.compile(r"\s*<pre[^>]*><code[^>]*>([^<]*)</code></pre>\s*")
@@ -39,6 +52,7 @@ class OnOff:
 @dataclass(frozen=True)
 class Workaround:
     remedy: Remedy
+    title: Words
     text: Prose
     onoff: OnOff | None
     helped: int
@@ -71,6 +85,7 @@ class ClaimRow:
     state: str
     source: dict[str, Any]
     check: str
+    did: Words
     onoff: OnOff | None
     used: list[Finding]
 
@@ -126,6 +141,7 @@ class RecordPage:
     record: Record
     workarounds: list[Workaround]
     diagnoses: list[dict[str, Any]]
+    affected: list[AffectedPackage]
     claims: list[ClaimRow]
     contradictions: list[dict[str, Any]]
     summary: dict[str, Any]
@@ -146,8 +162,43 @@ class RecordPage:
         return list(dict.fromkeys(fix["kind"] for fix in self.fixes))
 
     @property
+    def judged(self) -> int:
+        """Verdicts on the bug itself, each of a build and device."""
+        return int(self.summary["present"] + self.summary["absent"])
+
+    @property
+    def first_claims(self) -> list[ClaimRow]:
+        """Of those that execution contradicts, or of a record without such."""
+        contested = {ClaimState.REFUTED.value, ClaimState.DISPUTED.value}
+        first = [row for row in self.claims if row.state in contested]
+        return (first or self.claims)[:CLAIMS_OPEN]
+
+    @property
+    def further_claims(self) -> list[ClaimRow]:
+        return [row for row in self.claims if row not in self.first_claims]
+
+    @property
     def tested_workarounds(self) -> int:
         return sum(item.tried > 0 for item in self.workarounds)
+
+    @property
+    def first_sources(self) -> list[dict[str, Any]]:
+        """Articles and what a range or a fix rests on, as far as they are few."""
+        return self.ranked_sources[:SOURCES_OPEN]
+
+    @property
+    def further_sources(self) -> list[dict[str, Any]]:
+        return self.ranked_sources[SOURCES_OPEN:]
+
+    @property
+    def ranked_sources(self) -> list[dict[str, Any]]:
+        rests = {
+            row.get("source") for row in (*self.record.affected, *self.record.fixes)
+        }
+        return sorted(
+            self.record.sources,
+            key=lambda item: not (item["kind"] == "article" or item["id"] in rests),
+        )
 
     @property
     def answers_an_article(self) -> bool:
@@ -183,6 +234,7 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         diagnoses=diagnoses.of_record(
             record, [row.as_claim_input() for row in findings]
         ),
+        affected=affected_line.of_record(record),
         claims=claim_rows(record, findings, torch),
         contradictions=[
             item | {"fixed_in": documented_fix(record, item["build"], findings)}
@@ -190,7 +242,11 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
         ],
         summary=results.summary(findings),
         fixes=[fix | {"source": source_of(record, fix)} for fix in record.fixes],
-        timelines=timeline.of_record(record, results.cells(findings)),
+        timelines=[
+            axis
+            for axis in timeline.of_record(record, results.cells(findings))
+            if axis.changes
+        ],
         language=prose.language_note(record),
         repros=[source(repro) for repro in record.repros.all()],
         related=list(Record.objects.visible().filter(id__in=record.related)),
@@ -239,6 +295,7 @@ def workaround(
     by_build = claims.workaround_by_build(name, inputs).values()
     return Workaround(
         remedy,
+        checks.title_of(record, f"workaround_{name}"),
         text,
         on_off(rows, findings, torch),
         helped=sum(build_status == "verified" for build_status in by_build),
@@ -294,6 +351,7 @@ def claim_rows(
                 state=ClaimState(claims.state(claim, inputs)).value,
                 source=source_of(record, {"source": claim.source}),
                 check=check_label(claim),
+                did=checks.title_of(record, claim.check_ref.rpartition(":")[2]),
                 onoff=on_off(used, findings, torch) if is_remedy(claim) else None,
                 used=used,
             )

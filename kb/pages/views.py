@@ -83,9 +83,7 @@ def record_detail(
         query = request.META.get("QUERY_STRING", "")
         target = record.get_absolute_url() + (f"?{query}" if query else "")
         return HttpResponseRedirect(target, status=301)
-    torch = reader_choice.of(request).torch
-    page = record_page.build(record, torch, with_history="history" in request.GET)
-    context = {"page": page, "record": record}
+    context = {"record": record}
     return reader_choice.remember(request, render(request, "kb/record.html", context))
 
 
@@ -94,7 +92,8 @@ def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
     record = record_page.find(record_id)
     if record is None:
         raise Http404(_("There is no record %s.") % record_id)
-    response = redirect(record)
+    query = request.META.get("QUERY_STRING", "")
+    response = redirect(record.get_absolute_url() + (f"?{query}" if query else ""))
     patch_vary_headers(response, ("Accept-Language", "Cookie"))
     return response
 

@@ -41,6 +41,7 @@ LISTS = {
     "workarounds": "workaround",
     "diagnoses": "diagnosis",
     "sources": "source",
+    "check_titles": "check",
 }
 # Keys that are code of a repro: the column, the key and the function's prefix.
 CODE = (("workarounds", "apply", "apply_"), ("diagnoses", "code", "diagnose_"))

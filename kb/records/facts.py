@@ -132,10 +132,14 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("date", day, optional=True),
         Key("note", both_languages(), optional=True),
     ),
+    "check": (
+        Key("name", matching(WORD, "workaround_upcast", 80)),
+        Key("text", both_languages(200, one_line=True)),
+    ),
 }
 NAMED = (
     *(("workaround", "name"), ("diagnosis", "name")),
-    *(("claim", "id"), ("source", "id")),
+    *(("claim", "id"), ("source", "id"), ("check", "name")),
 )
 KEYS: tuple[Key, ...] = (
     Key("schema", schema),

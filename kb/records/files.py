@@ -363,6 +363,13 @@ def check_problems(
             values = {"file": f"{stem}.py", "check": check, "known": names}
             message = _("%(file)s has no %(check)s; it has %(known)s") % values
             yield Problem(FACTS_FILE, key, message)
+    known = {check for facts in repros.values() for check in facts.checks}
+    # A workaround that no repro runs has a title as well.
+    known |= {f"workaround_{row['name']}" for row in record.facts.get("workaround", [])}
+    for path, row in rows(record.facts, "check"):
+        if row["name"] not in known:
+            message = _("no repro has the check %s") % row["name"]
+            yield Problem(FACTS_FILE, f"{path}.name", message)
 
 
 # --- writing ------------------------------------------------------------------------

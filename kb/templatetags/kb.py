@@ -13,13 +13,14 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _, ngettext
 
 from kb import wording
-from kb.choices import FIX_KINDS, SOURCE_KINDS, ClaimState
-from kb.languages import OTHER, current_lang
+from kb.choices import FIX_KINDS, PRECONDITIONS, SOURCE_KINDS, ClaimState
+from kb.languages import OTHER, Text, current_lang
 from kb.models import Claim, Record
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
 
 register = template.Library()
+NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
 
 
@@ -36,8 +37,10 @@ def claim_text(claim: Claim) -> str:
 
 
 @register.filter
-def bilingual(texts: dict[str, str] | str | None) -> str:
+def bilingual(texts: Text | dict[str, str] | str | None) -> str:
     """{"en": …, "zh": …} in the reader's language, else in the other."""
+    if isinstance(texts, Text):
+        return str(texts)
     if not isinstance(texts, dict):
         return texts or ""
     lang = current_lang()
@@ -161,6 +164,32 @@ def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
 
 
 @register.filter
+def facet_title(name: str) -> str:
+    """ "grad_norm is NaN" for grad_norm_nan; a name of another form as it stands."""
+    lang = current_lang()
+    if name.startswith("nan_in_"):
+        function = name.removeprefix("nan_in_")
+        return wording.FACET_OF_BACKWARD[lang].format(function=function)
+    metric, _mark, state = name.rpartition("_")
+    if not metric or state not in wording.FACETS:
+        return name
+    return wording.FACETS[state][lang].format(metric=metric)
+
+
+@register.filter
+def precondition_title(item: dict[str, Any]) -> str:
+    """What a precondition is about: "GPU", "data type"."""
+    return str(PRECONDITIONS[item["key"]])
+
+
+@register.filter
+def is_literal(item: dict[str, Any]) -> bool:
+    """Whether its value is something to type; not one that is a name of ours."""
+    ours = item["key"] in ("other", "shape") and NAME.fullmatch(item["value"])
+    return not ours
+
+
+@register.filter
 def cited(source: dict[str, Any]) -> SafeString:
     """What kind of source, linked where it has an address, and its date."""
     if not source:
@@ -225,6 +254,13 @@ def claim_state(state: str) -> dict[str, str]:
     known = ClaimState(state)
     css, sign = CLAIM_MARKS[known]
     return {"css": css, "sign": sign, "label": str(known.label)}
+
+
+@register.simple_tag
+def claim_states(rows: Iterable[Any]) -> str:
+    """In which states claims are, each named once."""
+    states = dict.fromkeys(row.state for row in rows)
+    return join_words(ClaimState(state).label for state in states)
 
 
 @register.inclusion_tag("_copy.html")

@@ -100,6 +100,12 @@ id = "report"
 kind = "report"
 url = "@URL@"
 title = "@TITLE@"
+
+# What each workaround_<name> and refuted_<name> does, in a few words that also read
+# well before a colon: "Scores computed in float32: the bug is gone".
+[[check]]
+name = "workaround_todo_name"
+text = {en = "TODO: what it does", zh = "TODO：做了什么"}
 """
 ENGLISH = """\
 ## Symptom

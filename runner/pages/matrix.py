@@ -1,50 +1,34 @@
-"""The matrix: records by builds, and the checks of one record by builds."""
+"""The matrix: records by builds."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from django.db.models import Prefetch, QuerySet
 from django.http import QueryDict
 
-from kb.choices import DeviceClass, Outcome, Verdict
-from kb.languages import current_lang
-from kb.models import Finding, Record, Repro, Standing, TestedBuild
+from kb.choices import DeviceClass
+from kb.models import Finding, Flip, Record, Repro, Standing, TestedBuild
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.ranking.filters import stored_values
-from kb.versions.order import build_order, column_labels
+from kb.versions.order import build_order
 from runner.models import Build
-from runner.pages.grid import Span, Square, fold, from_badge
-from runner.pages.observations import group_of
-from runner.wording import verdicts
+from runner.pages.grid import Column, Release, Span, columns_of, fold, releases_of
+from runner.pages.squares import JUDGED, row_squares
 
 PER_PAGE = 50
 # What the matrix shows of a record and of a repro; their texts are not among it.
 RECORD_FIELDS = ("slug", "publication", "title_en", "title_zh")
 REPRO_FIELDS = ("record", "name", "fidelity", "device")
-CSS = {
-    Verdict.BUG_PRESENT: "fail",
-    Verdict.BUG_ABSENT: "pass",
-    Verdict.NOT_APPLICABLE: "none",
-}
-SHOWN_CHECKS = ("trigger", "workaround", "refuted")
-JUDGED = {Verdict.BUG_PRESENT: "bug", Verdict.BUG_ABSENT: "clean"}
 # What a cell shows of a finding.
 SHOWN = (
     *("record", "repro", "fidelity", "build", "build_raw", "device_class"),
     *("check_name", "verdict", "verdict_reason", "hits", "trials", "stale"),
     *("evidence", "observed_at"),
 )
-
-
-@dataclass(frozen=True)
-class Column:
-    slug: str
-    label: str
 
 
 @dataclass(frozen=True)
@@ -77,9 +61,13 @@ class Filter:
         return cls(
             query.get("component", ""),
             device if device in DeviceClass.values else "",
-            query.get("show") == "flips",
+            wants_flips(query),
             tuple(slug for slug in query.getlist("build") if slug),
         )
+
+    @property
+    def show(self) -> str:
+        return "flips" if self.only_flips else "all"
 
     def standings(self) -> QuerySet[Standing]:
         """Of the records that may have a row, by id."""
@@ -95,6 +83,14 @@ class Filter:
     def shows(self, row: MatrixRow) -> bool:
         on_device = not self.device or row.device == self.device
         return on_device and (not self.only_flips or row.flips)
+
+
+def wants_flips(query: QueryDict) -> bool:
+    """The page shows what changes, where anything does; data are of everything."""
+    show = query.get("show", "")
+    if show or "format" in query:
+        return show == "flips"
+    return Flip.objects.exists()
 
 
 @dataclass(frozen=True)
@@ -120,6 +116,10 @@ class Matrix:
     window: Window
 
     @property
+    def releases(self) -> list[Release]:
+        return releases_of(self.columns)
+
+    @property
     def modelled(self) -> list[ModelRuns]:
         """The models' runs by record, equal verdicts together."""
         groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
@@ -132,28 +132,8 @@ class Matrix:
         ]
 
 
-@dataclass(frozen=True)
-class CheckRow:
-    name: str
-    kind: str
-    spans: list[Span]
-
-
-@dataclass(frozen=True)
-class CheckMatrix:
-    columns: list[Column]
-    rows: list[CheckRow]
-
-
 def by_build(row: Finding) -> tuple[object, ...]:
     return build_order(row.build_raw, row.build)
-
-
-def columns_of(raw: Mapping[str, str]) -> list[Column]:
-    """Builds, slug -> raw version, oldest version first."""
-    ordered = sorted(raw, key=lambda slug: build_order(raw[slug], slug))
-    labels = column_labels({slug: raw[slug] for slug in ordered})
-    return [Column(slug, labels[slug]) for slug in ordered]
 
 
 def every_column() -> list[Column]:
@@ -217,12 +197,11 @@ def is_unrun_model(record: Record, triggers: list[Finding]) -> bool:
 
 def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]:
     """One row per repro of the bug itself and device class that was run or could be."""
-    labels = [column.label for column in columns]
     rows = []
     for record in records:
         for (repro, device), by_build in sorted(verdicts_by_build(record).items()):
             cells = [by_build.get(column.slug) for column in columns]
-            spans = fold(labels, row_squares(cells))
+            spans = fold(columns, row_squares(cells))
             rows.append(MatrixRow(record, repro, device, cells, spans))
     return rows
 
@@ -251,91 +230,3 @@ def verdicts_by_build(record: Record) -> dict[tuple[str, str], dict[str, Finding
 
 def is_judged(row: Finding) -> bool:
     return row.verdict in JUDGED
-
-
-def row_squares(findings: list[Finding | None]) -> list[Square]:
-    """A square per column; one between two equal judged neighbours is "likely"."""
-    lang = current_lang()
-    squares = [verdict_square(row, lang) if row else None for row in findings]
-    return [square or inferred(squares, at, lang) for at, square in enumerate(squares)]
-
-
-def verdict_square(row: Finding, lang: str) -> Square:
-    badge = verdicts.badge(
-        row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
-    )
-    judged = JUDGED.get(Verdict(row.verdict), "")
-    text = f"{row.hits}/{row.trials}" if judged else badge.word
-    css = CSS.get(Verdict(row.verdict), "error")
-    return from_badge(badge, css, text, judged=judged, evidence=row.evidence)
-
-
-def inferred(squares: list[Square | None], at: int, lang: str) -> Square:
-    before = next((s for s in reversed(squares[:at]) if s and s.judged), None)
-    after = next((s for s in squares[at + 1 :] if s and s.judged), None)
-    if before and after and before.judged == after.judged:
-        badge = verdicts.likely(before.judged == "bug", lang)
-        return replace(from_badge(badge, "inf", ""), likely=before.judged)
-    return from_badge(verdicts.untested(lang), "none", "")
-
-
-def build_check_matrix(record: Record) -> CheckMatrix:
-    """Trigger, workarounds and refuted checks of the bug itself, by tested build."""
-    findings = [
-        row
-        for row in record.findings.all()
-        if not row.stale
-        and not row.is_model
-        and group_of(row.check_name) in SHOWN_CHECKS
-    ]
-    columns = columns_of({row.build: row.build_raw for row in findings})
-    labels = [column.label for column in columns]
-    by_check: dict[tuple[str, str], dict[str, Finding]] = defaultdict(dict)
-    # Where a build has both, the GPU's result: a GPU repro on a processor says little.
-    for row in sorted(findings, key=lambda row: row.device_class):
-        by_check[row.repro, row.check_name][row.build] = row
-    rows = []
-    for key in check_order(record, by_check):
-        cells = [by_check[key].get(column.slug) for column in columns]
-        kind, _, name = key[1].partition("_")
-        rows.append(CheckRow(name or kind, kind, fold(labels, check_squares(cells))))
-    return CheckMatrix(columns, rows)
-
-
-def check_order(
-    record: Record, keys: Iterable[tuple[str, str]]
-) -> list[tuple[str, str]]:
-    """(repro, check) in the order of the repros' own text."""
-    order = [
-        (repro.name, name) for repro in record.repros.all() for name in repro.checks
-    ]
-    return sorted(
-        keys, key=lambda key: order.index(key) if key in order else len(order)
-    )
-
-
-def check_squares(findings: list[Finding | None]) -> list[Square]:
-    lang = current_lang()
-    return [
-        check_square(row, lang) if row else inferred([], 0, lang) for row in findings
-    ]
-
-
-def check_square(row: Finding, lang: str) -> Square:
-    if row.check_name == "trigger":
-        return verdict_square(row, lang)
-    shapes = {
-        Outcome.BUG: ("fail", "✖", "sh-x", "bug"),
-        Outcome.CLEAN: ("pass", "✔", "sh-y", "clean"),
-        Outcome.NOT_APPLICABLE: ("none", "∅", "sh-n", ""),
-    }
-    if not row.outcome:
-        return from_badge(verdicts.untested(lang), "none", "")
-    css, shape, shape_css, judged = shapes.get(
-        Outcome(row.outcome), ("error", "▲", "sh-e", "")
-    )
-    words = verdicts.outcome(row.check_name, row.outcome, lang)
-    if row.outcome == Outcome.NOT_APPLICABLE:
-        words = verdicts.NOT_APPLICABLE.badge(lang).word
-    text = f"{row.hits}/{row.trials}" if judged and row.trials else words
-    return Square(css, shape, shape_css, text, words, judged, row.evidence)

@@ -11,8 +11,9 @@ from django.http.response import HttpResponseBase
 
 from kb.findings.results import timestamp
 from kb.models import Finding
-from runner.pages.matrix import Matrix, MatrixRow, build_matrix, row_squares
+from runner.pages.matrix import Matrix, MatrixRow, build_matrix
 from runner.pages.record_matrix import RecordMatrix
+from runner.pages.squares import row_squares
 
 FORMATS = ("csv", "json")
 CELL_KEYS = (

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from django.db.models import Prefetch
 
 from kb.choices import Verdict
+from kb.findings.checks import title_of
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from runner.pages.grid import Square, flip_of, from_badge
-from runner.pages.matrix import (
-    JUDGED,
-    RECORD_FIELDS,
-    Column,
-    check_order,
-    check_square,
-    columns_of,
-)
+from runner.pages.grid import Column, Square, columns_of, flip_of, range_label
+from runner.pages.matrix import RECORD_FIELDS
 from runner.pages.observations import group_of, marks
-from runner.wording import verdicts
+from runner.pages.record.check_matrix import check_order
+from runner.pages.squares import JUDGED, check_square, untested
 
 
 @dataclass(frozen=True)
 class CheckColumn:
-    """A check; `kind` is "" for those that every repro has."""
+    """A check; `title` says what it does."""
 
     name: str
-    kind: str
-    label: str
+    title: str
 
 
 @dataclass(frozen=True)
@@ -49,8 +43,11 @@ class BuildsRow:
     @property
     def label(self) -> str:
         """ "2.13.0", or the oldest and the newest of several."""
-        newest, oldest = self.columns[0].label, self.columns[-1].label
-        return newest if newest == oldest else f"{oldest} – {newest}"
+        return range_label(self.columns[-1], self.columns[0])
+
+
+# From rows of one build each, oldest first, to the rows as shown, newest first.
+Fold = Callable[[list[BuildsRow]], Iterator[BuildsRow]]
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,11 @@ class ReproMatrix:
 
 @dataclass(frozen=True)
 class RecordMatrix:
+    """`builds`: those that were asked for, each with a row of its own; () for all."""
+
     record: Record
     parts: list[ReproMatrix]
+    builds: tuple[str, ...] = ()
 
 
 def find(record_id: str) -> Record | None:
@@ -75,7 +75,7 @@ def find(record_id: str) -> Record | None:
     # Whether code tells the bug is a matter of the record's page, not of builds.
     findings = Finding.objects.fresh().exclude(check_name__startswith="diagnose_")
     repros = Repro.objects.defer("source", "header")
-    rows = Record.objects.visible().only(*RECORD_FIELDS)
+    rows = Record.objects.visible().only(*RECORD_FIELDS, "check_titles")
     return (
         rows.filter(pk=record_id.upper())
         .prefetch_related(Prefetch("findings", findings), Prefetch("repros", repros))
@@ -83,31 +83,26 @@ def find(record_id: str) -> Record | None:
     )
 
 
-def build(record: Record) -> RecordMatrix:
+def build(record: Record, builds: tuple[str, ...] = ()) -> RecordMatrix:
+    """Of all tested builds, or of these, which are not folded."""
     groups: dict[tuple[bool, str, str], list[Finding]] = defaultdict(list)
     for row in record.findings.all():
-        groups[row.is_model, row.repro, row.device_class].append(row)
-    parts = [part(record, groups[key]) for key in sorted(groups)]
-    return RecordMatrix(record, parts)
+        if not builds or row.build in builds:
+            groups[row.is_model, row.repro, row.device_class].append(row)
+    fold = folded if not builds else reversed
+    parts = [part(record, groups[key], fold) for key in sorted(groups)]
+    return RecordMatrix(record, parts, builds)
 
 
-def part(record: Record, findings: list[Finding]) -> ReproMatrix:
+def part(record: Record, findings: list[Finding], fold: Fold) -> ReproMatrix:
     first = findings[0]
     by_cell = {(row.build, row.check_name): row for row in findings}
     order = check_order(record, {(row.repro, row.check_name) for row in findings})
-    checks = [check_column(name) for _repro, name in order]
+    lang = current_lang()
+    checks = [CheckColumn(name, title_of(record, name)[lang]) for _repro, name in order]
     columns = columns_of({row.build: row.build_raw for row in findings})
-    rows = list(rows_of(columns, checks, by_cell))
-    return ReproMatrix(
-        first.repro, first.device_class, first.is_model, checks, list(folded(rows))
-    )
-
-
-def check_column(name: str) -> CheckColumn:
-    kind = group_of(name)
-    if kind in ("workaround", "refuted"):
-        return CheckColumn(name, kind, name.removeprefix(f"{kind}_"))
-    return CheckColumn(name, "", name)
+    rows = list(fold(list(rows_of(columns, checks, by_cell))))
+    return ReproMatrix(first.repro, first.device_class, first.is_model, checks, rows)
 
 
 # Control, detector and reference only say whether the trigger can be believed.
@@ -132,7 +127,7 @@ def square(row: Finding | None) -> Square:
     """What one check showed on one build; of the trigger, the run's verdict."""
     lang = current_lang()
     if row is None:
-        return from_badge(verdicts.untested(lang), "none", "")
+        return untested(lang)
     shown = check_square(row, lang)
     return instrument(shown, row) if group_of(row.check_name) in INSTRUMENTS else shown
 
@@ -141,7 +136,7 @@ def instrument(shown: Square, row: Finding) -> Square:
     """Of a check that shows nothing of the build: words, a mark only if it failed."""
     css, shape, shape_css = marks(row.check_name, row.outcome)
     css = css.removeprefix("v-") or "none"
-    return Square(css, shape, shape_css, "", shown.words, "", row.evidence)
+    return Square(css, shape, shape_css, shown.words, shown.words, "", row.evidence)
 
 
 def folded(rows: list[BuildsRow]) -> Iterator[BuildsRow]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import override
 
 from kb.languages import DJANGO_LANG, Text as _
+from runner.pages import local_commands
 from runner.pages.run_page import RunPage, Verdicted, run_badge
 from runner.wording import verdicts
 
@@ -19,11 +22,15 @@ LABELS = {
     "outcome": _("outcome"),
     "repro": _("Repro"),
     "evidence": _("Evidence"),
+    "address": _("Address"),
 }
 
 
-def markdown(page: RunPage, lang: str) -> str:
-    """Verdict, sentence, checks, build and digests; "" while there is no evidence."""
+def markdown(page: RunPage, lang: str, request: HttpRequest) -> str:
+    """Verdict, sentence, checks, build and digests, then where it is and how to run it.
+
+    "" while there is no evidence.
+    """
     if page.shown is None:
         return ""
     run, body = page.run, page.shown.body
@@ -38,7 +45,12 @@ def markdown(page: RunPage, lang: str) -> str:
         *facts(body, lang),
         f"- {label('repro', lang)}`{body['repro']['name']}.py` "
         f"`{body['repro']['digest']}`",
-        f"- {label('evidence', lang)}`{body['digest']}` {address(page, lang)}",
+        f"- {label('evidence', lang)}`{body['digest']}`",
+        f"- {label('address', lang)}{address(page, lang, request)}",
+        "",
+        "```sh",
+        local_commands.of_repro(run.repro, request, run.build).curl,
+        "```",
     ]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -48,17 +60,25 @@ def label(name: str, lang: str) -> str:
 
 
 def table(shown: Verdicted, lang: str) -> list[str]:
-    outcomes = [
-        (item["name"], verdicts.outcome(item["name"], item["outcome"], lang))
-        for item in shown.body["checks"]
-        if item["name"] != "requirements"
-    ]
-    rows = [f"| `{name}` | {words} |" for name, words in outcomes]
+    """A line per check, however many trials it had."""
+    outcomes: dict[str, Counter[str]] = {}
+    for item in shown.body["checks"]:
+        if item["name"] != "requirements":
+            words = verdicts.outcome(item["name"], item["outcome"], lang)
+            outcomes.setdefault(item["name"], Counter())[words] += 1
+    rows = [f"| `{name}` | {counted(words)} |" for name, words in outcomes.items()]
     return [
         f"| {LABELS['check'][lang]} | {LABELS['outcome'][lang]} |",
         "|---|---|",
         *rows,
     ]
+
+
+def counted(outcomes: Counter[str]) -> str:
+    """ "bug", or of several trials "bug × 7, clean × 13"."""
+    if outcomes.total() == 1:
+        return next(iter(outcomes))
+    return ", ".join(f"{words} × {times}" for words, times in outcomes.items())
 
 
 def facts(body: dict[str, Any], lang: str) -> list[str]:
@@ -71,9 +91,8 @@ def facts(body: dict[str, Any], lang: str) -> list[str]:
     ]
 
 
-def address(page: RunPage, lang: str) -> str:
-    """The run's address where the site knows its own; else nothing."""
-    if not settings.SITE_URL:
-        return ""
+def address(page: RunPage, lang: str, request: HttpRequest) -> str:
+    """The run's page, at the site's own address or at that of the request."""
+    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
     with override(DJANGO_LANG[lang]):
-        return f"{settings.SITE_URL}{reverse('run-detail', args=[page.run.pk])}"
+        return f"{base}{reverse('run-detail', args=[page.run.pk])}"

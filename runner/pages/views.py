@@ -11,6 +11,7 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseRedirect,
+    QueryDict,
 )
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -37,7 +38,7 @@ from runner.runs import health, ledger
 @require_safe
 def matrix(request: HttpRequest) -> HttpResponseBase:
     """All records by build, or with ?record= one of them by check; ?format= as data."""
-    one = wanted_matrix(request.GET.get("record", ""))
+    one = wanted_matrix(request.GET)
     if request.GET.get("format") in matrix_data.FORMATS:
         return matrix_data.answer(request, one)
     if one:
@@ -46,14 +47,15 @@ def matrix(request: HttpRequest) -> HttpResponseBase:
     return render(request, "runner/matrix.html", {"page": page})
 
 
-def wanted_matrix(record_id: str) -> record_matrix.RecordMatrix | None:
+def wanted_matrix(query: QueryDict) -> record_matrix.RecordMatrix | None:
     """Of the record that is asked for; None for all of them."""
+    record_id = query.get("record", "")
     if not record_id:
         return None
     record = record_matrix.find(record_id)
     if record is None:
         raise Http404(_("There is no record %s.") % record_id)
-    return record_matrix.build(record)
+    return record_matrix.build(record, tuple(query.getlist("build")))
 
 
 @require_safe

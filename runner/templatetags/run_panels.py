@@ -22,12 +22,18 @@ from runner.pages import (
     environment_facts,
     known_builds,
     local_commands,
-    matrix,
-    record_answer,
     run_page,
-    run_panel,
     run_text,
 )
+from runner.pages.record import (
+    answer as record_answer,
+    check_matrix as check_matrix_page,
+    evidence_groups,
+    opening,
+    run_panel,
+)
+from runner.pages.record.opening import Opening
+from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
 from runner.pages.runs.pace import Usual
 from runner.templatetags.runs import badge_html, badge_inner
@@ -38,14 +44,33 @@ register = template.Library()
 Context = dict[str, Any]
 
 
-@register.inclusion_tag("runner/_answer.html", takes_context=True)
-def answer_strip(context: template.Context, record: Record) -> Context:
-    """Is the build of ?torch= affected, and what to do about it."""
+@register.simple_tag(takes_context=True)
+def opening_of(context: template.Context, record: Record) -> Opening:
+    """The build and the device that the whole page is about."""
     reader = reader_choice.of(context["request"])
+    return opening.of_record(record, reader, known_builds.of_page(context))
+
+
+@register.simple_tag(takes_context=True)
+def run_panel_of(
+    context: template.Context, record: Record, about: Opening
+) -> RunPanel | None:
+    """What starts a run, of the page's build; None without a repro."""
+    known = known_builds.of_page(context)
+    return run_panel.build(record, context["request"], known, about.torch)
+
+
+@register.inclusion_tag("runner/_answer.html", takes_context=True)
+def answer_strip(
+    context: template.Context, record: Record, about: Opening, panel: RunPanel | None
+) -> Context:
+    """Is the page's build affected, and what to do about it."""
     return {
-        "answer": record_answer.build(record, reader, known_builds.of_page(context)),
+        "answer": record_answer.build(record, about),
         "fixes": fixes_with_a_version(record),
         "record": record,
+        "panel": panel,
+        "csrf_token": context.get("csrf_token"),
     }
 
 
@@ -54,11 +79,12 @@ def fixes_with_a_version(record: Record) -> list[dict[str, Any]]:
 
 
 @register.inclusion_tag("runner/_run_panel.html", takes_context=True)
-def run_form(context: template.Context, record: Record) -> Context:
+def run_form(
+    context: template.Context, record: Record, panel: RunPanel | None
+) -> Context:
     """Build picker and Run repro button; without builds, what to do."""
-    request = context["request"]
     return {
-        "panel": run_panel.build(record, request, known_builds.of_page(context)),
+        "panel": panel,
         "record": record,
         "csrf_token": context.get("csrf_token"),
     }
@@ -76,7 +102,7 @@ def repro_commands(
 @register.inclusion_tag("runner/_check_matrix.html")
 def check_matrix(record: Record) -> Context:
     """Trigger, workarounds and refuted checks over the tested builds."""
-    return {"page": matrix.build_check_matrix(record), "record": record}
+    return {"page": check_matrix_page.build(record), "record": record}
 
 
 @register.inclusion_tag("runner/_evidence_table.html")
@@ -86,7 +112,7 @@ def evidence_table(record: Record) -> Context:
     lang = current_lang()
     items = run_page.disagreements_among(rows)
     return {
-        "rows": rows,
+        "groups": evidence_groups.folded(rows),
         "disagreements": [(item, item.badges(lang)) for item in items],
     }
 
@@ -200,7 +226,7 @@ def trial_dots(hits: int, trials: int) -> Context:
     return {"hits": range(hits), "clean": range(trials - hits)}
 
 
-@register.simple_tag
-def run_markdown(page: RunPage, lang: str) -> str:
+@register.simple_tag(takes_context=True)
+def run_markdown(context: template.Context, page: RunPage, lang: str) -> str:
     """The run as Markdown for an upstream thread, in "en" or "zh"."""
-    return run_text.markdown(page, lang)
+    return run_text.markdown(page, lang, context["request"])

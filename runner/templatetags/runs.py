@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.urls import reverse
@@ -11,9 +12,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from kb import wording
+from kb.findings import checks
 from kb.languages import current_lang
+from kb.models import Record
 from kb.pages.record import ClaimRow
 from kb.templatetags.kb import (
+    gap,
     join_sentences,
     plural_builds,
     semicolons,
@@ -22,9 +26,9 @@ from kb.templatetags.kb import (
 from runner import sandbox
 from runner.models import Run, Worker
 from runner.pages import telemetry as telemetry_page
-from runner.pages.grid import Square
-from runner.pages.matrix import Column
+from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
+from runner.pages.record.answer import RecordAnswer
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge
 
@@ -98,18 +102,52 @@ def evidence_link(digest: str, text: str = "") -> SafeString:
 
 
 @register.simple_tag
-def check_mark(square: Square, build: Column | None) -> SafeString:
-    """What a check shows on one `build`, or alike on several; links to its evidence."""
-    if square.judged:
-        words = format_html(
-            '<span class="k">{}</span><span class="vh"> {}</span>',
-            square.text,
-            square.words,
-        )
-    else:
-        words = format_html('<span class="w">{}</span>', square.words)
-    if square.evidence and build:
-        words = evidence_link(square.evidence, words)
+def cell_url(span: Span, record: Record) -> str:
+    """To the evidence behind a cell; where nobody has run it, to where one can."""
+    square = span.square
+    if square.evidence and span.size == 1:
+        return reverse("evidence-detail", args=[short_digest(square.evidence)])
+    if square.evidence or square.likely:
+        builds = [column.slug for column in span.columns] if square.evidence else []
+        query = {"record": record.pk, "build": builds}
+        return f"{reverse('matrix')}?{urlencode(query, doseq=True)}"
+    query = {"torch": span.columns[-1].slug}
+    return f"{record.get_absolute_url()}?{urlencode(query)}#run"
+
+
+@register.simple_tag
+def share_url(record: Record, answer: RecordAnswer) -> str:
+    """The record in the reader's own language, on the build that is looked at."""
+    about = {"torch": answer.choice.value if answer.choice else ""}
+    about["device"] = answer.device
+    query = urlencode({name: value for name, value in about.items() if value})
+    return f"/{record.pk}?{query}"
+
+
+@register.simple_tag
+def cell_title(span: Span) -> str:
+    """In full: what it shows, in how many trials, on which builds."""
+    words = span.square.words
+    if span.trials:
+        lang = current_lang()
+        words += gap() + verdicts.counts(span.hits, span.trials, lang).strip()
+    return f"{span.label}: {words}"
+
+
+@register.simple_tag
+def cell_word(judged: str) -> str:
+    """As a cell of a matrix says it, for its legend."""
+    return wording.CELLS[judged][current_lang()]
+
+
+@register.simple_tag
+def check_mark(square: Square, columns: list[Column], record: Record) -> SafeString:
+    """What a check shows on one build, or alike on several; links to its evidence."""
+    span = Span(columns, [square])
+    words: SafeString = format_html('<span class="w">{}</span>', square.text)
+    if square.evidence:
+        url, title = cell_url(span, record), square.words
+        words = format_html('<a href="{}" title="{}">{}</a>', url, title, words)
     return format_html(
         '<span class="v v-{}">{}{}</span>', square.css, shape_of(square), words
     )
@@ -139,24 +177,31 @@ def outcome_word(outcome: str, check: str = "") -> str:
     return verdicts.outcome(check, outcome, current_lang()) if outcome else ""
 
 
-def claim_outcome(outcome: str, row: ClaimRow) -> str:
-    """What a check shows of a claim; of a model, in the words of a model."""
-    words = wording.MODELLED if row.is_modelled else wording.SHOWN
-    if outcome in words:
-        return str(words[outcome])
-    return outcome_word(outcome, row.check)
+@register.simple_tag
+def check_title(record: Record, check: str) -> str:
+    """What a check does, in the reader's language."""
+    return checks.title_of(record, check)[current_lang()]
 
 
 @register.simple_tag
-def claim_outcomes(row: ClaimRow) -> str:
-    """What its check shows; where that differs, on how many builds each."""
+def claim_sentence(row: ClaimRow) -> str:
+    """What was done and what came out; where that differs, on how many builds each."""
     shown = [(claim_outcome(outcome, row), builds) for outcome, builds in row.tally]
-    if len(shown) == 1:
-        return shown[0][0]
-    return semicolons(
-        _("%(words)s on %(builds)s") % {"words": words, "builds": plural_builds(builds)}
-        for words, builds in shown
-    )
+    found: str = shown[0][0]
+    if len(shown) > 1:
+        found = semicolons(
+            _("%(words)s on %(builds)s")
+            % {"words": words, "builds": plural_builds(builds)}
+            for words, builds in shown
+        )
+    return _("%(did)s: %(found)s.") % {"did": row.did[current_lang()], "found": found}
+
+
+def claim_outcome(outcome: str, row: ClaimRow) -> str:
+    """What came out of a claim's check; of a model, in the words of a model."""
+    check = row.claim.check_ref.rpartition(":")[2]
+    words = checks.came_out(check, outcome, modelled=row.is_modelled)
+    return words[current_lang()] if words else outcome_word(outcome, check)
 
 
 @register.filter

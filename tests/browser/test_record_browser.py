@@ -90,6 +90,7 @@ class RecordBrowserTest(BrowserTest):
         context = self.context(permissions=["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.goto(self.live_server_url + PATH)
+        page.get_by_text("Run it on your own machine").click()
         lines = page.locator(".commands .copyline")
         self.assertEqual(lines.count(), 3)
         for number in range(3):
@@ -97,6 +98,40 @@ class RecordBrowserTest(BrowserTest):
             line.locator("button").click()
             copied = page.evaluate("navigator.clipboard.readText()")
             self.assertEqual(copied, line.locator("code").inner_text())
+
+    def test_folded_parts_open_without_javascript_and_on_paper(self) -> None:
+        page = self.open(PATH, java_script_enabled=False)
+        source = page.locator("#source-1")
+        self.assertFalse(source.is_visible())
+        page.get_by_text("repro.py,").click()
+        self.assertTrue(source.is_visible())
+        workaround = page.locator(".wa .copyline code")
+        page.locator(".wa summary").click()
+        self.assertFalse(workaround.is_visible())
+        page.emulate_media(media="print")
+        self.assertTrue(workaround.is_visible())
+
+    def test_it_fits_every_width_in_both_languages(self) -> None:
+        page = self.open(PATH)
+        for width in (360, 820, 1280, 1920):
+            page.set_viewport_size({"width": width, "height": 900})
+            for lang in ("en", "zh"):
+                page.goto(f"{self.live_server_url}/{lang}/NAN-9001/sample/")
+                self.assertLessEqual(self.sideways(page), SLACK_PX, (width, lang))
+
+    def test_the_answer_runs_and_shares_the_build_that_it_is_about(self) -> None:
+        context = self.context(permissions=["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.goto(f"{self.live_server_url}{PATH}?torch={runs.SLUG}")
+        page.locator("#permalink").click()
+        page.wait_for_selector("#permalink[aria-live]")
+        shared = page.evaluate("navigator.clipboard.readText()")
+        where = f"{self.live_server_url}/NAN-9001?torch={runs.SLUG}&device=cpu"
+        self.assertEqual(shared, where)
+        self.assertIn(PATH, page.url)
+        with page.expect_navigation():
+            page.locator("#run-button").click()
+        self.assertEqual(Run.objects.get().build_id, runs.SLUG)
 
     def test_printed_it_holds_everything_and_no_control(self) -> None:
         page = self.open(PATH)

@@ -461,9 +461,9 @@ class ListPageTest(PageTest):
         runs.install("/nowhere/2.5", "2.5.0-cpu")
         self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
         page = Page(self.page("/en/matrix/")).text
-        self.assertIn("2.4.0 ✖ 1/1", page)
+        self.assertIn("2.4.0 ✖ bug 2.4.0: FAIL · bug reproduced (1/1)", page)
         self.assertIn("2.5.0 ⋯ likely affected", page)
-        self.assertIn("2.7.0 ✔ 0/1 PASS · bug not seen first good", page)
+        self.assertIn("✔ not seen 2.7.0: PASS · bug not seen (0/1) first good", page)
         self.assertIn("NAN-9001", self.page("/en/matrix/?show=flips"))
         front = Page(self.page("/en/")).text
         self.assertIn("first good in 2.7.0-cpu", front)

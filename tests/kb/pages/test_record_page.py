@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.contrib.staticfiles import finders
 from django.db import connection
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.utils import timezone
+from django.utils.html import escape
 
 from kb.models import Record
 from kb.publishing import saving
@@ -86,6 +88,106 @@ class ChoiceTest(RecordPageTest):
         self.assertRegex(options, r'value="9\.8\.0-cpu"\s+selected')
 
 
+class OpeningTest(RecordPageTest):
+    """On which build the page opens, and that it is one for everything."""
+
+    def strip(self, path: str = PATH) -> str:
+        html = self.page(path).partition('<section class="answer')[2]
+        return Page(html.partition("</section>")[0]).text
+
+    def selected(self, path: str = PATH) -> dict[str, str]:
+        html = self.page(path)
+        return {
+            name: build
+            for name in ("a-torch", "r-build")
+            for build in re.findall(
+                rf'id="{name}".*?value="([^"]*)"\s+selected', html, re.DOTALL
+            )
+        }
+
+    def install(self, slug: str) -> None:
+        raw = slug.replace("-", "+")
+        runs.make_build(slug, raw)
+        runs.install(f"/nowhere/{slug}", slug)
+
+    def test_a_build_that_can_be_run_here_before_a_newer_one(self) -> None:
+        self.observe("2.12.0+cpu")
+        self.observe("2.14.0+cpu")
+        self.assertEqual(self.selected()["a-torch"], "2.14.0-cpu")
+        self.install("2.12.0-cpu")
+        both = {"a-torch": "2.12.0-cpu", "r-build": "2.12.0-cpu"}
+        self.assertEqual(self.selected(), both)
+        self.assertIn('name="build" value="2.12.0-cpu"', self.page(PATH))
+        # Whom the reader asks about comes before any of these.
+        asked = self.page(f"{PATH}?torch=2.14.0-cpu")
+        self.assertIn("cannot be run on this site", asked)
+        self.assertNotIn('id="run-button"', asked)
+
+    def test_a_gpu_record_opens_on_what_is_documented_not_on_a_cpu_build(self) -> None:
+        self.record.repros.update(device="cuda")
+        self.observe("2.12.0+cpu")
+        self.record.findings.update(
+            device_class="cuda", verdict="not_applicable", verdict_reason="device"
+        )
+        opened = self.strip()
+        self.assertIn("Likely affected", opened)
+        self.assertIn("Nobody has run it here on cuda yet", opened)
+        self.assertNotIn("N/A", opened)
+        asked = self.page(f"{PATH}?torch=2.12.0-cpu&device=cuda")
+        big = asked.partition('<p class="big">')[2].partition("</p>")[0]
+        self.assertNotIn("N/A", big)
+        self.assertIn("Tried here:", asked)
+        Record.objects.update(affected=[])
+        self.client.cookies.clear()
+        self.assertIn("Unknown", self.strip())
+
+    def test_a_verdict_on_the_records_own_device_opens_it(self) -> None:
+        self.record.repros.update(device="cuda")
+        self.observe("2.12.0+cu126")
+        self.record.findings.update(device_class="cuda")
+        self.observe("2.14.0+cpu")
+        self.assertIn("torch 2.12.0+cu126", self.strip())
+
+    def test_the_address_to_share_keeps_build_and_language_of_the_reader(self) -> None:
+        self.observe("2.12.0+cpu")
+        html = self.page(f"{PATH}?torch=2.12.0-cpu")
+        shared = "/NAN-9001?torch=2.12.0-cpu&device=cpu"
+        self.assertIn(f'href="{escape(shared)}"', html)
+        response = self.client.get(shared, headers={"Accept-Language": "zh-CN"})
+        query = shared.partition("?")[2]
+        self.assertRedirects(response, f"/zh/NAN-9001/sample/?{query}")
+
+
+class OutlineTest(RecordPageTest):
+    def test_every_section_has_an_address_and_stands_in_the_contents(self) -> None:
+        html = self.page(PATH)
+        listed = re.findall(r'href="#([\w-]+)"', html.partition('class="toc"')[2])
+        sections = re.findall(r'<section class="sec" id="([\w-]+)"', html)
+        self.assertEqual(listed[: len(sections)], sections)
+        for name in sections:
+            self.assertIn(f'<a href="#{name}">', html)
+
+    def test_affected_versions_stand_on_one_line_on_top(self) -> None:
+        self.observe("2.12.0+cpu")
+        self.observe("2.16.0+cpu", bug=False)
+        line = self.page(PATH).partition('<p class="affected">')[2].partition("</p>")[0]
+        text = " ".join(Page(line).text.split())
+        self.assertIn("torch ≥ 2.11.0, < 2.15.0; 2.6.0a0+df5bbc09d1.nv24.12", text)
+        self.assertIn("reproduced on 1 of 2 builds run here", text)
+        Record.objects.update(affected=[])
+        self.assertIn("no version is documented", self.text())
+
+    def test_evidence_is_folded_by_verdict_whatever_the_trials(self) -> None:
+        shorts = [self.observe(f"2.{minor}.0+cpu") for minor in (10, 11, 12)]
+        self.observe("2.16.0+cpu", bug=False)
+        html = self.page(PATH).partition('id="evidence"')[2].partition("</section>")[0]
+        self.assertEqual(html.count("<details"), 2)
+        text = " ".join(Page(html).text.split())
+        self.assertIn("FAIL · bug reproduced (3/3) 2.10.0 – 2.12.0 3 builds", text)
+        for short in shorts:
+            self.assertIn(short, html)
+
+
 class UpstreamTest(RecordPageTest):
     def upstream(self, **fields: Any) -> str:
         Record.objects.update(**fields)
@@ -93,7 +195,7 @@ class UpstreamTest(RecordPageTest):
 
     def test_by_design_says_what_to_use(self) -> None:
         said = self.upstream(upstream="by_design")
-        self.assertIn("by design; use turn_off.", said)
+        self.assertIn("by design; what helps: turn off.", said)
 
     def test_a_fix_is_named_by_kind_and_version(self) -> None:
         self.assertIn("root fix: torch 2.15.0", self.upstream(upstream="fixed"))

@@ -8,7 +8,14 @@ from django.test import SimpleTestCase
 
 from kb.records.build_slugs import WHOLE, known_builds
 from kb.records.facts import facts_problems
-from kb.records.files import Problem, RecordError, RecordFile, read_all
+from kb.records.files import (
+    Problem,
+    RecordError,
+    RecordFile,
+    ReproFacts,
+    read_all,
+    repro_problems,
+)
 from kb.records.open_places import open_places
 from kb.records.places import line_of_key, located
 from tests.support.sample_record import FACTS, edit, write_sample
@@ -172,3 +179,32 @@ class PlaceTest(FolderCase):
 
     def test_the_sample_has_what_these_tests_count(self) -> None:
         self.assertEqual(FACTS.splitlines()[6], 'components = ["sdpa"]')
+
+
+class CheckTest(FolderCase):
+    """[[check]]: what a check does, in words."""
+
+    def name(self, check: str) -> None:
+        text = 'text = {en = "Turned off", zh = "关掉"}'
+        with (self.folder / "issue.toml").open("a") as file:
+            file.write(f'\n[[check]]\nname = "{check}"\n{text}\n')
+
+    def test_it_names_a_check_of_a_repro_or_a_workaround(self) -> None:
+        self.name("workaround_turn_off")
+        (record,) = read_all(self.root)
+        self.assertEqual(record.facts["check"][0]["text"]["zh"], "关掉")
+        self.name("refuted_nothing")
+        (text,) = self.checked()
+        self.assertIn("no repro has the check refuted_nothing", text)
+
+    def test_each_stands_once(self) -> None:
+        self.name("workaround_turn_off")
+        self.name("workaround_turn_off")
+        self.assertIn("'workaround_turn_off' stands twice", "".join(self.problems()))
+
+    def checked(self) -> list[str]:
+        """Problems that show only beside the repros themselves."""
+        (record,) = read_all(self.root)
+        header = {"record": record.id}
+        facts = ReproFacts("upstream_bug", "cpu", header, ["workaround_turn_off"])
+        return [str(row.message) for row in repro_problems(record, {"repro": facts})]

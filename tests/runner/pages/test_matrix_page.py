@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from html import unescape
 from typing import Any
 
 from django.db import connection
@@ -98,6 +100,90 @@ class DataTest(MatrixCase):
         self.assertEqual(self.document(equal)["rows"], [])
         html = self.page("/en/matrix/?component=sdpa")
         self.assertIn("?component=sdpa&amp;format=csv", html)
+
+
+class FoldedTest(MatrixCase):
+    """What the page makes of cells: folded by verdict, each a link to its evidence."""
+
+    def cells(self, path: str = "/en/matrix/") -> list[tuple[str, str]]:
+        """Address and title of each cell's link."""
+        html = unescape(self.page(path))
+        return re.findall(r'<a class="w" href="([^"]*)" title="([^"]*)"', html)
+
+    def run_trials(self, raw: str, trials: int, *, bug: bool = True) -> None:
+        self.run_on(raw, bug=bug)
+        hits = trials if bug else 0
+        found = self.record.findings.filter(build=f"{raw}-cpu", check_name="trigger")
+        found.update(hits=hits, trials=trials)
+
+    def test_what_flips_comes_first_and_everything_is_one_link_away(self) -> None:
+        other = runs.make_repro(record="NAN-9002")
+        self.run_on("2.4.0", repro=other)
+        # Nothing flips yet: then there is no reason to show nothing.
+        self.assertIn("NAN-9002", self.page("/en/matrix/"))
+        self.run_on("2.6.0")
+        self.run_on("2.7.0", bug=False)
+        html = self.page("/en/matrix/")
+        self.assertIn("NAN-9001", html)
+        self.assertNotIn("NAN-9002", html)
+        self.assertIn('<a href="?show=all">Show everything</a>', html)
+        everything = self.page("/en/matrix/?show=all")
+        self.assertIn("NAN-9002", everything)
+        self.assertIn('<a href="?show=flips">Show only what flips</a>', everything)
+        # Data without a choice are of everything; those of the page are of the page.
+        self.assertEqual(len(self.document()["rows"]), 2)
+        self.assertIn("?format=csv&amp;show=flips", html)
+
+    def test_another_number_of_trials_splits_no_neighbours(self) -> None:
+        for raw, trials in [("2.4.0", 1), ("2.5.0", 20), ("2.6.0", 5)]:
+            self.run_trials(raw, trials)
+        self.run_trials("2.7.0", 20, bug=False)
+        first, second, *_others = self.cells()
+        self.assertEqual(first[1], "2.4.0 – 2.6.0: FAIL · bug reproduced (26/26)")
+        self.assertEqual(second[1], "2.7.0: PASS · bug not seen (0/20)")
+
+    def test_a_folded_cell_leads_to_the_evidence_of_each_of_its_builds(self) -> None:
+        for raw in ("2.4.0", "2.6.0"):
+            self.run_on(raw)
+        self.run_on("2.7.0", bug=False)
+        (folded, _title), (single, _other) = self.cells()[:2]
+        self.assertRegex(single, r"^/en/evidence/[0-9a-f]{12}/$")
+        builds = "&build=2.4.0-cpu&build=2.6.0-cpu"
+        self.assertEqual(folded, f"/en/matrix/?record=NAN-9001{builds}")
+        html = self.page(folded)
+        for row in self.record.findings.filter(check_name="trigger"):
+            shown = row.build != "2.7.0-cpu"
+            digest = row.evidence.removeprefix("sha256:")[:12]
+            self.assertEqual(f"/en/evidence/{digest}/" in html, shown, row.build)
+
+    def test_what_nobody_ran_leads_to_where_it_can_be_run(self) -> None:
+        self.run_on("2.4.0")
+        self.run_on("2.7.0")
+        runs.install("/nowhere/2.5", "2.5.0-cpu")
+        self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
+        urls = dict(map(reversed, self.cells("/en/matrix/?show=all")))  # type: ignore[arg-type]
+        self.assertEqual(urls["2.5.0: likely affected"], "/en/matrix/?record=NAN-9001")
+        untested = next(url for title, url in urls.items() if "Not tested" in title)
+        self.assertEqual(untested, f"/en/NAN-9001/sample/?torch={runs.SLUG}#run")
+
+    def test_releases_are_heads_with_their_builds_below(self) -> None:
+        for slug in ("2.6.0-cpu", "2.6.0-cu124"):
+            body = runs.make_evidence(self.repro)
+            body["build"].update(raw=slug.replace("-", "+"), slug=slug)
+            store.add(runs.signed(body), origin="site")
+        html = self.page("/en/matrix/")
+        self.assertIn('<th scope="colgroup" colspan="2">2.6.0</th>', html)
+        for slug, variant in [("2.6.0-cpu", "cpu"), ("2.6.0-cu124", "cu124")]:
+            self.assertIn(f'title="{slug}">{variant}</a>', html)
+
+    def test_a_workaround_helps_only_where_the_bug_is(self) -> None:
+        self.run_on("2.4.0")
+        self.run_on("2.7.0", bug=False)
+        html = self.page("/en/NAN-9001/sample/").partition('id="builds"')[2]
+        table = Page(html.partition("</section>")[0]).text
+        turned_off = table.partition("turn off")[2].partition("What else")[0]
+        self.assertIn("✔ helps", turned_off)
+        self.assertIn("✔ not seen", turned_off)
 
 
 class PagesTest(MatrixCase):

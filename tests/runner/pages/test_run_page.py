@@ -133,6 +133,27 @@ class LiveTest(PageTest):
         self.assertIn("**✖ FAIL · bug reproduced (1/1)**", text)
         self.assertIn("**✖ 未通过 · 缺陷已复现（1/1）**", text)
 
+    def test_markdown_says_each_check_once_and_ends_with_the_command(self) -> None:
+        run = self.finished_run()
+        evidence = run.evidence
+        assert evidence
+        checks = evidence.body["checks"]
+        trigger = next(row for row in checks if row["name"] == "trigger")
+        more = [{**trigger, "trial": at, "outcome": "clean"} for at in range(2, 20)]
+        type(evidence).objects.update(
+            body={**evidence.body, "checks": [*checks, *more]}
+        )
+        html = unescape(self.page(f"/en/runs/{run.id}/"))
+        text = html.partition('aria-label="Markdown, English">')[2].partition("<")[0]
+        self.assertEqual(text.count("| `trigger` |"), 1)
+        self.assertIn("| `trigger` | bug × 1, clean × 18 |", text)
+        url = "http://testserver/api/v1/records/NAN-9001/repro.py"
+        end = (
+            f"- Address: http://testserver/en/runs/{run.id}/\n\n"
+            f"```sh\ncurl -fsS {url} | python -\n```"
+        )
+        self.assertTrue(text.endswith(end), text[-400:])
+
 
 class SeriesTest(PageTest):
     def evidence_with(self, **series: Any) -> Evidence:

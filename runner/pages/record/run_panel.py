@@ -8,7 +8,6 @@ from django.http import HttpRequest
 
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from kb.pages import reader_choice
 from runner import access
 from runner.access import requester
 from runner.models import Build
@@ -47,6 +46,8 @@ class RunPanel:
     newest: Finding | None
     # Whether the chosen build is still being installed: its runs wait for that.
     is_coming: bool = False
+    # The build that the page is about, where it cannot be run here; else "".
+    elsewhere: str = ""
 
     @property
     def needs_gpu(self) -> bool:
@@ -63,9 +64,9 @@ class RunPanel:
 
 
 def build(
-    record: Record, request: HttpRequest, known_builds: KnownBuilds
+    record: Record, request: HttpRequest, known_builds: KnownBuilds, torch: str
 ) -> RunPanel | None:
-    """None for a record without a repro."""
+    """None for a record without a repro. `torch`: the build that the page is about."""
     repros = list(record.repros.all())
     if not repros:
         return None
@@ -73,7 +74,7 @@ def build(
     fleet = FleetSnapshot()
     fleet.installations = known_builds.installations
     choices = choices_for(first, fleet, known_builds.runnable)
-    chosen = choose(choices, reader_choice.of(request).torch)
+    chosen = choose(choices, torch)
     return RunPanel(
         repros=repros,
         builds=choices,
@@ -94,6 +95,7 @@ def build(
         has_gpu=any(worker.devices for worker in fleet.online),
         newest=newest_finding(record, chosen.build.slug if chosen else ""),
         is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),
+        elsewhere="" if chosen and torch in ("", chosen.build.slug) else torch,
     )
 
 

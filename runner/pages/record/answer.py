@@ -5,28 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kb import wording
-from kb.choices import DeviceClass
+from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import remedies
+from kb.findings import checks, remedies
+from kb.findings.checks import Words
 from kb.findings.remedies import Remedy
+from kb.findings.timeline import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
-from kb.pages.reader_choice import ReaderChoice
 from kb.pages.record import OnOff, on_off
 from kb.versions import affected
-from kb.versions.order import build_order
-from runner.pages.known_builds import KnownBuilds
+from kb.versions.affected import Answer
+from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
+from runner.pages.record.opening import Choice, Opening
 from runner.wording import verdicts
 from runner.wording.verdicts import Badge, Wording
 
-
-@dataclass(frozen=True)
-class Choice:
-    """A torch build to ask about: one we know by slug, else a version as typed."""
-
-    value: str
-    raw: str
-    known: bool
+# Why a build cannot apply that say nothing of the build itself.
+HARDWARE = ("device", "capability", "memory", "devices")
 
 
 @dataclass(frozen=True)
@@ -37,45 +33,33 @@ class RecordAnswer:
     reasons: list[str]
     preconditions: list[str]
     tested: Finding | None
+    # Run there, but it could not apply for want of a device.
+    inapplicable: Finding | None
     model: Finding | None
     choice: Choice | None
     choices: list[Choice]
     device: str
     devices: list[str]
     advice: Remedy | None
+    advice_title: Words | str
     onoff: OnOff | None
     answer: str
 
 
-def build(record: Record, reader: ReaderChoice, builds: KnownBuilds) -> RecordAnswer:
-    findings = list(record.findings.all())
-    choices = known_choices(builds, findings)
-    choice = chosen(reader.torch, choices, findings)
-    if choice and not choice.known:
-        choices = [choice, *choices]
-    devices = device_classes(record, findings)
-    device = reader.device if reader.device in devices else devices[0]
-    own = [row for row in findings if choice and row.build == choice.value]
-    return assemble(record, findings, own, choice, choices, device, devices)
-
-
-def assemble(
-    record: Record,
-    findings: list[Finding],
-    own: list[Finding],
-    choice: Choice | None,
-    choices: list[Choice],
-    device: str,
-    devices: list[str],
-) -> RecordAnswer:
+def build(record: Record, opening: Opening) -> RecordAnswer:
     lang = current_lang()
-    fresh = [row for row in own if row.is_fresh_verdict and row.device_class == device]
-    tested = next((row for row in fresh if not row.is_model), None)
+    findings = list(record.findings.all())
+    choice, device = opening.choice, opening.device
+    fresh = verdicts_on(findings, choice, device)
+    ran = next((row for row in fresh if not row.is_model), None)
+    inapplicable = ran if ran and lacks_hardware(ran) else None
+    tested = None if inapplicable else ran
     documented = affected.answer_for(record, environment_of(choice), findings)
+    answer = documented.answer if choice else documented_answer(record)
     css, badge, sentence = (
         tested_words(tested, lang)
         if tested
-        else inferred_words(documented.answer, choice, lang)
+        else inferred_words(answer, choice, device, lang)
     )
     advice = remedies.best(remedies.of_record(record, findings))
     name = str(advice.entry["name"]) if advice else ""
@@ -83,47 +67,53 @@ def assemble(
         css=css,
         badge=badge,
         sentence=sentence,
-        reasons=[] if tested else [reason[lang] for reason in documented.reasons],
+        reasons=reasons_of(documented, lang) if choice and not tested else [],
         preconditions=[item["text"][lang] for item in record.preconditions],
         tested=tested,
+        inapplicable=inapplicable,
         model=next((row for row in fresh if row.is_model), None),
         choice=choice,
-        choices=choices,
+        choices=opening.choices,
         device=device,
-        devices=devices,
+        devices=opening.devices,
         advice=advice,
+        advice_title=checks.title_of(record, f"workaround_{name}") if name else "",
         onoff=workaround_evidence(name, findings, choice),
-        answer=documented.answer,
+        answer=answer,
     )
 
 
-def known_choices(builds: KnownBuilds, findings: list[Finding]) -> list[Choice]:
-    """Builds this site knows, newest version first."""
-    raw = {build.slug: build.raw for build in builds.builds}
-    raw |= {row.build: row.build_raw for row in findings}
-    ordered = sorted(raw, key=lambda slug: build_order(raw[slug], slug), reverse=True)
-    return [Choice(slug, raw[slug], known=True) for slug in ordered]
+def verdicts_on(
+    findings: list[Finding], choice: Choice | None, device: str
+) -> list[Finding]:
+    return [
+        row
+        for row in findings
+        if choice
+        and row.build == choice.value
+        and row.is_fresh_verdict
+        and row.device_class == device
+    ]
 
 
-def chosen(torch: str, choices: list[Choice], findings: list[Finding]) -> Choice | None:
-    """The requested slug or raw version; else the newest build with a verdict."""
-    if torch:
-        for choice in choices:
-            if torch in (choice.value, choice.raw):
-                return choice
-        return Choice(torch, torch, known=False)
-    judged = {
-        row.build for row in findings if row.is_fresh_verdict and not row.is_model
-    }
-    with_verdict = [choice for choice in choices if choice.value in judged]
-    return next(iter(with_verdict or choices), None)
+def lacks_hardware(row: Finding) -> bool:
+    """The build could not be asked here: that is no answer for the reader's machine."""
+    unmet = row.verdict == Verdict.NOT_APPLICABLE
+    return unmet and row.verdict_reason.partition(":")[0] in HARDWARE
 
 
-def device_classes(record: Record, findings: list[Finding]) -> list[str]:
-    """Devices with a result, then those a repro asks for; never empty."""
-    devices = [row.device_class for row in findings if not row.stale]
-    devices += [repro.device for repro in record.repros.all()]
-    return list(dict.fromkeys(devices)) or [DeviceClass.CPU.value]
+def documented_answer(record: Record) -> str:
+    """Without a build: whether any version of torch is documented as affected."""
+    named = [entry for entry in record.affected if entry["package"] == TORCH]
+    ranges = any(
+        entry["events"] or AFFECTED in (row["state"] for row in entry.get("builds", []))
+        for entry in named
+    )
+    return AFFECTED if ranges else UNKNOWN_ANSWER
+
+
+def reasons_of(documented: Answer, lang: str) -> list[str]:
+    return [reason[lang] for reason in documented.reasons]
 
 
 def environment_of(choice: Choice | None) -> Environment:
@@ -157,12 +147,11 @@ ANSWERS = {
 
 
 def inferred_words(
-    answer: str, choice: Choice | None, lang: str
+    answer: str, choice: Choice | None, device: str, lang: str
 ) -> tuple[str, Badge, str]:
     """Words for a build that was not run: what the documentation implies."""
-    if choice is None:
-        return "", UNKNOWN.badge(lang), wording.NO_BUILD[lang]
-    sentence = wording.NOT_RUN[answer][lang].format(build=choice.raw)
+    words = (wording.NOT_RUN if choice else wording.NEVER_RUN)[answer]
+    sentence = words[lang].format(build=choice.raw if choice else "", device=device)
     if answer == "unknown":
         return "", UNKNOWN.badge(lang), sentence
     css = "fail" if answer == "affected" else "pass"

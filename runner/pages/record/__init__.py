@@ -1,0 +1,1 @@
+"""What runs add to a record's page: answer, builds, evidence, and the run button."""
