@@ -20,7 +20,7 @@ from kb import problems
 
 # For probes, which have no account, and for logging in.
 OPEN_PATHS = {"/healthz", "/readyz", "/metrics"}
-OPEN_NAMES = {"login", "set_language"}
+OPEN_NAMES = {"login", "theme"}
 
 
 class ReadLoginMiddleware:

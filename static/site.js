@@ -54,6 +54,21 @@
     }
   });
 
+  // --- colours: at once, and kept for what the server sends next -------------------
+  document.addEventListener("submit", (event) => {
+    if (!event.submitter || !event.submitter.closest("[data-theme-form]")) return;
+    event.preventDefault();
+    const chosen = event.submitter.value;
+    const age = chosen ? 31536000 : 0;
+    document.cookie = `dtn_theme=${chosen};path=/;max-age=${age};samesite=lax`;
+    document.documentElement.toggleAttribute("data-theme", Boolean(chosen));
+    if (chosen) document.documentElement.dataset.theme = chosen;
+    one("meta[name=color-scheme]").content = chosen || "light dark";
+    for (const button of document.querySelectorAll("[data-theme-form] button")) {
+      button.setAttribute("aria-pressed", button === event.submitter);
+    }
+  });
+
   // --- live log ------------------------------------------------------------------
   const follow = () => one("#follow");
   const toEnd = () => {

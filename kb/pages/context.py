@@ -9,6 +9,7 @@ from django.http import HttpRequest
 
 from kb import progress
 from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
+from kb.pages import theme
 
 SECTION = {
     "record-list": "records",
@@ -31,6 +32,7 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "section": SECTION.get(match.url_name or "", "") if match else "",
         "switch": switch(request, lang),
         "alternates": alternates(request, lang),
+        "theme": theme.of(request),
         "underway": progress.underway(),
     }
 

@@ -10,6 +10,7 @@ urlpatterns = [
     path("", views.front, name="front"),
     # Readers ask every hour: what has not changed is not sent again.
     path("feed.atom", conditional_page(ChangesFeed()), name="feed"),
+    path("theme/", views.choose_theme, name="theme"),
     path("underway/", views.underway, name="underway"),
     path("records/", views.record_list, name="record-list"),
     path("search/", views.search, name="search"),
