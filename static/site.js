@@ -112,18 +112,7 @@
     say();
   });
 
-  // --- a paste larger than the server takes is refused before it is sent ------------
-  document.addEventListener("submit", (event) => {
-    const box = one("textarea[data-max-bytes]", event.target);
-    if (!box) return;
-    const note = one("#too-large");
-    const over = new Blob([box.value]).size > Number(box.dataset.maxBytes);
-    note.hidden = !over;
-    if (over) {
-      event.preventDefault();
-      note.focus();
-    }
-  });
+  // --- a choice that is its own button ---------------------------------------------
   for (const control of document.querySelectorAll("select[data-submit]")) {
     control.addEventListener("change", () => control.form.requestSubmit());
   }
