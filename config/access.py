@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 from config.middleware import GetResponse
 from kb import problems
 
-# For probes, which have no account, and for logging in.
-OPEN_PATHS = {"/healthz", "/readyz", "/metrics"}
+# For probes and crawlers, which have no account, and for logging in.
+OPEN_PATHS = {"/healthz", "/readyz", "/metrics", "/robots.txt", "/favicon.ico"}
 OPEN_NAMES = {"login", "theme"}
 
 

@@ -2,10 +2,12 @@
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
+from django.views.decorators.http import require_safe
 
 from config.i18n import i18n_patterns
-from kb.pages import views as kb
+from kb.pages import badge, crawlers, views as kb
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
@@ -14,6 +16,14 @@ urlpatterns = [
     path("healthz", kb.healthz, name="healthz"),
     path("readyz", runner.readyz, name="readyz"),
     path("metrics", runner.metrics, name="metrics"),
+    path("robots.txt", crawlers.robots, name="robots"),
+    path("sitemap.xml", sitemap, {"sitemaps": crawlers.SITEMAPS}, name="sitemap"),
+    re_path(r"^(?P<name>favicon\.ico|apple-touch-icon\.png)$", crawlers.icon),
+    re_path(
+        r"^badge/(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.svg$",
+        require_safe(badge.answer),
+        name="badge",
+    ),
     path("admin/", admin.site.urls),
     path("api/v1/", include("config.api_urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
