@@ -7,7 +7,8 @@ from django.urls import include, path, re_path
 from django.views.decorators.http import require_safe
 
 from config.i18n import i18n_patterns
-from kb.pages import badge, crawlers, views as kb
+from kb.pages import views as kb
+from kb.syndication import badge, crawlers
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
@@ -32,6 +33,7 @@ urlpatterns = [
         path("login/", LoginView.as_view(template_name="login.html"), name="login"),
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.pages.urls")),
+        path("", include("kb.editor.urls")),
         path("", include("kb.pages.urls")),
     ),
 ]

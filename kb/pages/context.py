@@ -8,7 +8,8 @@ from django.http import HttpRequest
 
 from kb import progress
 from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
-from kb.pages import metadata, theme
+from kb.pages import theme
+from kb.syndication import metadata
 
 SECTION = {
     "record-list": "records",

@@ -3,8 +3,9 @@
 from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
-from kb.pages import crawlers, views
-from kb.pages.feeds import ChangesFeed
+from kb.pages import views
+from kb.syndication import crawlers
+from kb.syndication.feeds import ChangesFeed
 
 urlpatterns = [
     path("", views.front, name="front"),

@@ -9,7 +9,7 @@ from django.utils.html import json_script
 from django.utils.safestring import SafeString, mark_safe
 
 from kb.models import Record
-from kb.pages import metadata
+from kb.syndication import metadata
 
 register = template.Library()
 

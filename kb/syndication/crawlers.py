@@ -13,7 +13,7 @@ from django.templatetags.static import static
 from django.urls import reverse
 
 from kb.models import Record
-from kb.pages.metadata import base_address
+from kb.syndication.metadata import base_address
 
 PAGES = ("front", "record-list", "matrix", "claim-list", "triage", "build-list")
 # Answers to questions, not pages to be found.
