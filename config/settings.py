@@ -63,6 +63,8 @@ SECRET_KEY = read_secret_key()
 HOST = env_str("HOST", "127.0.0.1")
 PORT = env_int("PORT", 8000)
 SITE_URL = env_str("SITE_URL").rstrip("/")
+# Where readers report about a record: the page of its issues is below it.
+REPOSITORY_URL = env_str("REPOSITORY_URL").rstrip("/")
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 NUM_PROXIES = env_int("NUM_PROXIES", 0)
@@ -119,6 +121,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.sitemaps",
     "rest_framework",
     "drf_spectacular",
     "simple_history",

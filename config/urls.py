@@ -2,10 +2,13 @@
 
 from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
+from django.views.decorators.http import require_safe
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
+from kb.syndication import badge, crawlers
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
@@ -14,6 +17,16 @@ urlpatterns = [
     path("healthz", kb.healthz, name="healthz"),
     path("readyz", runner.readyz, name="readyz"),
     path("metrics", runner.metrics, name="metrics"),
+    path("robots.txt", crawlers.robots, name="robots"),
+    path("sitemap.xml", sitemap, {"sitemaps": crawlers.SITEMAPS}, name="sitemap"),
+    re_path(
+        r"^(?P<name>favicon\.ico|apple-touch-icon\.png)$", crawlers.icon, name="icon"
+    ),
+    re_path(
+        r"^badge/(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.svg$",
+        require_safe(badge.answer),
+        name="badge",
+    ),
     path("admin/", admin.site.urls),
     path("api/v1/", include("config.api_urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
@@ -22,6 +35,7 @@ urlpatterns = [
         path("login/", LoginView.as_view(template_name="login.html"), name="login"),
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.pages.urls")),
+        path("", include("kb.editor.urls")),
         path("", include("kb.pages.urls")),
     ),
 ]

@@ -57,6 +57,21 @@
     }
   });
 
+  // --- colours: at once, and kept for what the server sends next -------------------
+  document.addEventListener("submit", (event) => {
+    if (!event.submitter || !event.submitter.closest("[data-theme-form]")) return;
+    event.preventDefault();
+    const chosen = event.submitter.value;
+    const age = chosen ? 31536000 : 0;
+    document.cookie = `dtn_theme=${chosen};path=/;max-age=${age};samesite=lax`;
+    document.documentElement.toggleAttribute("data-theme", Boolean(chosen));
+    if (chosen) document.documentElement.dataset.theme = chosen;
+    one("meta[name=color-scheme]").content = chosen || "light dark";
+    for (const button of document.querySelectorAll("[data-theme-form] button")) {
+      button.setAttribute("aria-pressed", button === event.submitter);
+    }
+  });
+
   // --- live log ------------------------------------------------------------------
   const follow = () => one("#follow");
   const toEnd = () => {
@@ -119,18 +134,7 @@
   };
   if (one("[data-tick]")) setInterval(tick, 100);
 
-  // --- a paste larger than the server takes is refused before it is sent ------------
-  document.addEventListener("submit", (event) => {
-    const box = one("textarea[data-max-bytes]", event.target);
-    if (!box) return;
-    const note = one("#too-large");
-    const over = new Blob([box.value]).size > Number(box.dataset.maxBytes);
-    note.hidden = !over;
-    if (over) {
-      event.preventDefault();
-      note.focus();
-    }
-  });
+  // --- a choice that is its own button ---------------------------------------------
   for (const control of document.querySelectorAll("select[data-submit]")) {
     control.addEventListener("change", () => control.form.requestSubmit());
   }

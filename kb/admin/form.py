@@ -46,6 +46,7 @@ FACT_LABELS = {
     "affected": _("Affected versions"),
     "fixes": _("Fixes"),
     "workarounds": _("Workarounds in facts"),
+    "diagnoses": _("Diagnoses"),
     "sources": _("Sources"),
 }
 

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from kb.findings import checks, contradictions
-from kb.models import Claim, Finding, Record
+from kb.models import Claim, Record
 
 # Most records that one step reads, and how many with one query of their findings.
 RECORDS_PER_STEP = 200

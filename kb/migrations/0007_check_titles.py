@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('kb', '0005_diagnoses'),
+        ('kb', '0006_contradicted'),
     ]
 
     operations = [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 
 from kb import progress
 from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
+from kb.pages import theme
+from kb.syndication import metadata
 
 SECTION = {
     "record-list": "records",
@@ -31,6 +32,8 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "section": SECTION.get(match.url_name or "", "") if match else "",
         "switch": switch(request, lang),
         "alternates": alternates(request, lang),
+        "metadata": metadata.of(request),
+        "theme": theme.of(request),
         "underway": progress.underway(),
     }
 
@@ -61,7 +64,7 @@ def alternates(request: HttpRequest, lang: str) -> list[dict[str, str]]:
     rest = rest_of(request, lang)
     if rest is None:
         return []
-    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
+    base = metadata.base_address(request)
     links = [
         {"tag": HTML_TAG[code], "url": f"{base}/{code}{rest}"} for code in HTML_TAG
     ]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from urllib.parse import urlencode
 
 from django.db.models import Count
+from django.urls import reverse
 
 from kb.choices import Verdict
 from kb.models import Finding, Flip, Standing, TestedBuild
 from kb.versions import order
 
 SHOWN = 6
+GOOD, BAD = "first_good", "first_bad"
 AXIS = 15
 # Runs come in bursts of one record: so many verdicts are looked at, to show SHOWN.
 LOOKED_AT = 400
@@ -23,15 +26,36 @@ attempting to materialize a grad_output with matching strides...
 {'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05, 'epoch': 0.36}\
 """
 
+# (build, kind of flip, the build before) -> how many records.
+Flips = Mapping[tuple[str, str, str], int]
+# To be clicked: what people paste, each about another record.
+EXAMPLES = (
+    "UserWarning: None of the inputs have requires_grad=True. Gradients will be None",
+    EXAMPLE,
+    "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.",
+)
+
 
 @dataclass(frozen=True)
 class Tick:
-    """One tested build on the ruler, with how many records flip there."""
+    """One tested build on the ruler, with how many records flip there.
 
-    build: str
+    `address` is the matrix of just these flips.
+    """
+
     label: str
     first_good: int
     first_bad: int
+    address: str
+
+
+@dataclass(frozen=True)
+class NamedFlip:
+    """A flip with its builds by release, where that names them."""
+
+    flip: Flip
+    before: str
+    build: str
 
 
 @dataclass(frozen=True)
@@ -39,24 +63,34 @@ class FrontPage:
     records: int
     builds: int
     verdicts: list[Finding]
-    flips: list[Flip]
+    flips: list[NamedFlip]
     axis: list[Tick]
     example: str = EXAMPLE
+    examples: tuple[str, ...] = EXAMPLES
 
 
 def build() -> FrontPage:
     tested = judged_builds()
-    rows = Flip.objects.order_by().values_list("build", "kind")
+    labels = order.column_labels(tested)
+    rows = Flip.objects.order_by().values_list("build", "kind", "before")
     counts = {
-        (slug, kind): count for slug, kind, count in rows.annotate(count=Count("pk"))
+        (slug, kind, before): count
+        for slug, kind, before, count in rows.annotate(count=Count("pk"))
     }
-    flips = newest_flips(tested, {slug for slug, _kind in counts})
+    flips = newest_flips(tested, {slug for slug, _kind, _before in counts})
     return FrontPage(
         records=Standing.objects.count(),
         builds=len(tested),
         verdicts=latest_verdicts(),
-        flips=list(islice(flips, SHOWN)),
-        axis=ruler(tested, counts),
+        flips=[
+            NamedFlip(
+                flip,
+                labels.get(flip.before, flip.before),
+                labels.get(flip.build, flip.build),
+            )
+            for flip in islice(flips, SHOWN)
+        ],
+        axis=[tick(slug, labels[slug], counts) for slug in list(tested)[-AXIS:]],
     )
 
 
@@ -90,15 +124,14 @@ def latest_verdicts() -> list[Finding]:
     return [by_pk[pk] for pk in newest.values() if pk in by_pk]
 
 
-def ruler(tested: dict[str, str], counts: dict[tuple[str, str], int]) -> list[Tick]:
-    """The newest builds, with how many records turn good or bad at each."""
-    labels = order.column_labels(tested)
-    return [
-        Tick(
-            slug,
-            labels[slug],
-            counts.get((slug, "first_good"), 0),
-            counts.get((slug, "first_bad"), 0),
-        )
-        for slug in list(tested)[-AXIS:]
-    ]
+def tick(slug: str, label: str, counts: Flips) -> Tick:
+    """How many records turn good or bad at a build, and the matrix that shows them."""
+    here = {key: count for key, count in counts.items() if key[0] == slug}
+    befores = sorted({before for _slug, _kind, before in here})
+    query = urlencode({"show": "flips", "build": [*befores, slug]}, doseq=True)
+    return Tick(
+        label,
+        sum(count for (_, kind, _before), count in here.items() if kind == GOOD),
+        sum(count for (_, kind, _before), count in here.items() if kind == BAD),
+        f"{reverse('matrix')}?{query}",
+    )

@@ -1,4 +1,4 @@
-"""Python source as monochrome HTML: comments, keywords, strings, names, the trigger."""
+"""Python source as HTML in colours: comments, keywords, strings, names, the trigger."""
 
 from __future__ import annotations
 

@@ -16,9 +16,10 @@ from kb import wording
 from kb.languages import current_lang
 from kb.lookup import answer as lookup
 from kb.models import Record
-from kb.pages import front as front_page, triage
+from kb.pages import front as front_page, paste_form, triage
 from kb.pages.alignment import Alignment, align
 from kb.pages.front import FrontPage
+from kb.pages.paste_form import Pasted
 from kb.search.ranking.find import Hit, find
 from kb.search.reading.lines import split_lines
 from kb.search.reading.query import MAX_QUERY
@@ -85,6 +86,8 @@ class LookupPage:
     status: int
     log: str = ""
     env: str = ""
+    # More was sent than this, which are its telling lines.
+    is_part: bool = False
     error: str = ""
     front: FrontPage | None = None
     query: dict[str, Any] = field(default_factory=dict)
@@ -126,18 +129,18 @@ class LookupPage:
 
 def answer(request: HttpRequest) -> LookupPage:
     """The page for a paste; the front page again, saying why, where it cannot be."""
-    env = ""
     try:
-        log, env = request.POST.get("log", ""), request.POST.get("env", "")
-        result = lookup.look_up(log, env)
+        pasted = paste_form.read(request)
     except RequestDataTooBig:
         drain(request)
         return refusal(413, too_large())
+    try:
+        result = lookup.look_up(pasted.log, pasted.env)
     except lookup.EmptyPaste as error:
-        return refusal(400, str(error), env=env)
+        return refusal(400, str(error), env=pasted.env)
     except lookup.PasteTooLarge:
         return refusal(413, too_large())
-    return result_page(log, env, result)
+    return result_page(pasted, result)
 
 
 def too_large() -> str:
@@ -162,7 +165,8 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
     )
 
 
-def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
+def result_page(pasted: Pasted, result: dict[str, Any]) -> LookupPage:
+    log = pasted.log
     ids = [item["record"] for item in result["matches"]] + result["also_affecting"]
     records = Record.objects.visible().in_bulk(ids)
     matches = [
@@ -178,7 +182,8 @@ def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
         template="kb/lookup.html",
         status=200,
         log=log,
-        env=env,
+        env=pasted.env,
+        is_part=pasted.is_part,
         query=result["query"],
         outcome=result["outcome"],
         heading=heading(result, best, matches, also, worded),

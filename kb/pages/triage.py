@@ -115,6 +115,14 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Gone:
+    """The records that one reason rules out; each counts under its first one."""
+
+    why: str
+    rows: list[Candidate]
+
+
+@dataclass(frozen=True)
 class AnsweredQuestion:
     question: Question
     answer: str
@@ -131,6 +139,15 @@ class Triage:
     @property
     def is_answered(self) -> bool:
         return any(row.answer for row in self.asked)
+
+    @property
+    def gone(self) -> list[Gone]:
+        """What was ruled out by its reason, the one that rules out most first."""
+        groups: dict[str, list[Candidate]] = {}
+        for row in self.ruled_out:
+            groups.setdefault(row.contrary[0].text, []).append(row)
+        gone = [Gone(why, rows) for why, rows in groups.items()]
+        return sorted(gone, key=lambda group: -len(group.rows))
 
 
 def build(parameters: Mapping[str, str]) -> Triage:

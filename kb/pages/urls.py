@@ -4,12 +4,20 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
-from kb.pages.feeds import ChangesFeed
+from kb.syndication import crawlers
+from kb.syndication.feeds import ChangesFeed
 
 urlpatterns = [
     path("", views.front, name="front"),
     # Readers ask every hour: what has not changed is not sent again.
     path("feed.atom", conditional_page(ChangesFeed()), name="feed"),
+    path(
+        "feed/<str:component>.atom",
+        conditional_page(ChangesFeed()),
+        name="component-feed",
+    ),
+    path("opensearch.xml", crawlers.open_search, name="opensearch"),
+    path("theme/", views.choose_theme, name="theme"),
     path("underway/", views.underway, name="underway"),
     path("records/", views.record_list, name="record-list"),
     path("search/", views.search, name="search"),

@@ -17,7 +17,11 @@ from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from kb import problems
 from kb.findings import contradiction_list as contradictions_page
@@ -29,6 +33,7 @@ from kb.pages import (
     reader_choice,
     record as record_page,
     search as search_page,
+    theme,
     triage as triage_page,
 )
 
@@ -63,7 +68,16 @@ def look_up(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         return redirect("front")
     page = lookup.answer(request)
-    return render(request, page.template, {"page": page}, status=page.status)
+    response = render(request, page.template, {"page": page}, status=page.status)
+    return theme.remember(request, response)
+
+
+# A forged request changes colours, and a token would be a cookie on every page.
+@login_not_required
+@csrf_exempt
+@require_POST
+def choose_theme(request: HttpRequest) -> HttpResponse:
+    return theme.choose(request)
 
 
 @require_safe

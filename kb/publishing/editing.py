@@ -12,7 +12,14 @@ from kb.choices import LANGS, SECTIONS, Significance
 from kb.languages import OTHER
 from kb.models import Record
 from kb.publishing import saving
-from kb.publishing.rows import BILINGUAL, content_digest, record_to_file, stored_facts
+from kb.publishing.revisions import columns
+from kb.publishing.rows import (
+    BILINGUAL,
+    CODE,
+    content_digest,
+    record_to_file,
+    stored_facts,
+)
 from kb.records import rendering
 from kb.records.articles import unix_lines
 from kb.records.files import (
@@ -25,9 +32,13 @@ from kb.records.files import (
     write_record,
 )
 
+# Of an old revision these do not come back.
+STAYS = ("slug", "publication", "withdrawn_because")
+
 
 def prepare(record: Record) -> None:
     """Check an edited record and render its HTML. Raises RecordError, saves nothing."""
+    keep_code(record)
     for lang in LANGS:
         for name in SECTIONS:
             text = unix_lines(record.text(name, lang)).strip()
@@ -41,6 +52,43 @@ def prepare(record: Record) -> None:
         raise RecordError(problems)
     record.html = rendering.sections_html(file)
     record.html_version = rendering.VERSION
+
+
+def keep_code(record: Record) -> None:
+    """Give rows the code of the repros, which changes with the files only.
+
+    An old revision has the code of its day, and a form has none.
+    """
+    stored = Record.objects.filter(pk=record.pk).first()
+    if stored is None:
+        return
+    sources = "\n".join(repro.source for repro in stored.repros.all())
+    for column, key, prefix in CODE:
+        current = {row["name"]: row.get(key) for row in getattr(stored, column)}
+        setattr(
+            record,
+            column,
+            [
+                {**row, key: current[name]}
+                if current.get(name := row.get("name", ""))
+                and f"def {prefix}{name}(" in sources
+                else row
+                for row in getattr(record, column)
+            ],
+        )
+
+
+def brought_back(stored: Record, old: Any) -> Record:
+    """The stored record with texts and facts of an old revision, not saved.
+
+    What is not of that revision stays: address, whether it is published, claims and
+    repros, the digests by which files and site find each other.
+    """
+    for _field, _lang, column in columns():
+        if not column.startswith(STAYS):
+            setattr(stored, column, getattr(old, column))
+    keep_code(stored)
+    return stored
 
 
 def neighbour_problems(record: Record) -> Iterator[Problem]:

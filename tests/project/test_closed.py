@@ -22,9 +22,11 @@ VALUES = {
     "run_id": "00000000-0000-4000-8000-000000000000",
     "short": "0123456789ab",
     "digest": "0" * 64,
-    "name": "repro",
+    "name": "favicon.ico",
+    "build": "2.13.0-cpu",
+    "component": "autograd",
 }
-OPEN = {"healthz", "readyz", "login", "metrics"}
+OPEN = {"healthz", "readyz", "login", "metrics", "robots", "icon", "theme"}
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"]
 PREFIXES = ["/admin", "/healthz", "/en/login", "//", "/admin/../x"]
 

@@ -27,8 +27,9 @@ FLOORS: tuple[str, ...] = (
     "kb.versions kb.search.index kb.addresses",
     "kb.findings kb.search.ranking",
     "kb.publishing",
-    "kb.lookup",
+    "kb.lookup kb.syndication",
     "kb.api kb.pages kb.admin",
+    "kb.editor",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail",

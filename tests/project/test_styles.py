@@ -21,7 +21,7 @@ STATIC = ROOT / "static"
 SITE = sorted((STATIC / "css").glob("*.css"))
 # Django's own sheets have no layer and would win over any that has: so has this none.
 ADMIN = STATIC / "admin.css"
-LAYERS = ["tokens", "base", "components", "pages"]
+LAYERS = ["tokens", "base", "components", "pages", "print"]
 MAX_COLUMNS = 100
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 QUOTED = re.compile(r'"[^"\n]*"')

@@ -181,7 +181,7 @@ def log(run: Run) -> None:
 
 
 def admin_pages() -> list[str]:
-    """Addresses in the admin, for whoever may see all of it."""
+    """Addresses in the admin and for editors, for whoever may see all of it."""
     history = Record.history.filter(id="NAN-9001").first()
     return [
         "/admin/",
@@ -189,6 +189,8 @@ def admin_pages() -> list[str]:
         "/admin/kb/record/add/",
         "/admin/kb/record/NAN-9001/change/",
         "/admin/kb/record/NAN-9001/history/",
+        "/en/NAN-9001/edit/",
+        "/zh/NAN-9001/edit/",
         f"/admin/kb/record/NAN-9001/history/{history.pk}/",
         "/admin/runner/build/",
         f"/admin/runner/build/{runs.SLUG}/change/",

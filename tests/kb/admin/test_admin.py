@@ -343,3 +343,15 @@ class PolicyTest(AdminCase):
                 html = answer.content.decode()
                 self.assertNotRegex(html, r"<script(?![^>]* src=)[^>]*>\s*\S")
                 self.assertNotRegex(html, r"<[^>]+ (?:style|on[a-z]+)=")
+
+
+class ChangedDiagnosesTest(AdminCase):
+    def test_a_revision_that_changed_diagnoses_can_be_looked_at(self) -> None:
+        self.become("editor")
+        self.record.diagnoses = [{"name": "x", "text": {"en": "a", "zh": "b"}}]
+        self.record.save()
+        newest = self.record.history.latest()
+        place = reverse("admin:kb_record_changes", args=["NAN-9001", newest.pk])
+        for address in (place, HISTORY):
+            answer = self.client.get(address, headers=ENGLISH)
+            self.assertContains(answer, "Diagnoses")

@@ -121,6 +121,15 @@ class PageTests(TestCase):
         self.assertEqual(html.count("<select"), 5)
         self.assertIn('href="/zh/triage/?shows=loss&amp;dtype=float16"', html)
 
+    def test_it_says_how_many_each_reason_ruled_out(self) -> None:
+        page = triage.build({"shows": "loss", "when": "first"})
+        self.assertEqual(sum(len(gone.rows) for gone in page.gone), len(page.ruled_out))
+        counts = [len(gone.rows) for gone in page.gone]
+        self.assertEqual(counts, sorted(counts, reverse=True))
+        html = self.client.get("/en/triage/?shows=loss&when=first").text
+        for gone in page.gone:
+            self.assertIn(f"{gone.why} ({len(gone.rows)})", html)
+
     def test_both_languages_and_no_answer(self) -> None:
         for address in ("/en/triage/", "/zh/triage/", "/zh/triage/?when=%00&ranks=<"):
             with self.subTest(address):

@@ -1,0 +1,80 @@
+"""A paste as the front page sends it: two boxes, and a file in place of the first.
+
+What is over the limit of a look-up is not refused but read by its telling lines, as
+`manage.py lookup` reads a log of any size; `static/paste.js` does so before it is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import BinaryIO, cast
+
+from django.core.exceptions import RequestDataTooBig
+from django.core.files.uploadhandler import (
+    MemoryFileUploadHandler,
+    TemporaryFileUploadHandler,
+)
+from django.http import HttpRequest
+
+from kb.lookup.paste import MAX_BYTES
+from kb.search.reading.lines import (
+    HEAD_LINES,
+    LINE_CHARS,
+    TAIL_LINES,
+    select_stream_lines,
+    size,
+)
+
+MAX_UPLOAD = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """`is_part`: more was sent, and these are the lines that tell."""
+
+    log: str
+    env: str
+    is_part: bool = False
+
+
+class LimitedFile(TemporaryFileUploadHandler):
+    """A larger file waits in the system's folder for such and goes with the request."""
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes | None:
+        if start + len(raw_data) > MAX_UPLOAD:
+            raise RequestDataTooBig(f"The file is over {MAX_UPLOAD} bytes.")
+        super().receive_data_chunk(raw_data, start)
+        return None
+
+
+def read(request: HttpRequest) -> Pasted:
+    """What was sent, small enough for a look-up. Raises RequestDataTooBig."""
+    request.upload_handlers = [MemoryFileUploadHandler(request), LimitedFile(request)]
+    log, env = request.POST.get("log", ""), request.POST.get("env", "")
+    is_part = bool(request.POST.get("part"))
+    room = MAX_BYTES - size(env)
+    file = request.FILES.get("file")
+    if file is not None:
+        text = telling_lines(cast("BinaryIO", file), room)
+        return Pasted(text, env, is_part=(file.size or 0) > room)
+    if size(log) > room > 0:
+        stream = BytesIO(log.encode("utf-8", "replace"))
+        return Pasted(telling_lines(stream, room), env, is_part=True)
+    return Pasted(log, env, is_part)
+
+
+def telling_lines(stream: BinaryIO, room: int) -> str:
+    """The lines of a log that complain, and its ends, in at most `room` bytes.
+
+    No more of them than a look-up reads of a paste: the end makes room for what
+    complains. Where they are still too much, all are cut alike.
+    """
+    lines = [line for _number, line in select_stream_lines(stream).lines]
+    excess = max(0, len(lines) - HEAD_LINES - TAIL_LINES)
+    lines = lines[:-TAIL_LINES] + lines[-TAIL_LINES:][excess:]
+    text, chars = "\n".join(lines), LINE_CHARS
+    while size(text) > room and chars > 1:
+        chars //= 2
+        text = "\n".join(line[:chars] for line in lines)
+    return text

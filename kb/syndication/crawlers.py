@@ -1,0 +1,73 @@
+"""What machines ask a site for: a sitemap, robots.txt, icons, how to search it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.sitemaps import Sitemap
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.urls import reverse
+
+from kb.models import Record
+from kb.syndication.metadata import base_address
+
+PAGES = ("front", "record-list", "matrix", "claim-list", "triage", "build-list")
+# Answers to questions, not pages to be found.
+PRIVATE = ("/admin/", "/api/", "/*/lookup/", "/*/search/", "/*/runs/")
+
+
+class PageSitemap(Sitemap):  # type: ignore[type-arg]
+    i18n = True
+    alternates = True
+
+    def items(self) -> list[str]:
+        return list(PAGES)
+
+    def location(self, item: str) -> str:
+        return reverse(item)
+
+
+class RecordSitemap(Sitemap):  # type: ignore[type-arg]
+    """Records that the lists show, withdrawn ones not."""
+
+    i18n = True
+    alternates = True
+
+    def items(self) -> QuerySet[Record]:
+        listed = Record.objects.filter(standing__isnull=False)
+        return listed.only("slug", "modified").order_by("pk")
+
+    def lastmod(self, item: Record) -> datetime:
+        return item.modified
+
+
+SITEMAPS = {"pages": PageSitemap, "records": RecordSitemap}
+
+
+@login_not_required
+def robots(request: HttpRequest) -> HttpResponse:
+    closed = ["/"] if settings.READ_LOGIN else PRIVATE
+    lines = [
+        "User-agent: *",
+        *(f"Disallow: {path}" for path in closed),
+        f"Sitemap: {base_address(request)}{reverse('sitemap')}",
+    ]
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain")
+
+
+@login_not_required
+def icon(request: HttpRequest, name: str) -> HttpResponse:
+    """Browsers and phones ask at the root, whatever a page links."""
+    return HttpResponseRedirect(static(name))
+
+
+def open_search(request: HttpRequest) -> HttpResponse:
+    """How a browser searches this site from its address bar."""
+    context = {"base": base_address(request)}
+    kind = "application/opensearchdescription+xml"
+    return render(request, "kb/opensearch.xml", context, kind)

@@ -1,0 +1,30 @@
+"""What a record's page says to machines, and where a reader reports about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.utils.html import json_script
+from django.utils.safestring import SafeString, mark_safe
+
+from kb.models import Record
+from kb.syndication import metadata
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def article_data(context: Any, record: Record) -> SafeString:
+    """JSON-LD, which no browser executes; escaped as `json_script` does."""
+    data = metadata.article(record, metadata.base_address(context["request"]))
+    script = json_script(data)
+    return mark_safe(  # noqa: S308
+        script.replace("application/json", "application/ld+json", 1)
+    )
+
+
+@register.simple_tag(takes_context=True)
+def report_address(context: Any, record: Record) -> str:
+    base = metadata.base_address(context["request"])
+    return metadata.report_address(record, base)

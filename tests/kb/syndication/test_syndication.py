@@ -1,0 +1,142 @@
+"""What pages say to machines: addresses, articles, icons, feeds, badges, reports."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+from django.test import TestCase, override_settings
+
+from kb.models import Record
+from runner.evidence import store
+from tests.support import runs
+
+PATH = "/en/NAN-9001/sample/"
+ARTICLE = re.compile(r'<script type="application/ld\+json">(.*?)</script>', re.DOTALL)
+
+
+class Loaded(TestCase):
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.record = runs.load_sample()
+        cls.repro = cls.record.repros.get()
+        runs.make_build()
+
+    def text(self, path: str, status: int = 200) -> str:
+        response = self.client.get(path)
+        self.assertEqual(response.status_code, status, path)
+        return response.text
+
+
+class MetadataTests(Loaded):
+    def test_a_page_has_one_address_whatever_its_view(self) -> None:
+        html = self.text(f"{PATH}?torch=2.13.0&history=1")
+        self.assertIn(f'rel="canonical" href="http://testserver{PATH}"', html)
+        answer = self.client.post("/en/lookup/", {"log": "Segfault"}).text
+        self.assertNotIn('rel="canonical"', answer)
+
+    @override_settings(SITE_URL="https://nan.example")
+    def test_where_the_site_has_an_address_it_is_that_one(self) -> None:
+        html = self.text(PATH)
+        self.assertIn(f'rel="canonical" href="https://nan.example{PATH}"', html)
+        self.assertRegex(html, r'og:image" content="https://nan\.example/static/card')
+
+    def test_a_record_is_an_article_whose_text_cannot_end_the_script(self) -> None:
+        Record.objects.filter(pk="NAN-9001").update(title_en="</script><b>&")
+        found = ARTICLE.search(self.text(PATH))
+        assert found
+        article = json.loads(found[1])
+        self.assertEqual(article["@type"], "TechArticle")
+        self.assertEqual(article["headline"], "</script><b>&")
+        self.assertEqual(article["url"], f"http://testserver{PATH}")
+        self.assertEqual(article["identifier"], "NAN-9001")
+
+    def test_the_sitemap_has_each_listed_record_in_both_languages(self) -> None:
+        runs.make_record("NAN-9002")
+        tree = ElementTree.fromstring(self.text("/sitemap.xml"))
+        places = [node.text for node in tree.iter() if node.tag.endswith("loc")]
+        self.assertIn(f"http://testserver{PATH}", places)
+        self.assertIn("http://testserver/zh/NAN-9001/sample/", places)
+        draft = [place for place in places if "NAN-9002" in (place or "")]
+        listed = hasattr(Record.objects.get(pk="NAN-9002"), "standing")
+        self.assertEqual(bool(draft), listed)
+
+    def test_robots_are_told_what_is_no_page(self) -> None:
+        text = self.text("/robots.txt")
+        self.assertIn("Disallow: /api/", text)
+        self.assertIn("Sitemap: http://testserver/sitemap.xml", text)
+        with self.settings(READ_LOGIN=True):
+            self.assertIn("Disallow: /\n", self.text("/robots.txt"))
+
+    def test_icons_stand_where_browsers_ask(self) -> None:
+        for name in ("favicon.ico", "apple-touch-icon.png"):
+            place = self.client.get(f"/{name}").headers["Location"]
+            self.assertIn(name.partition(".")[0], place)
+
+    def test_a_browser_can_search_from_its_address_bar(self) -> None:
+        text = self.text("/zh/opensearch.xml")
+        self.assertIn("http://testserver/zh/search/?q={searchTerms}", text)
+        ElementTree.fromstring(text)
+
+    def test_reports_go_to_the_repository_where_one_is_named(self) -> None:
+        self.assertNotIn("/issues/new", self.text(PATH))
+        with self.settings(REPOSITORY_URL="https://code.example/nan"):
+            html = self.text(PATH)
+        self.assertIn(
+            "https://code.example/nan/issues/new?title=NAN-9001%3A+&amp;"
+            "body=http%3A%2F%2Ftestserver%2FNAN-9001",
+            html,
+        )
+
+
+class ComponentFeedTests(Loaded):
+    def test_a_component_has_a_feed_of_its_own(self) -> None:
+        component = self.record.components[0]
+        feed = self.text(f"/en/feed/{component}.atom")
+        self.assertIn("NAN-9001", feed)
+        self.assertIn(component, ElementTree.fromstring(feed)[0].text)
+        self.assertIn(f"/en/feed/{component}.atom", self.text(PATH))
+        self.text("/en/feed/nothing.atom", 404)
+
+
+class BadgeTests(Loaded):
+    place = f"/badge/NAN-9001/{runs.SLUG}.svg"
+
+    def add(self, bug: bool) -> None:
+        store.add(runs.make_evidence(self.repro, bug=bug), origin="site")
+
+    def test_what_nobody_ran_is_unknown(self) -> None:
+        self.assertIn("Not tested", self.text(self.place))
+        self.assertIn("Not tested", self.text("/badge/NAN-9001/9.9.9.svg"))
+        self.text("/badge/NAN-9999/2.13.0-cpu.svg", 404)
+
+    def test_it_says_what_the_evidence_shows_in_either_language(self) -> None:
+        self.add(bug=True)
+        self.assertIn("FAIL · bug reproduced", self.text(self.place))
+        self.assertIn("未通过 · 缺陷已复现", self.text(f"{self.place}?lang=zh"))
+        self.assertIn("Not tested", self.text(f"{self.place}?device=cuda"))
+        self.assertIn("bug reproduced", self.text(f"{self.place}?device=cpu"))
+
+    def test_stale_evidence_and_models_say_nothing(self) -> None:
+        self.add(bug=True)
+        for values in ({"stale": True}, {"fidelity": "mechanism_model"}):
+            with self.subTest(values):
+                self.record.findings.update(stale=False, fidelity="faithful")
+                self.record.findings.update(**values)
+                self.assertIn("Not tested", self.text(self.place))
+
+    def test_an_error_is_no_verdict_and_a_bug_on_one_device_counts(self) -> None:
+        self.add(bug=True)
+        self.record.findings.update(verdict="error")
+        self.assertIn("ERROR · no verdict", self.text(self.place))
+        row = self.record.findings.get(check_name="trigger")
+        row.pk, row.device_class, row.verdict = None, "cuda", "bug_present"
+        row.save(force_insert=True)
+        self.assertIn("FAIL · bug reproduced", self.text(self.place))
+
+    def test_it_is_a_drawing_that_may_be_kept_for_minutes(self) -> None:
+        response = self.client.get(self.place)
+        self.assertEqual(response.headers["Content-Type"], "image/svg+xml")
+        self.assertIn("max-age=300", response.headers["Cache-Control"])
+        ElementTree.fromstring(response.text)
