@@ -6,7 +6,7 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -16,6 +16,7 @@ from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import claims, diagnoses
+from kb.lookup import leads
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -31,6 +32,7 @@ from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
 from kb.search.reading.masks import ALGORITHM
+from kb.search.reading.parts import Part
 from kb.versions import affected
 
 __all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]
@@ -50,20 +52,22 @@ FIELDS = (
     "fixes",
     "modified",
 )
+LEAD_FIELDS = ("slug", "title_en", "title_zh", "diagnoses")
 FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 
 
-def look_up(log: str, env: str = "") -> Json:
+def look_up(log: str, env: str = "", parts: Sequence[Part] = ()) -> Json:
     """The whole answer for a paste, as contract §6 has it, in both languages.
 
+    `parts`: how the reader says that parts of the log are to be read.
     Raises PasteTooLarge, EmptyPaste.
     """
     check_size(log, env)
     log, env = readable(log), readable(env)
     if not (log.strip() or env.strip()):
         raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
-    return answer(read_paste(log), env)
+    return answer(read_paste(log, parts), env)
 
 
 def look_up_stream(log: BinaryIO, env: str = "") -> Json:
@@ -80,12 +84,18 @@ def look_up_stream(log: BinaryIO, env: str = "") -> Json:
 
 def answer(paste: Paste, env: str) -> Json:
     environment = parse_environment(env).merged(paste.environment)
-    matches = match_log(paste.reading, current_store())[:MAX_MATCHES]
+    store = current_store()
+    matches = match_log(paste.reading, store)[:MAX_MATCHES]
     items = ranked(matches, paste.reading, environment)
+    found = leads.leads_of(paste, store, {item["record"] for item in items})
+    rows = Record.objects.visible().only(*LEAD_FIELDS)
     return {
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
+        "leads": leads.documents_of(
+            found, rows.in_bulk([lead.record for lead in found])
+        ),
         "also_affecting": also_affecting(
             environment, {item["record"] for item in items}
         ),
@@ -100,6 +110,10 @@ def query_document(paste: Paste, env: str, environment: Environment) -> Json:
     key_lines = paste.reading.key_lines[:MAX_KEY_LINES]
     return {
         "took_it_for": list(dict.fromkeys(kinds)),
+        "parts": [
+            {"kind": part.kind.value, "first": part.first, "last": part.last}
+            for part in paste.parts
+        ],
         "key_lines": [
             {"line": line.number, "class": line.class_name, "text": line.text}
             for line in key_lines

@@ -124,7 +124,7 @@ def log_weights(reading: Reading) -> dict[str, float]:
         for token in line.tokens:
             weight = IN_ERROR if line.class_name else IN_KEY_LINE
             weights[token] = max(weight, weights.get(token, 0))
-    for line in reading.unwrapped:
+    for line in (*reading.unwrapped, *reading.quotes):
         for token in line.tokens:
             weights.setdefault(token, IN_KEY_LINE)
     for frame in reading.frames:
@@ -146,6 +146,7 @@ def index_keys(reading: Reading) -> list[str]:
 def all_lines(reading: Reading) -> Iterator[KeyLine]:
     yield from reading.key_lines
     yield from reading.unwrapped
+    yield from reading.quotes
 
 
 def match_document(
@@ -202,10 +203,14 @@ class Lines:
         signs = [sign for document in documents for sign in document.signatures]
         self.idf = store.idf_of(self.all_tokens.union(*(sign.tokens for sign in signs)))
         self.worth = [self.value(line.tokens) for line in self.lines]
-        self.complaints = LineSearch([plain(line.text) for line in self.lines])
+        self.complaints = LineSearch(
+            [plain(line.text) for line in self.lines if not line.quoted]
+        )
         self.letters = LineSearch([line.letters for line in self.lines])
         self.long = [
-            line.letters for line in self.lines if len(line.letters) >= CUT_LETTERS
+            line.letters
+            for line in self.lines
+            if len(line.letters) >= CUT_LETTERS and not line.quoted
         ]
         self.text = LineSearch([text for _, text in reading.cleaned])
         self._read: dict[int, KeyLine] = {}
@@ -294,6 +299,8 @@ class Lines:
             return 0.0
         if is_word_for_word(line, signature):
             return WORD_FOR_WORD
+        if line.quoted:
+            return 0.0
         if is_cut_off(line, signature):
             return MATCH
         shared = self.value(line.tokens & signature.tokens)
