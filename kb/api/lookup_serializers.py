@@ -14,6 +14,7 @@ from kb.api.serializers import (
     Serializer,
 )
 from kb.search.ranking.logs import Confidence
+from kb.search.reading.parts import Kind
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
@@ -47,10 +48,19 @@ class PastedEnvironmentSerializer(Serializer):
     unparsed_lines = number()
 
 
+class PartSerializer(Serializer):
+    """Lines `first` to `last` of the log, counted from 1, and what they are."""
+
+    kind = word([kind.value for kind in Kind])
+    first = number()
+    last = number()
+
+
 class UnderstoodSerializer(Serializer):
     """How the paste was understood."""
 
     took_it_for = texts()
+    parts = PartSerializer(many=True)
     key_lines = KeyLineSerializer(many=True)
     facets = texts()
     fingerprints = FingerprintsSerializer()
@@ -98,8 +108,21 @@ class MatchSerializer(Serializer):
     urls = RecordUrlsSerializer()
 
 
+class LeadSerializer(Serializer):
+    """A record that speaks of what the paste speaks of: no answer, a place to look."""
+
+    record = string()
+    title = TextField()
+    score = serializers.FloatField()
+    words = texts()
+    why = TextField()
+    diagnoses = DiagnosisSerializer(many=True)
+    urls = RecordUrlsSerializer()
+
+
 class LookupAnswerSerializer(LangUsed):
     query = UnderstoodSerializer()
     outcome = word([item.value for item in Confidence])
     matches = MatchSerializer(many=True)
+    leads = LeadSerializer(many=True)
     also_affecting = texts()

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
-from kb.api.lookup_serializers import LookupAnswerSerializer
+from kb.api.lookup_serializers import LookupAnswerSerializer, PartSerializer
 from kb.api.paging import Order, PageQuery, listing, page, read_cursor
 from kb.api.serializers import (
     ContradictionPageSerializer,
@@ -39,6 +39,7 @@ from kb.search.ranking.filters import (
     verdicts_on,
 )
 from kb.search.ranking.listing import SORTS, listing as search_listing
+from kb.search.reading.parts import MAX_PARTS, Kind, Part
 from kb.search.reading.query import MAX_QUERY
 
 RECORD_ID = OpenApiParameter(
@@ -208,6 +209,12 @@ class PastedText(serializers.Field[str, Any, str, Any]):
 class LookupRequest(serializers.Serializer[Any]):
     log = PastedText(default="", help_text="any part of a log; 1 MiB with `env`")
     env = PastedText(default="", help_text="pip freeze, collect_env, or versions")
+    parts = serializers.ListField(
+        child=PartSerializer(),
+        default=list,
+        max_length=MAX_PARTS,
+        help_text="parts of `query.parts` that are to be read as another kind",
+    )
     lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
 
 
@@ -238,12 +245,18 @@ class Lookup(Endpoint):
     ) -> Response:
         """Known issues of a pasted log and environment; nothing is stored."""
         try:
-            found = lookup.look_up(body["log"], body["env"])
+            found = lookup.look_up(body["log"], body["env"], parts_of(body))
         except lookup.EmptyPaste as error:
             raise Problem("empty_paste", str(error)) from error
         except lookup.PasteTooLarge as error:
             raise Problem("too_large", str(error)) from error
         return answer(body, LookupAnswerSerializer, found)
+
+
+def parts_of(body: dict[str, Any]) -> list[Part]:
+    return [
+        Part(Kind(part["kind"]), part["first"], part["last"]) for part in body["parts"]
+    ]
 
 
 class ContradictionList(Endpoint):

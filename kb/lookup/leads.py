@@ -1,12 +1,14 @@
-"""What a paste speaks of, and the leads that follow from it, as an answer shows them."""
+"""What a paste speaks of, and the leads that follow, as an answer shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from kb.addresses import record_urls
 from kb.findings import diagnoses
+from kb.findings.claims import FindingInput
 from kb.languages import Text as _
 from kb.lookup.paste import Paste
 from kb.models import Finding, Record
@@ -26,7 +28,9 @@ Json = dict[str, Any]
 
 
 def leads_of(paste: Paste, store: Store, known: Collection[str]) -> list[Lead]:
-    return [] if paste.is_only_environment else leads_for(spoken_of(paste), store, known)
+    return (
+        [] if paste.is_only_environment else leads_for(spoken_of(paste), store, known)
+    )
 
 
 def spoken_of(paste: Paste) -> dict[str, float]:
@@ -66,25 +70,26 @@ def add(weights: dict[str, float], more: dict[str, float]) -> None:
         weights[token] = max(weight, weights.get(token, 0.0))
 
 
-def documents_of(leads: Iterable[Lead], rows: dict[str, Record]) -> list[Json]:
+def documents_of(leads: Iterable[Lead], rows: Mapping[str, Record]) -> list[Json]:
     """The leads in their order; `rows`: their records."""
-    leads = [lead for lead in leads if lead.record in rows]
-    findings: dict[str, list[Finding]] = {lead.record: [] for lead in leads}
-    for row in Finding.objects.filter(record__in=findings).order_by("pk"):
-        findings[row.record_id].append(row)
+    wanted = [pk for pk, row in rows.items() if row.diagnoses]
+    findings: dict[str, list[FindingInput]] = defaultdict(list)
+    for row in Finding.objects.diagnoses(wanted):
+        findings[row.record_id].append(row.as_claim_input())
     return [
-        document(lead, rows[lead.record], findings[lead.record]) for lead in leads
+        document(lead, rows[lead.record], findings[lead.record])
+        for lead in leads
+        if lead.record in rows
     ]
 
 
-def document(lead: Lead, row: Record, findings: list[Finding]) -> Json:
-    inputs = [finding.as_claim_input() for finding in findings]
+def document(lead: Lead, row: Record, findings: list[FindingInput]) -> Json:
     return {
         "record": row.id,
         "title": row.both("title"),
         "score": round(lead.score, 2),
         "words": list(lead.words),
         "why": WHY.filled(words=", ".join(lead.words)),
-        "diagnoses": diagnoses.of_record(row, inputs),
+        "diagnoses": diagnoses.of_record(row, findings),
         "urls": record_urls(row),
     }

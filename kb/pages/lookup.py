@@ -19,9 +19,9 @@ from kb.models import Record
 from kb.pages import front as front_page, triage
 from kb.pages.alignment import Alignment, align
 from kb.pages.front import FrontPage
-from kb.search.ranking.find import Hit, find
+from kb.pages.paste_parts import ShownPart, corrections_of, shown_parts
 from kb.search.reading.lines import split_lines
-from kb.search.reading.query import MAX_QUERY
+from kb.search.reading.parts import MAX_PARTS
 
 DRAIN_BYTES = 32 * 1024 * 1024
 AROUND = 2
@@ -71,6 +71,19 @@ class Match:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """A record that speaks of the same, as the look-up gives it."""
+
+    found: dict[str, Any]
+    record: Record
+
+    @property
+    def diagnosis(self) -> dict[str, Any] | None:
+        """The code that tells whether it is the reader's, where there is one."""
+        return next(iter(self.found["diagnoses"]), None)
+
+
+@dataclass(frozen=True)
 class PastedLine:
     number: int
     kind: str
@@ -92,7 +105,10 @@ class LookupPage:
     best: Match | None = None
     others: list[Match] = field(default_factory=list)
     also: list[Record] = field(default_factory=list)
-    worded: list[Hit] = field(default_factory=list)
+    leads: list[Lead] = field(default_factory=list)
+    parts: list[ShownPart] = field(default_factory=list)
+    # What the reader said of parts, to be sent again.
+    corrections: list[str] = field(default_factory=list)
     pasted: list[PastedLine] = field(default_factory=list)
     packages: list[tuple[str, str]] = field(default_factory=list)
     took_it_for: str = ""
@@ -106,7 +122,7 @@ class LookupPage:
 
     @property
     def found_anything(self) -> bool:
-        return bool(self.best or self.others or self.also or self.worded)
+        return bool(self.best or self.others or self.also or self.leads)
 
     @property
     def also_shown(self) -> list[Record]:
@@ -128,7 +144,8 @@ def answer(request: HttpRequest) -> LookupPage:
     env = ""
     try:
         log, env = request.POST.get("log", ""), request.POST.get("env", "")
-        result = lookup.look_up(log, env)
+        said = request.POST.getlist("part")[: 2 * MAX_PARTS]
+        result = lookup.look_up(log, env, corrections_of(said))
     except RequestDataTooBig:
         drain(request)
         return refusal(413, too_large())
@@ -136,7 +153,7 @@ def answer(request: HttpRequest) -> LookupPage:
         return refusal(400, str(error), env=env)
     except lookup.PasteTooLarge:
         return refusal(413, too_large())
-    return result_page(log, env, result)
+    return result_page(log, env, result, said)
 
 
 def too_large() -> str:
@@ -161,9 +178,11 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
     )
 
 
-def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
-    ids = [item["record"] for item in result["matches"]] + result["also_affecting"]
-    records = Record.objects.visible().in_bulk(ids)
+def result_page(
+    log: str, env: str, result: dict[str, Any], said: list[str]
+) -> LookupPage:
+    ids = [item["record"] for item in (*result["matches"], *result["leads"])]
+    records = Record.objects.visible().in_bulk(ids + result["also_affecting"])
     matches = [
         match_of(item, records[item["record"]])
         for item in result["matches"]
@@ -172,7 +191,11 @@ def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
     sure = bool(matches) and result["outcome"] in ("exact", "match")
     also = [records[key] for key in result["also_affecting"] if key in records]
     best = matches[0] if sure else None
-    worded = [] if matches else by_words(log, result["query"]["took_it_for"])
+    leads = [
+        Lead(item, records[item["record"]])
+        for item in result["leads"]
+        if item["record"] in records
+    ]
     return LookupPage(
         template="kb/lookup.html",
         status=200,
@@ -180,11 +203,13 @@ def result_page(log: str, env: str, result: dict[str, Any]) -> LookupPage:
         env=env,
         query=result["query"],
         outcome=result["outcome"],
-        heading=heading(result, best, matches, also, worded),
+        heading=heading(result, best, matches, also, leads),
         best=best,
         others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
         also=also,
-        worded=worded,
+        leads=leads,
+        parts=shown_parts(result["query"]["parts"]),
+        corrections=said,
         pasted=pasted_lines(log, kinds_of(result["query"]["key_lines"], matches)),
         packages=list(result["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
         took_it_for=taken_for(result["query"]),
@@ -215,13 +240,6 @@ def match_of(item: dict[str, Any], record: Record) -> Match:
             if entry["key"] in unverified
         ],
     )
-
-
-def by_words(log: str, kinds: list[str]) -> list[Hit]:
-    """Records by words, for a paste that is nothing but words."""
-    words = log.replace("\x00", " ").strip()
-    only_words = set(kinds) == {"words"} and 0 < len(words) <= MAX_QUERY
-    return find(words, current_lang())[:OTHERS_SHOWN] if only_words else []
 
 
 def kinds_of(key_lines: list[dict[str, Any]], matches: list[Match]) -> dict[int, str]:
@@ -256,6 +274,9 @@ def kind_label(kind: str, query: dict[str, Any]) -> str:
         "freeze": _("package list"),
         "conda": _("package list"),
         "words": _("words"),
+        "code": _("code"),
+        "config": _("configuration"),
+        "tensor": _("printed tensor"),
     }.get(kind, kind)
 
 
@@ -264,7 +285,7 @@ def heading(
     best: Match | None,
     matches: list[Match],
     also: list[Record],
-    worded: list[Hit],
+    leads: list[Lead],
 ) -> str:
     """One or two sentences that say what was found and what follows."""
     if best:
@@ -286,12 +307,12 @@ def heading(
             "%(count)d known issues affect this environment.",
             len(also),
         ) % {"count": len(also)}
-    if worded:
+    if leads:
         return ngettext(
-            "%(count)d record has these words.",
-            "%(count)d records have these words.",
-            len(worded),
-        ) % {"count": len(worded)}
+            "Nothing matches. %(count)d record speaks of the same.",
+            "Nothing matches. %(count)d records speak of the same.",
+            len(leads),
+        ) % {"count": len(leads)}
     return str(wording.NO_MATCH)
 
 

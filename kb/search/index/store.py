@@ -209,7 +209,9 @@ class Store:
             {token: weight * idf[token] for token, weight in weights.items()}, "sign"
         )
 
-    def sharing_most(self, values: Mapping[str, float], column: Column) -> list[Document]:
+    def sharing_most(
+        self, values: Mapping[str, float], column: Column
+    ) -> list[Document]:
         """The documents that have most of what these tokens are worth in a column."""
         scores: dict[int, float] = defaultdict(float)
         chosen = self.most_telling(values, column)

@@ -322,17 +322,22 @@ class Lines:
                 break
         if nearest is None or share < POSSIBLE:
             return None
-        confidence = Confidence.MATCH if share >= MATCH else Confidence.POSSIBLE
-        if share == WORD_FOR_WORD:
-            confidence = Confidence.EXACT
-        elif self.has_other_words(nearest, signature, whole):
-            confidence = Confidence.POSSIBLE
-        if not signature.is_telling:
-            if share < MATCH:
-                return None
-            confidence = Confidence.POSSIBLE
+        if share < MATCH and not signature.is_telling:
+            return None
+        confidence = self.confidence(nearest, share, signature, whole)
         share = min(share, 1.0)
         return Why(nearest.number, signature.text, confidence, share, last=nearest.last)
+
+    def confidence(
+        self, line: KeyLine, share: float, signature: Signature, whole: float
+    ) -> Confidence:
+        """How sure a line is that holds this share of the signature."""
+        if signature.has_many_causes or not signature.is_telling or share < MATCH:
+            return Confidence.POSSIBLE
+        if share == WORD_FOR_WORD:
+            return Confidence.EXACT
+        other = self.has_other_words(line, signature, whole)
+        return Confidence.POSSIBLE if other else Confidence.MATCH
 
     def has_other_words(
         self, line: KeyLine, signature: Signature, whole: float

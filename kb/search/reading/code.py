@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import tokenize
 from collections.abc import Iterator
+from itertools import pairwise
 
 from kb.search.reading.names import is_name, operator_name
 
@@ -20,7 +21,7 @@ SILENT = frozenset((tokenize.COMMENT, tokenize.STRING, tokenize.NL, tokenize.IND
 def names_of_code(source: str) -> list[str]:
     """`op:` names as the index has them, repeats kept."""
     words = list(words_of_code(source[:MAX_CHARS]))
-    own = {after for before, after in zip(words, words[1:], strict=False) if before == "def"}
+    own = {after for before, after in pairwise(words) if before == "def"}
     called_as = imported_as(words)
     names = []
     for at, word in enumerate(words):

@@ -19,10 +19,11 @@ NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}")
 ENDINGS = re.compile(r"(?:_loss|_backward\d?|_default)$")
 MIN_LETTERS = 3
 # Names that stand in every file of Python.
-EVERYWHERE = frozenset(
-    "self super init main print range len zip map int float str list dict tuple set bool "
-    "enumerate isinstance getattr forward torch tensor item size shape".split()
-)
+EVERYWHERE_LIST = """
+self super init main print range len zip map int float str list dict tuple set bool
+enumerate isinstance getattr forward torch tensor item size shape
+"""
+EVERYWHERE = frozenset(EVERYWHERE_LIST.split())
 
 
 def names_in(text: str) -> Iterator[str]:

@@ -51,14 +51,18 @@ class Part(NamedTuple):
 TRACE = re.compile(r"\s*(?:\S+\s+)?Traceback \(most recent|\s*-{2,8}>\s?\d+\s")
 NUMBERED_SOURCE = re.compile(r"\s*\d{1,6}\s{1,4}\S")
 POINTER = re.compile(r"[\s~^]+$")
-NUMBERS = re.compile(r"[\s\[\](){},.:;#>-]*(?:(?:nan|inf|\d|e[-+]\d)[\s\[\](){},.;:+-]*)+$")
+NUMBERS = re.compile(
+    r"[\s\[\](){},.:;#>-]*(?:(?:nan|inf|\d|e[-+]\d)[\s\[\](){},.;:+-]*)+$"
+)
 TENSOR = re.compile(
-    r"(?:#\s*)?(?:[\w.|()]{1,40}\s*[:=]?\s*)?[\[(]*(?:tensor|Parameter containing)\b[:(]"
+    r"(?:#\s*)?(?:[\w.|()]{1,40}\s*[:=]?\s*)?[\[(]*"
+    r"(?:tensor|Parameter containing)\b[:(]"
     r"|.{0,200}\bgrad_fn=<|(?:#\s*)?[\])}, ]*(?:dtype|device)=['\"\w.:]+,?\s*\)?",
 )
 STATEMENT = re.compile(
-    r"(?:>>>|\.\.\.)\s\S|(?:async )?def \w+\s?\(|class \w+\s?[(:]|import [\w.]+(?: as \w+)?"
-    r"(?:,|$|\s+#)|from [\w.]+ import [\w(*]|@[A-Za-z_][\w.]*(?:\(.*)?$"
+    r"(?:>>>|\.\.\.)\s\S|(?:async )?def \w+\s?\(|class \w+\s?[(:]"
+    r"|import [\w.]+(?: as \w+)?(?:,|$|\s+#)|from [\w.]+ import [\w(*]"
+    r"|@[A-Za-z_][\w.]*(?:\(.*)?$"
     r"|(?:if|elif|for|while|with|except)\b.{1,300}:\s*(?:#.*)?(?:\w.*)?$"
     r"|(?:try|else|finally):\s*(?:#.*)?$|return(?:$|\s[\w(\[{'\"-])"
     r"|(?:assert|del|raise|yield)\s[\w(]|lambda\s\w|(?:var|auto|const|let)\s\w+\s=\s"
@@ -68,15 +72,20 @@ ASSIGNMENT = re.compile(
     rf"{TARGET}(?:\s*,\s*{TARGET}){{0,5}}\s*(?::\s?[\w.\[\]]+\s*)?"
     r"(?:[-+*/%@|&^]|//|\*\*|<<|>>)?=(?!=)\s*\S"
 )
-CALL = re.compile(r"[A-Za-z_][\w.]*+(?:\[[^\]]{0,80}\])*\(.{0,400}[)\](,:]\s*;?\s*(?:#.*|//.*)?$")
+CALL = re.compile(
+    r"[A-Za-z_][\w.]*+(?:\[[^\]]{0,80}\])*\(.{0,400}[)\](,:]\s*;?\s*(?:#.*|//.*)?$"
+)
 HAS_CALL = re.compile(r"[\w\])]\(|\[[\w:, ]+\]|\s[-+*/@%]\s|\*\*|\blambda\b")
-ARGUMENT = re.compile(r"\*{0,2}[a-z_]\w*\s?=\s?.{1,200},?\s*(?:#.*)?$|[\w.\[\]*'\"]+,\s*(?:#.*)?$")
+ARGUMENT = re.compile(
+    r"\*{0,2}[a-z_]\w*\s?=\s?.{1,200},?\s*(?:#.*)?$|[\w.\[\]*'\"]+,\s*(?:#.*)?$"
+)
 CLOSER = re.compile(r"[)\]}\s,:;]+(?:#.*)?$|(?:\.\.\.)$")
 SUBSCRIPT = re.compile(r"[A-Za-z_][\w.]*+(?:\[[^\]]{0,80}\])+$")
 COMMENT = re.compile(r"\s*(?:#|//)(?!\s*tensor\()")
 OPTION = re.compile(
-    r"(?:.{0,200}\s)?--[a-z][\w-]{2,60}(?:[ =]|\s*\\?$)|(?:\S+=\S+\s)*(?:python3?|torchrun|deepspeed"
-    r"|accelerate launch|srun|mpirun|CUDA_VISIBLE_DEVICES=\S+|export)\s\S"
+    r"(?:.{0,200}\s)?--[a-z][\w-]{2,60}(?:[ =]|\s*\\?$)"
+    r"|(?:\S+=\S+\s)*(?:python3?|torchrun|deepspeed|accelerate launch|srun|mpirun"
+    r"|CUDA_VISIBLE_DEVICES=\S+|export)\s\S"
 )
 PAIR = re.compile(
     r"[-\s]*['\"]?[A-Za-z_][\w.-]{1,60}['\"]?\s?[:：](?:\s+['\"\[{]?[\w./+-][^。]{0,80})?,?\s*$"
@@ -84,6 +93,7 @@ PAIR = re.compile(
 FIELD = re.compile(r"['\"][\w.-]{1,60}['\"]\s?:\s?.{1,200},?$")
 PACKAGE = re.compile(
     r"[-*\s]*[A-Za-z][\w.-]{0,60}(?:\[[\w,]+\])?\s?(?:===?\s?|\s@\s|\s{2,})v?\d"
+    r"|[-*\s]*[A-Za-z][\w.-]{0,40}\s?[:：]\s?v?\d++\.\d++\.\w"
     r"|\s*\[(?:pip3?|conda)\]\s|[-*\s]*(?:PyTorch|torch|CUDA|cuDNN|Python|GPU|GPUs|OS|"
     r"(?:\w+\s){0,3}version)\s?(?:version|版本)?\s?[:：]\s?\S",
     re.IGNORECASE,
@@ -95,19 +105,20 @@ SPOKEN = re.compile(
 )
 # Of lists and quotes, which `clean_line` takes off as well.
 MARKS = ("#", ">", "-", "*")
-FUNCTION_WORDS = frozenset(
-    "a after all also although an and are as at be because before but by can could did do "
-    "does doesn't don't even for from get gets getting goes had has have how i if in into is "
-    "it its just make makes not now of on only or same since so some still that the their then "
-    "there these they this to too use used using very want was were what when where which "
-    "while will with without would".split()
-)
+FUNCTION_WORD_LIST = """
+a after all also although an and are as at be because before but by can could did do
+does doesn't don't even for from get gets getting goes had has have how i if in into is
+it its just make makes not now of on only or same since so some still that the their
+then there these they this to too use used using very want was were what when where
+which while will with without would
+"""
+FUNCTION_WORDS = frozenset(FUNCTION_WORD_LIST.split())
 PYTHON_WORDS = frozenset(keyword.kwlist) | {"none", "true", "false", "self"}
 MIN_WORDS, MIN_FUNCTION_WORDS = 5, 3
 
 
 def split_parts(lines: Sequence[tuple[int, str]]) -> list[Part]:
-    """The parts of numbered lines, in order; blank lines belong to the part above."""
+    """The parts of numbered lines, in order; blank lines lie within or between them."""
     kinds = [Kind.LOG] * len(lines)
     reader = Reader()
     for at, (_number, line) in enumerate(lines[:MAX_LINES]):
@@ -115,12 +126,14 @@ def split_parts(lines: Sequence[tuple[int, str]]) -> list[Part]:
     settle(kinds, [line for _number, line in lines])
     parts: list[Part] = []
     for (number, line), kind in zip(lines, kinds, strict=True):
-        if parts and (kind == parts[-1].kind or not line.strip()):
+        if not line.strip():
+            continue
+        if parts and kind == parts[-1].kind:
             parts[-1] = parts[-1]._replace(last=number)
         elif len(parts) < MAX_PARTS:
             parts.append(Part(kind, number, number))
         else:
-            # A paste in so many pieces is one that is not understood: as log it is read.
+            # So many pieces were not understood: they are read as a log.
             parts[-1] = Part(Kind.LOG, parts[-1].first, number)
     return parts
 
@@ -159,7 +172,9 @@ class Reader:
         bare = line.strip()
         if not bare:
             return self.before
-        self.in_probe = bool(HEADER.search(line) or (self.in_probe and LINE.search(bare)))
+        self.in_probe = bool(
+            HEADER.search(line) or (self.in_probe and LINE.search(bare))
+        )
         if self.in_probe:
             return Kind.LOG
         if self.is_traceback(line, bare):
@@ -257,6 +272,9 @@ def settle(kinds: list[Kind], lines: Sequence[str]) -> None:
             if weak or COMMENT.match(lines[at]):
                 kinds[at] = Kind.CODE
     for at, kind in enumerate(kinds):
-        alone = Kind.CONFIG not in (*kinds[max(0, at - 1) : at], *kinds[at + 1 : at + 2])
+        alone = Kind.CONFIG not in (
+            *kinds[max(0, at - 1) : at],
+            *kinds[at + 1 : at + 2],
+        )
         if kind == Kind.CONFIG and alone and PAIR.match(lines[at].strip()):
             kinds[at] = Kind.LOG

@@ -160,7 +160,9 @@ class AnswerTests(ShippedCase):
     def test_the_shape_of_an_answer(self) -> None:
         log = SEED[SEED.index("/usr/local/") :]
         found = look_up(log)
-        self.assertEqual(list(found), ["query", "outcome", "matches", "also_affecting"])
+        self.assertEqual(
+            list(found), ["query", "outcome", "matches", "leads", "also_affecting"]
+        )
         self.assertEqual(
             found["query"],
             {
