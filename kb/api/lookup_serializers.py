@@ -43,6 +43,7 @@ class PastedTorchSerializer(Serializer):
 
 class PastedEnvironmentSerializer(Serializer):
     torch = PastedTorchSerializer(allow_null=True)
+    contradicting = texts()
     packages = serializers.DictField(child=serializers.CharField())
     gpu = maybe()
     unparsed_lines = number()
@@ -86,6 +87,26 @@ class AffectedAnswerSerializer(Serializer):
     basis = word(BASES)
     reasons = ReasonSerializer(many=True)
     unverified_preconditions = texts()
+
+
+class RecordAffectedSerializer(LangUsed):
+    record = string()
+    env = PastedEnvironmentSerializer()
+    affected = AffectedAnswerSerializer()
+
+
+class EnvironmentAnswerSerializer(Serializer):
+    """`id`: as it was sent. `affecting`: the records that affect the environment."""
+
+    id = string(allow_blank=True)
+    env = PastedEnvironmentSerializer()
+    affecting = texts()
+
+
+class EnvironmentsAnswerSerializer(Serializer):
+    """In the order of what was sent."""
+
+    items = EnvironmentAnswerSerializer(many=True)
 
 
 class RemedySerializer(Serializer):

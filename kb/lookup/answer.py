@@ -35,7 +35,14 @@ from kb.search.reading.masks import ALGORITHM
 from kb.search.reading.parts import Part
 from kb.versions import affected
 
-__all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]
+__all__ = [
+    "EmptyPaste",
+    "PasteTooLarge",
+    "affected_by",
+    "all_affecting",
+    "look_up",
+    "look_up_stream",
+]
 
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
@@ -46,6 +53,7 @@ FIELDS = (
     "title_zh",
     "affected",
     "affected_when",
+    "environment",
     "preconditions",
     "workarounds",
     "diagnoses",
@@ -132,6 +140,7 @@ def environment_document(env: Environment) -> Json:
     torch = env.torch_raw and {"raw": env.torch_raw, "build": build_of(env.torch_raw)}
     return {
         "torch": torch or None,
+        "contradicting": list(env.contradicting),
         "packages": dict(sorted(env.packages.items())),
         "gpu": env.gpu,
         "unparsed_lines": env.unparsed_lines,
@@ -241,6 +250,38 @@ def workarounds(
             }
         )
     return items
+
+
+def affected_by(row: Record, env: str) -> Json:
+    """Whether an environment is affected by one record.
+
+    Raises PasteTooLarge, EmptyPaste.
+    """
+    environment = read_environment(env)
+    findings = sorted(row.findings.order_by(), key=in_order)
+    return {
+        "record": row.id,
+        "env": environment_document(environment),
+        "affected": affected.answer_for(row, environment, findings).as_dict(),
+    }
+
+
+def all_affecting(env: str) -> Json:
+    """The ids of all records that affect an environment."""
+    environment = read_environment(env)
+    return {
+        "env": environment_document(environment),
+        "affecting": also_affecting(environment, set()),
+    }
+
+
+def read_environment(env: str) -> Environment:
+    """Raises PasteTooLarge, EmptyPaste."""
+    check_size("", env)
+    env = readable(env)
+    if not env.strip():
+        raise EmptyPaste(_("No environment was given: send what pip freeze prints."))
+    return parse_environment(env)
 
 
 def also_affecting(env: Environment, matched: set[str]) -> list[str]:
