@@ -120,7 +120,7 @@ class RecordAffected(Endpoint):
         return answer(body, RecordAffectedSerializer, found)
 
 
-class PastedEnvironment(serializers.Serializer[Any]):
+class GivenEnvironment(serializers.Serializer[Any]):
     id = serializers.CharField(
         default="", allow_blank=True, max_length=100, help_text="comes back as it is"
     )
@@ -129,7 +129,7 @@ class PastedEnvironment(serializers.Serializer[Any]):
 
 class EnvironmentsRequest(serializers.Serializer[Any]):
     items = serializers.ListField(
-        child=PastedEnvironment(), min_length=1, max_length=MAX_ENVIRONMENTS
+        child=GivenEnvironment(), min_length=1, max_length=MAX_ENVIRONMENTS
     )
 
 
