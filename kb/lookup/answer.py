@@ -6,7 +6,7 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -46,6 +46,7 @@ __all__ = [
 
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
+NEAR_BONUS = 4.0
 # Columns of a record that an answer needs.
 FIELDS = (
     "slug",
@@ -94,8 +95,9 @@ def answer(paste: Paste, env: str) -> Json:
     environment = parse_environment(env).merged(paste.environment)
     store = current_store()
     matches = match_log(paste.reading, store)[:MAX_MATCHES]
-    items = ranked(matches, paste.reading, environment)
-    found = leads.leads_of(paste, store, {item["record"] for item in items})
+    spoken = leads.Leads(paste, store)
+    items = ranked(matches, paste.reading, environment, spoken.nearness)
+    found = spoken.besides({item["record"] for item in items})
     rows = Record.objects.visible().only(*LEAD_FIELDS)
     return {
         "query": query_document(paste, env, environment),
@@ -154,8 +156,16 @@ def build_of(raw: str) -> str | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[Json]:
-    """By confidence and score; where equal, what affects, is verified, is newer."""
+def ranked(
+    matches: list[LogMatch],
+    reading: Reading,
+    env: Environment,
+    nearness: Mapping[str, float],
+) -> list[Json]:
+    """By confidence and score; where equal, what affects, is verified, is newer.
+
+    `nearness`: of records to all that was pasted, which orders what is only possible.
+    """
     ids = [match.record for match in matches]
     rows_by_id = Record.objects.visible().only(*FIELDS).in_bulk(ids)
     tested: dict[str, list[Finding]] = defaultdict(list)
@@ -172,7 +182,7 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
         answer = affected.answer_for(row, env, findings)
         order = (
             BY_CONFIDENCE[match.confidence],
-            -round(match.score, 2),
+            -round(match.score + near_bonus(match, nearness), 2),
             answer.is_affected is not True,
             all(item.verdict != Verdict.BUG_PRESENT for item in findings),
             -row.modified.timestamp(),
@@ -186,6 +196,13 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
         document = match_document(match, row, answer, code, reading)
         keyed.append((order, document))
     return [document for _order, document in sorted(keyed, key=itemgetter(0))]
+
+
+def near_bonus(match: LogMatch, nearness: Mapping[str, float]) -> float:
+    """A metric alone says so little that the words around it decide."""
+    if match.confidence != Confidence.POSSIBLE:
+        return 0.0
+    return NEAR_BONUS * nearness.get(match.record, 0.0)
 
 
 def in_order(finding: Finding) -> tuple[str, ...]:

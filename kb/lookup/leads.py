@@ -13,7 +13,8 @@ from kb.languages import Text as _
 from kb.lookup.paste import Paste
 from kb.models import Finding, Record
 from kb.search.index.store import Store
-from kb.search.ranking.leads import Lead, leads_for
+from kb.search.ranking.leads import Lead, leads_from, near_of
+from kb.search.ranking.nearness import Text
 from kb.search.reading.code import names_of_code
 from kb.search.reading.metrics import metrics_in
 from kb.search.reading.names import PREFIX
@@ -27,10 +28,18 @@ WHY = _("It speaks of the same: {words}.")
 Json = dict[str, Any]
 
 
-def leads_of(paste: Paste, store: Store, known: Collection[str]) -> list[Lead]:
-    return (
-        [] if paste.is_only_environment else leads_for(spoken_of(paste), store, known)
-    )
+class Leads:
+    """What a paste speaks of, compared with the records once."""
+
+    def __init__(self, paste: Paste, store: Store) -> None:
+        weights = {} if paste.is_only_environment else spoken_of(paste)
+        self.text = Text(weights, store)
+        self.near = near_of(self.text)
+        self.nearness = {document.record: score for score, document in self.near}
+
+    def besides(self, known: Collection[str]) -> list[Lead]:
+        """Without the records that match already."""
+        return leads_from(self.near, self.text, known)
 
 
 def spoken_of(paste: Paste) -> dict[str, float]:

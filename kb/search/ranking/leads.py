@@ -6,10 +6,10 @@ packages and metrics of all parts of a paste together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import NamedTuple
 
-from kb.search.index.store import Store
+from kb.search.index.documents import Document
 from kb.search.ranking.nearness import Text
 from kb.search.reading.names import PREFIX
 from kb.search.reading.tokens import HAN_RUN
@@ -30,17 +30,18 @@ class Lead(NamedTuple):
     words: tuple[str, ...]
 
 
-def leads_for(
-    weights: Mapping[str, float], store: Store, known: Collection[str] = ()
-) -> list[Lead]:
-    """The records nearest to the weighted words, without those that match already."""
-    text = Text(weights, store)
-    near = [
-        (text.nearness(document), document)
-        for document in text.nearest()
-        if document.record not in known
-    ]
-    near.sort(key=lambda pair: (-pair[0], pair[1].record))
+Near = list[tuple[float, Document]]
+
+
+def near_of(text: Text) -> Near:
+    """The records nearest to a text with their nearness, best first."""
+    near = [(text.nearness(document), document) for document in text.nearest()]
+    return sorted(near, key=lambda pair: (-pair[0], pair[1].record))
+
+
+def leads_from(near: Near, text: Text, known: Collection[str] = ()) -> list[Lead]:
+    """The nearest, without those that match already."""
+    near = [pair for pair in near if pair[1].record not in known]
     least = max(NEAR, BESIDE_FIRST * near[0][0]) if near else NEAR
     leads = []
     for score, document in near[:MAX_LEADS]:
