@@ -10,10 +10,14 @@ import re
 from collections.abc import Iterator
 
 from kb.search.reading.glossary import SAME_NAMES
-from kb.search.reading.tokens import CAMEL, fold
+from kb.search.reading.tokens import fold
 
 PREFIX = "op:"
 NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}")
+# KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d.
+PIECES = re.compile(
+    r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
+)
 # What a name ends in that its sister does without: nn.KLDivLoss is F.kl_div,
 # SqrtBackward0 the backward of sqrt, masked_fill_ the masked_fill in place.
 ENDINGS = re.compile(r"(?:_loss|_backward\d?|_default)$")
@@ -58,5 +62,5 @@ def snake(name: str) -> str:
     name = name.strip("_")
     if name == name.lower() or name == name.upper():
         return name.lower()
-    pieces = (part for word in name.split("_") for part in CAMEL.findall(word))
+    pieces = (part for word in name.split("_") for part in PIECES.findall(word))
     return "_".join(pieces).lower()
