@@ -381,7 +381,8 @@ class Lines:
 def is_word_for_word(line: KeyLine, signature: Signature) -> bool:
     """The whole signature stands in the line, apart from what varies."""
     named, given = signature.class_name, line.class_name
-    if named and family(named) != family(given):
+    # Who quotes a message leaves its class out.
+    if named and not line.quoted and family(named) != family(given):
         return False
     return bool(signature.letters) and signature.letters in line.letters
 

@@ -113,6 +113,11 @@ then there these they this to too use used using very want was were what when wh
 which while will with without would
 """
 FUNCTION_WORDS = frozenset(FUNCTION_WORD_LIST.split())
+HAN_RUNS = re.compile(f"[{HAN}]")
+METRIC_NAMES = re.compile(
+    "梯度范数|损失|梯度|学习率|准确率|精度|步数?|轮次?|变[成为]了?|[为是]"
+)
+MIN_HAN = 4
 PYTHON_WORDS = frozenset(keyword.kwlist) | {"none", "true", "false", "self"}
 MIN_WORDS, MIN_FUNCTION_WORDS = 5, 3
 
@@ -204,8 +209,8 @@ def kind_of_text(line: str, bare: str, before: Kind) -> Kind:
     if cleaned.begins_entry or CLASS.search(cleaned.text) or RAISE.match(bare):
         return Kind.LOG
     if metrics_in(cleaned.text).are_the_line:
-        return Kind.METRICS
-    if NUMBERS.match(bare):
+        return Kind.WORDS if is_chinese(cleaned.text) else Kind.METRICS
+    if NUMBERS.match(bare) and "[" in bare:
         return Kind.TENSOR
     if cleaned.text != " ".join(bare.split()) and not bare.startswith(MARKS):
         return Kind.LOG  # what a launcher or a progress bar put round it
@@ -256,6 +261,11 @@ def is_spoken(text: str) -> bool:
     if SPOKEN.search(text):
         return True
     return is_sentence(text) and not is_telling(text)
+
+
+def is_chinese(text: str) -> bool:
+    """Words beside the names of what is measured, which a log may have in Chinese."""
+    return len(HAN_RUNS.findall(METRIC_NAMES.sub("", text))) >= MIN_HAN
 
 
 def opened(line: str) -> int:
