@@ -43,11 +43,12 @@ def leads_from(near: Near, text: Text, known: Collection[str] = ()) -> list[Lead
     """The nearest, without those that match already."""
     near = [pair for pair in near if pair[1].record not in known]
     least = max(NEAR, BESIDE_FIRST * near[0][0]) if near else NEAR
+    needed = min(MIN_SHARED, len(text.worth))
     leads = []
     for score, document in near[:MAX_LEADS]:
         shares = text.shares(document)
         words = sorted(shares, key=lambda token: (-shares[token], token))
-        if score >= least and len(words) >= MIN_SHARED:
+        if score >= least and len(words) >= needed:
             leads.append(Lead(document.record, score, shown(words)))
     return leads
 
