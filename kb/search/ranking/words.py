@@ -272,24 +272,6 @@ def add_titles(terms: list[WeightedTerm], shares: dict[int, float]) -> None:
                 shares[pk] += IN_TITLE * item.matches.get(pk, 0.0) * item.value
 
 
-def bm25(terms: list[WeightedTerm], document: Document, store: Store) -> float:
-    norm = K1 * (1 - B + B * document.length / store.average_length)
-    score = 0.0
-    for item in terms:
-        part = item.matches.get(document.id, 0.0)
-        if part:
-            n = frequency(item.term, document)
-            score += part * item.value * n * (K1 + 1) / (n + norm)
-    return score
-
-
-def frequency(term: Term, document: Document) -> int:
-    """How often a document that has the term has it; of a beginning once."""
-    own = max(document.weight(token) for token in term.tokens)
-    synonyms = [min(map(document.weight, phrase)) for phrase in term.synonyms]
-    return own or max(synonyms, default=0) or 1
-
-
 def word_for_word(
     query: Query, matches: list[WordMatch], store: Store
 ) -> list[WordMatch]:
