@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from config.api_schema import Schema
-from kb.api import views as kb
+from kb.api import lookups, views as kb
 from runner.api import files, results, runs as runner
 
 urlpatterns = [
@@ -17,6 +17,11 @@ urlpatterns = [
         name="api-record-matrix",
     ),
     path(
+        "records/<str:record_id>/affected",
+        lookups.RecordAffected.as_view(),
+        name="api-record-affected",
+    ),
+    path(
         "records/<str:record_id>/<str:name>",
         files.SingleFile.as_view(),
         name="api-record-repro",
@@ -28,7 +33,8 @@ urlpatterns = [
         kb.ContradictionList.as_view(),
         name="api-contradiction-list",
     ),
-    path("lookup", kb.Lookup.as_view(), name="api-lookup"),
+    path("affected", lookups.Affected.as_view(), name="api-affected"),
+    path("lookup", lookups.Lookup.as_view(), name="api-lookup"),
     path("builds", results.BuildList.as_view(), name="api-build-list"),
     path("workers", results.WorkerList.as_view(), name="api-worker-list"),
     path("runs", runner.RunList.as_view(), name="api-run-list"),

@@ -282,5 +282,6 @@ CONFIDENCES = {
     "possible": _("possible"),
 }
 NO_MATCH = _("No known issue matches.")
+LEADS = _("Leads, which are no match:")
 ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
 REPRODUCE = _("Reproduce it here:")

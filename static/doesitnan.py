@@ -406,6 +406,10 @@ WORDS = {
         "No known issue matches.",
         "没有吻合的已知问题。",
     ),
+    "leads": (
+        "Leads, which are no match:",
+        "Leads, which are no match:",
+    ),
     "also": (
         "Other known issues that affect this environment: %s",
         "影响此环境的其他已知问题：%s",
@@ -459,8 +463,22 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
         say("")
     if not found["matches"]:
         say(word("none", lang))
+    leads(found.get("leads", []), lang, site)
     if found["also_affecting"]:
         say(word("also", lang) % ", ".join(map(plain, found["also_affecting"])))
+
+
+def leads(found: List[Dict[str, Any]], lang: str, site: str) -> None:
+    """Where to look: records that speak of the same, and the code that decides."""
+    if found:
+        say(word("leads", lang))
+    for lead in found:
+        say("  %s  %s" % (lead["record"], plain(lead["title"][lang])))
+        say("    " + plain(lead["why"][lang]))
+        for entry in lead["diagnoses"][:1]:
+            say("    " + plain(entry["text"][lang]))
+            code(entry["code"])
+        say("    " + urllib.parse.urljoin(site, lead["urls"]["html"][lang]))
 
 
 def code(text: str) -> None:

@@ -16,6 +16,7 @@ from kb.api.serializers import (
 )
 from kb.findings import remedies
 from kb.search.ranking.logs import Confidence
+from kb.search.reading.parts import Kind
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
@@ -44,15 +45,25 @@ class PastedTorchSerializer(Serializer):
 
 class PastedEnvironmentSerializer(Serializer):
     torch = PastedTorchSerializer(allow_null=True)
+    contradicting = texts()
     packages = serializers.DictField(child=serializers.CharField())
     gpu = maybe()
     unparsed_lines = number()
+
+
+class PartSerializer(Serializer):
+    """Lines `first` to `last` of the log, counted from 1, and what they are."""
+
+    kind = word([kind.value for kind in Kind])
+    first = number()
+    last = number()
 
 
 class UnderstoodSerializer(Serializer):
     """How the paste was understood."""
 
     took_it_for = texts()
+    parts = PartSerializer(many=True)
     key_lines = KeyLineSerializer(many=True)
     facets = texts()
     fingerprints = FingerprintsSerializer()
@@ -80,6 +91,26 @@ class AffectedAnswerSerializer(Serializer):
     unverified_preconditions = texts()
 
 
+class RecordAffectedSerializer(LangUsed):
+    record = string()
+    env = PastedEnvironmentSerializer()
+    affected = AffectedAnswerSerializer()
+
+
+class EnvironmentAnswerSerializer(Serializer):
+    """`id`: as it was sent. `affecting`: the records that affect the environment."""
+
+    id = string(allow_blank=True)
+    env = PastedEnvironmentSerializer()
+    affecting = texts()
+
+
+class EnvironmentsAnswerSerializer(Serializer):
+    """In the order of what was sent."""
+
+    items = EnvironmentAnswerSerializer(many=True)
+
+
 class RemedySerializer(Serializer):
     name = string()
     kind = word(choices.WORKAROUND_KINDS)
@@ -104,8 +135,21 @@ class MatchSerializer(Serializer):
     urls = RecordUrlsSerializer()
 
 
+class LeadSerializer(Serializer):
+    """A record that speaks of what the paste speaks of: no answer, a place to look."""
+
+    record = string()
+    title = TextField()
+    score = serializers.FloatField()
+    words = texts()
+    why = TextField()
+    diagnoses = DiagnosisSerializer(many=True)
+    urls = RecordUrlsSerializer()
+
+
 class LookupAnswerSerializer(LangUsed):
     query = UnderstoodSerializer()
     outcome = word([item.value for item in Confidence])
     matches = MatchSerializer(many=True)
+    leads = LeadSerializer(many=True)
     also_affecting = texts()

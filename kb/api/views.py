@@ -1,23 +1,20 @@
-"""The knowledge base over REST: records, look-up, contradictions."""
+"""The knowledge base over REST: records and contradictions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _, gettext_lazy
-from drf_spectacular.types import OpenApiTypes
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiParameter,
-    extend_schema_field,
 )
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
-from kb.api.lookup_serializers import LookupAnswerSerializer
 from kb.api.paging import Order, PageQuery, listing, page, read_cursor
 from kb.api.serializers import (
     ContradictionPageSerializer,
@@ -25,9 +22,8 @@ from kb.api.serializers import (
     RecordPageSerializer,
     RecordSerializer,
 )
-from kb.choices import LANGS, DeviceClass, SymptomClass, Upstream, Verdict
+from kb.choices import DeviceClass, SymptomClass, Upstream, Verdict
 from kb.findings.contradiction_list import newest_record, step
-from kb.lookup import answer as lookup
 from kb.models import Finding, Record
 from kb.problems import Problem
 from kb.search.ranking.filters import (
@@ -191,59 +187,6 @@ class RecordMatrix(Endpoint):
             return answer(query, MatrixSerializer, get_record(record_id, "findings"))
 
         return revalidated(request, version_of(record_id), make)
-
-
-@extend_schema_field(OpenApiTypes.STR)
-class PastedText(serializers.Field[str, Any, str, Any]):
-    """Any text, also with NUL bytes and lone surrogates in it."""
-
-    default_error_messages = {"invalid": gettext_lazy("Must be text.")}
-
-    def to_internal_value(self, data: Any) -> str:
-        if not isinstance(data, str):
-            self.fail("invalid")
-        return data
-
-
-class LookupRequest(serializers.Serializer[Any]):
-    log = PastedText(default="", help_text="any part of a log; 1 MiB with `env`")
-    env = PastedText(default="", help_text="pip freeze, collect_env, or versions")
-    lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
-
-
-class Lookup(Endpoint):
-    reads_by_post = True
-
-    @operation(
-        "look_up",
-        {200: LookupAnswerSerializer},
-        body=LookupRequest,
-        problems=["empty_paste"],
-        tags=["lookup"],
-        examples=[
-            OpenApiExample(
-                "a warning, and the torch it was seen with",
-                {
-                    "log": "UserWarning: cuDNN SDPA backward got "
-                    "grad_output.strides() != output.strides()",
-                    "env": "torch==2.5.0",
-                    "lang": "en",
-                },
-                request_only=True,
-            )
-        ],
-    )
-    def post(
-        self, request: Request, query: dict[str, Any], body: dict[str, Any]
-    ) -> Response:
-        """Known issues of a pasted log and environment; nothing is stored."""
-        try:
-            found = lookup.look_up(body["log"], body["env"])
-        except lookup.EmptyPaste as error:
-            raise Problem("empty_paste", str(error)) from error
-        except lookup.PasteTooLarge as error:
-            raise Problem("too_large", str(error)) from error
-        return answer(body, LookupAnswerSerializer, found)
 
 
 class ContradictionList(Endpoint):

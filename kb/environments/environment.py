@@ -35,6 +35,8 @@ class Environment:
     gpus: tuple[str, ...] = ()
     # A build of torch without GPU support, where the report says so.
     is_cpu_build: bool = False
+    # Versions of torch that contradict each other: then none of them stands above.
+    contradicting: tuple[str, ...] = ()
 
     @property
     def is_given(self) -> bool:
@@ -47,8 +49,10 @@ class Environment:
 
     def merged(self, other: Environment) -> Environment:
         """This environment, completed by what only `other` says."""
+        says_torch = bool(self.torch_raw or self.contradicting)
         return Environment(
-            torch_raw=self.torch_raw or other.torch_raw,
+            torch_raw=self.torch_raw if says_torch else other.torch_raw,
+            contradicting=self.contradicting if says_torch else other.contradicting,
             packages={**other.packages, **self.packages},
             gpu=self.gpu or other.gpu,
             unparsed_lines=self.unparsed_lines,
@@ -85,9 +89,12 @@ def find_environment(log: str) -> Environment:
 
 def environment_of(reader: Reader) -> Environment:
     packages, dropped = resolved(reader.packages)
+    contradicting = contradictions(reader.packages)
+    torch = packages.pop("torch", None)
     gpus = tuple(dict.fromkeys(reader.gpus))[:MAX_GPUS]
     return Environment(
-        torch_raw=packages.pop("torch", None),
+        torch_raw=None if contradicting else torch,
+        contradicting=contradicting,
         packages=packages,
         gpu=gpus[0] if gpus else None,
         unparsed_lines=0 if reader.strict else reader.unparsed + dropped,
@@ -116,6 +123,28 @@ def resolved(packages: Iterable[Package]) -> tuple[dict[str, str], int]:
         if sure or all(is_same(chosen, other) for other in unsure):
             versions[name] = chosen if not sure else most_specific([*sure, *unsure])
     return versions, len(by_name) - len(versions)
+
+
+def contradictions(packages: Iterable[Package]) -> tuple[str, ...]:
+    """The releases of torch that two installers name, where they are not one."""
+    sure = [
+        package.version.removesuffix("+gitunknown")
+        for package in packages
+        if package.is_sure and canonical(package.name) == "torch"
+    ]
+    releases = {release_of(version): version for version in reversed(sure)}
+    releases.pop("", None)
+    one = all(
+        is_same(first, other) or is_same(other, first)
+        for first in releases.values()
+        for other in releases.values()
+    )
+    return () if one else tuple(reversed(releases.values()))
+
+
+def release_of(version: str) -> str:
+    """Without the part after "+"; "" for an address."""
+    return "" if "/" in version else version.partition("+")[0]
 
 
 def most_specific(versions: list[str]) -> str:

@@ -146,6 +146,15 @@ def _capability(group: dict[str, str | None]) -> int | None:
     return CAPABILITY.get(name.upper().replace(" ", "")) if name else None
 
 
+def platform_of(gpus: Iterable[str]) -> str:
+    """What torch calls the devices that are none of NVIDIA's: rocm, npu, mps; or ""."""
+    archs = {arch for name in gpus if (arch := architecture(name))}
+    if not archs or any(arch.startswith("sm_") for arch in archs):
+        return ""
+    names = {"mps": "mps", "ascend": "npu"}
+    return names.get(min(archs), "rocm")
+
+
 def demanded(value: str) -> tuple[set[str], int | None]:
     """The precondition gpu_arch parsed: architectures, and the lowest sm of a "+".
 

@@ -368,7 +368,8 @@ def _listed(line: str) -> list[Package]:
 
 def _in_prose(line: str) -> list[Package]:
     """Packages in bullets, tables and sentences: "torch 2.5.1, CUDA 12.4"."""
-    sure = not WISH.search(line)
+    # DeepSpeed names the torch that its wheel was made with, which is not this one.
+    sure = not (WISH.search(line) or "wheel compiled w" in line)
     packages = []
     whole = NAMED.match(line.replace(" | ", ": ", 1) if line.startswith("|") else line)
     for part in SEPARATOR.split(line):

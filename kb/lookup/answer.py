@@ -6,6 +6,7 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import diagnoses, remedies
+from kb.lookup import leads
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -31,12 +33,21 @@ from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
 from kb.search.reading.log import Reading
 from kb.search.reading.masks import ALGORITHM
+from kb.search.reading.parts import Part
 from kb.versions import affected
 
-__all__ = ["EmptyPaste", "PasteTooLarge", "look_up", "look_up_stream"]
+__all__ = [
+    "EmptyPaste",
+    "PasteTooLarge",
+    "affected_by",
+    "all_affecting",
+    "look_up",
+    "look_up_stream",
+]
 
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
+NEAR_BONUS = 4.0
 # Columns of a record that an answer needs.
 FIELDS = (
     "slug",
@@ -44,26 +55,29 @@ FIELDS = (
     "title_zh",
     "affected",
     "affected_when",
+    "environment",
     "preconditions",
     "workarounds",
     "diagnoses",
     "fixes",
     "modified",
 )
+LEAD_FIELDS = ("slug", "title_en", "title_zh", "diagnoses")
 FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 
 
-def look_up(log: str, env: str = "") -> Json:
+def look_up(log: str, env: str = "", parts: Sequence[Part] = ()) -> Json:
     """The whole answer for a paste, as contract §6 has it, in both languages.
 
+    `parts`: how the reader says that parts of the log are to be read.
     Raises PasteTooLarge, EmptyPaste.
     """
     check_size(log, env)
     log, env = readable(log), readable(env)
     if not (log.strip() or env.strip()):
         raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
-    return answer(read_paste(log), env)
+    return answer(read_paste(log, parts), env)
 
 
 def look_up_stream(log: BinaryIO, env: str = "") -> Json:
@@ -80,12 +94,19 @@ def look_up_stream(log: BinaryIO, env: str = "") -> Json:
 
 def answer(paste: Paste, env: str) -> Json:
     environment = parse_environment(env).merged(paste.environment)
-    matches = match_log(paste.reading, current_store())[:MAX_MATCHES]
-    items = ranked(matches, paste.reading, environment)
+    store = current_store()
+    matches = match_log(paste.reading, store)[:MAX_MATCHES]
+    spoken = leads.Leads(paste, store)
+    items = ranked(matches, paste.reading, environment, spoken.nearness)
+    found = spoken.besides({item["record"] for item in items})
+    rows = Record.objects.visible().only(*LEAD_FIELDS)
     return {
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
+        "leads": leads.documents_of(
+            found, rows.in_bulk([lead.record for lead in found])
+        ),
         "also_affecting": also_affecting(
             environment, {item["record"] for item in items}
         ),
@@ -100,6 +121,10 @@ def query_document(paste: Paste, env: str, environment: Environment) -> Json:
     key_lines = paste.reading.key_lines[:MAX_KEY_LINES]
     return {
         "took_it_for": list(dict.fromkeys(kinds)),
+        "parts": [
+            {"kind": part.kind.value, "first": part.first, "last": part.last}
+            for part in paste.parts
+        ],
         "key_lines": [
             {"line": line.number, "class": line.class_name, "text": line.text}
             for line in key_lines
@@ -118,6 +143,7 @@ def environment_document(env: Environment) -> Json:
     torch = env.torch_raw and {"raw": env.torch_raw, "build": build_of(env.torch_raw)}
     return {
         "torch": torch or None,
+        "contradicting": list(env.contradicting),
         "packages": dict(sorted(env.packages.items())),
         "gpu": env.gpu,
         "unparsed_lines": env.unparsed_lines,
@@ -131,8 +157,16 @@ def build_of(raw: str) -> str | None:
     return distinct.pop() if len(distinct) == 1 else None
 
 
-def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[Json]:
-    """By confidence and score; where equal, what affects, is verified, is newer."""
+def ranked(
+    matches: list[LogMatch],
+    reading: Reading,
+    env: Environment,
+    nearness: Mapping[str, float],
+) -> list[Json]:
+    """By confidence and score; where equal, what affects, is verified, is newer.
+
+    `nearness`: of records to all that was pasted, which orders what is only possible.
+    """
     ids = [match.record for match in matches]
     checks = Prefetch("repros", Repro.objects.only("record", "fidelity", "checks"))
     rows = Record.objects.visible().only(*FIELDS).prefetch_related(checks)
@@ -151,7 +185,7 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
         answer = affected.answer_for(row, env, findings)
         order = (
             BY_CONFIDENCE[match.confidence],
-            -round(match.score, 2),
+            -round(match.score + near_bonus(match, nearness), 2),
             answer.is_affected is not True,
             all(item.verdict != Verdict.BUG_PRESENT for item in findings),
             -row.modified.timestamp(),
@@ -165,6 +199,13 @@ def ranked(matches: list[LogMatch], reading: Reading, env: Environment) -> list[
         document = match_document(match, row, answer, code, reading)
         keyed.append((order, document))
     return [document for _order, document in sorted(keyed, key=itemgetter(0))]
+
+
+def near_bonus(match: LogMatch, nearness: Mapping[str, float]) -> float:
+    """A metric alone says so little that the words around it decide."""
+    if match.confidence != Confidence.POSSIBLE:
+        return 0.0
+    return NEAR_BONUS * nearness.get(match.record, 0.0)
 
 
 def in_order(finding: Finding) -> tuple[str, ...]:
@@ -217,6 +258,38 @@ def workarounds(row: Record, findings: list[Finding], env: Environment) -> list[
         }
         for remedy in remedies.of_record(row, findings, env.torch_raw)
     ]
+
+
+def affected_by(row: Record, env: str) -> Json:
+    """Whether an environment is affected by one record.
+
+    Raises PasteTooLarge, EmptyPaste.
+    """
+    environment = read_environment(env)
+    findings = sorted(row.findings.order_by(), key=in_order)
+    return {
+        "record": row.id,
+        "env": environment_document(environment),
+        "affected": affected.answer_for(row, environment, findings).as_dict(),
+    }
+
+
+def all_affecting(env: str) -> Json:
+    """The ids of all records that affect an environment."""
+    environment = read_environment(env)
+    return {
+        "env": environment_document(environment),
+        "affecting": also_affecting(environment, set()),
+    }
+
+
+def read_environment(env: str) -> Environment:
+    """Raises PasteTooLarge, EmptyPaste."""
+    check_size("", env)
+    env = readable(env)
+    if not env.strip():
+        raise EmptyPaste(_("No environment was given: send what pip freeze prints."))
+    return parse_environment(env)
 
 
 def also_affecting(env: Environment, matched: set[str]) -> list[str]:

@@ -1,16 +1,25 @@
-"""A paste as a log, an environment, or both; and its kind."""
+"""A paste as its parts: log, code, environment and so on; and its kind."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from django.utils.translation import gettext as _
 
 from kb.environments.environment import Environment, find_environment, only_environment
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
-from kb.search.reading.log import Reading, read_lines
+from kb.search.reading.log import Reading, read_lines, read_quotes
+from kb.search.reading.parts import (
+    PRINTED,
+    Kind,
+    Part,
+    corrected,
+    is_sentence,
+    split_parts,
+)
 from kb.search.reading.tokens import words_of
 
 MAX_BYTES = 1024 * 1024
@@ -18,6 +27,8 @@ MAX_BYTES = 1024 * 1024
 UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff\ufffd]")
 MAX_UNREADABLE = 0.3
 FEW_WORDS = 60
+RELEASE_ALONE = re.compile(r"v?\d+(?:\.\d+){0,3}")
+MAX_SENTENCES = 200
 
 
 class PasteTooLarge(ValueError):
@@ -30,12 +41,30 @@ class EmptyPaste(ValueError):
 
 @dataclass(frozen=True)
 class Paste:
-    """A text as a log and as a list of versions; it may be both."""
+    """A text as a log and as a list of versions; it may be both.
 
-    text: str
+    `reading`: of the parts that a program printed.
+    """
+
+    lines: list[tuple[int, str]]
     reading: Reading
     environment: Environment
     is_only_environment: bool
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line for _number, line in self.lines)
+
+    def texts(self, kind: Kind) -> list[str]:
+        """The text of each part of this kind."""
+        ranges = [part for part in self.parts if part.kind == kind]
+        return [
+            "\n".join(
+                line for number, line in self.lines if part.first <= number <= part.last
+            )
+            for part in ranges
+        ]
 
 
 def check_size(log: str, env: str) -> None:
@@ -60,9 +89,9 @@ def readable(text: str) -> str:
     return marked
 
 
-def read_paste(text: str) -> Paste:
-    """`text` as `readable` gives it."""
-    return paste_of(select_lines(text))
+def read_paste(text: str, corrections: Iterable[Part] = ()) -> Paste:
+    """`text` as `readable` gives it; parts that a reader named as the reader says."""
+    return paste_of(select_lines(text), corrections)
 
 
 def read_stream(stream: BinaryIO) -> Paste:
@@ -75,13 +104,35 @@ def read_stream(stream: BinaryIO) -> Paste:
     return paste_of(replace(selected, lines=list(zip(numbers, marked, strict=True))))
 
 
-def paste_of(selected: SelectedLines) -> Paste:
+def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste:
+    parts = corrected(split_parts(selected.lines), corrections)
+    kind_of = {
+        number: part.kind
+        for part in parts
+        for number in range(part.first, part.last + 1)
+    }
+    printed = [line for line in selected.lines if kind_of.get(line[0]) in PRINTED]
+    written = [line for line in selected.lines if kind_of.get(line[0]) == Kind.WORDS]
+    reading = read_lines(replace(selected, lines=printed))
+    read_quotes(reading, written)
     text = "\n".join(line for _number, line in selected.lines)
-    reading = read_lines(selected)
-    environment = None if is_log(reading) else only_environment(text)
+    environment = None
+    if not is_log(reading) and may_be_environment(text):
+        environment = only_environment(text)
     return Paste(
-        text, reading, environment or find_environment(text), environment is not None
+        selected.lines,
+        reading,
+        environment or find_environment(text),
+        environment is not None,
+        parts,
     )
+
+
+def may_be_environment(text: str) -> bool:
+    """Neither a sentence that names a version nor a release number alone."""
+    if RELEASE_ALONE.fullmatch(text.strip()):
+        return False
+    return not any(map(is_sentence, text.splitlines()[:MAX_SENTENCES]))
 
 
 def is_log(reading: Reading) -> bool:
@@ -95,18 +146,25 @@ def is_log(reading: Reading) -> bool:
 
 
 def kinds_of(paste: Paste) -> list[str]:
-    """Kinds: log, traceback, nan_probe, words; collect_env, conda, freeze."""
+    """Kinds: log, traceback, nan_probe, tensor, code, config, words; collect_env, …"""
     environment = [paste.environment.kind] if paste.environment.kind else []
     if paste.is_only_environment or not paste.text.strip():
         return environment
     reading = paste.reading
     if reading.probe:
         return ["nan_probe", *(["traceback"] if reading.traceback else [])]
+    kinds = {part.kind for part in paste.parts}
+    others = [kind.value for kind in (Kind.CODE, Kind.CONFIG) if kind in kinds]
     if reading.traceback:
-        return ["traceback", *environment]
-    if not is_log(reading) and is_words(paste):
-        return ["words", *environment]
-    return ["log", *environment]
+        return ["traceback", *others, *environment]
+    if not is_log(reading):
+        if Kind.TENSOR in kinds:
+            others.insert(0, Kind.TENSOR.value)
+        if others:
+            return [*others, *environment]
+        if is_words(paste):
+            return ["words", *environment]
+    return ["log", *others, *environment]
 
 
 def is_words(paste: Paste) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import models
@@ -16,6 +17,11 @@ class FindingQuerySet(models.QuerySet["Finding"]):
     def triggers(self) -> FindingQuerySet:
         """One row per verdict: the trigger's."""
         return self.filter(check_name="trigger")
+
+    def diagnoses(self, records: Iterable[str]) -> FindingQuerySet:
+        """The checks of these records' code that tells whether a bug is a reader's."""
+        rows = self.filter(record__in=list(records))
+        return rows.filter(check_name__startswith="diagnose_").order_by("pk")
 
     def of_the_bug(self) -> FindingQuerySet:
         """Without models of the mechanism, which answer nothing."""

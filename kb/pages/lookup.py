@@ -20,9 +20,9 @@ from kb.pages import front as front_page, paste_form, triage
 from kb.pages.alignment import Alignment, align
 from kb.pages.front import FrontPage
 from kb.pages.paste_form import Pasted
-from kb.search.ranking.find import Hit, find
+from kb.pages.paste_parts import ShownPart, corrections_of, shown_parts
 from kb.search.reading.lines import split_lines
-from kb.search.reading.query import MAX_QUERY
+from kb.search.reading.parts import MAX_PARTS
 from kb.search.reading.signatures import read_signatures
 
 DRAIN_BYTES = 32 * 1024 * 1024
@@ -73,6 +73,19 @@ class Match:
 
 
 @dataclass(frozen=True)
+class Lead:
+    """A record that speaks of the same, as the look-up gives it."""
+
+    found: dict[str, Any]
+    record: Record
+
+    @property
+    def diagnosis(self) -> dict[str, Any] | None:
+        """The code that tells whether it is the reader's, where there is one."""
+        return next(iter(self.found["diagnoses"]), None)
+
+
+@dataclass(frozen=True)
 class PastedLine:
     number: int
     kind: str
@@ -96,7 +109,10 @@ class LookupPage:
     best: Match | None = None
     others: list[Match] = field(default_factory=list)
     also: list[Record] = field(default_factory=list)
-    worded: list[Hit] = field(default_factory=list)
+    leads: list[Lead] = field(default_factory=list)
+    parts: list[ShownPart] = field(default_factory=list)
+    # What the reader said of parts, to be sent again.
+    corrections: list[str] = field(default_factory=list)
     pasted: list[PastedLine] = field(default_factory=list)
     packages: list[tuple[str, str]] = field(default_factory=list)
     took_it_for: str = ""
@@ -110,7 +126,7 @@ class LookupPage:
 
     @property
     def found_anything(self) -> bool:
-        return bool(self.best or self.others or self.also or self.worded)
+        return bool(self.best or self.others or self.also or self.leads)
 
     @property
     def also_shown(self) -> list[Record]:
@@ -134,13 +150,14 @@ def answer(request: HttpRequest) -> LookupPage:
     except RequestDataTooBig:
         drain(request)
         return refusal(413, too_large())
+    said = request.POST.getlist("part")[: 2 * MAX_PARTS]
     try:
-        result = lookup.look_up(pasted.log, pasted.env)
+        result = lookup.look_up(pasted.log, pasted.env, corrections_of(said))
     except lookup.EmptyPaste as error:
         return refusal(400, str(error), env=pasted.env)
     except lookup.PasteTooLarge:
         return refusal(413, too_large())
-    return result_page(pasted, result)
+    return result_page(pasted, result, said)
 
 
 def too_large() -> str:
@@ -165,10 +182,10 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
     )
 
 
-def result_page(pasted: Pasted, result: dict[str, Any]) -> LookupPage:
+def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> LookupPage:
     log = pasted.log
-    ids = [item["record"] for item in result["matches"]] + result["also_affecting"]
-    records = Record.objects.visible().in_bulk(ids)
+    ids = [item["record"] for item in (*result["matches"], *result["leads"])]
+    records = Record.objects.visible().in_bulk(ids + result["also_affecting"])
     matches = [
         match_of(item, records[item["record"]])
         for item in result["matches"]
@@ -177,7 +194,11 @@ def result_page(pasted: Pasted, result: dict[str, Any]) -> LookupPage:
     sure = bool(matches) and result["outcome"] in ("exact", "match")
     also = [records[key] for key in result["also_affecting"] if key in records]
     best = matches[0] if sure else None
-    worded = [] if matches else by_words(log, result["query"]["took_it_for"])
+    leads = [
+        Lead(item, records[item["record"]])
+        for item in result["leads"]
+        if item["record"] in records
+    ]
     return LookupPage(
         template="kb/lookup.html",
         status=200,
@@ -186,11 +207,13 @@ def result_page(pasted: Pasted, result: dict[str, Any]) -> LookupPage:
         is_part=pasted.is_part,
         query=result["query"],
         outcome=result["outcome"],
-        heading=heading(result, best, matches, also, worded),
+        heading=heading(result, best, matches, also, leads),
         best=best,
         others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
         also=also,
-        worded=worded,
+        leads=leads,
+        parts=shown_parts(result["query"]["parts"]),
+        corrections=said,
         pasted=pasted_lines(log, kinds_of(result["query"]["key_lines"], matches)),
         packages=list(result["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
         took_it_for=taken_for(result["query"]),
@@ -222,13 +245,6 @@ def match_of(item: dict[str, Any], record: Record) -> Match:
             if entry["key"] in unverified
         ],
     )
-
-
-def by_words(log: str, kinds: list[str]) -> list[Hit]:
-    """Records by words, for a paste that is nothing but words."""
-    words = log.replace("\x00", " ").strip()
-    only_words = set(kinds) == {"words"} and 0 < len(words) <= MAX_QUERY
-    return find(words, current_lang())[:OTHERS_SHOWN] if only_words else []
 
 
 def kinds_of(key_lines: list[dict[str, Any]], matches: list[Match]) -> dict[int, str]:
@@ -263,6 +279,9 @@ def kind_label(kind: str, query: dict[str, Any]) -> str:
         "freeze": _("package list"),
         "conda": _("package list"),
         "words": _("words"),
+        "code": _("code"),
+        "config": _("configuration"),
+        "tensor": _("printed tensor"),
     }.get(kind, kind)
 
 
@@ -271,7 +290,7 @@ def heading(
     best: Match | None,
     matches: list[Match],
     also: list[Record],
-    worded: list[Hit],
+    leads: list[Lead],
 ) -> str:
     """One or two sentences that say what was found and what follows."""
     if best:
@@ -293,12 +312,12 @@ def heading(
             "%(count)d known issues affect this environment.",
             len(also),
         ) % {"count": len(also)}
-    if worded:
+    if leads:
         return ngettext(
-            "%(count)d record has these words.",
-            "%(count)d records have these words.",
-            len(worded),
-        ) % {"count": len(worded)}
+            "Nothing matches. %(count)d record speaks of the same.",
+            "Nothing matches. %(count)d records speak of the same.",
+            len(leads),
+        ) % {"count": len(leads)}
     return str(wording.NO_MATCH)
 
 

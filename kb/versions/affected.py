@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kb.choices import AffectedWhen, Verdict
@@ -11,6 +12,7 @@ from kb.environments import hardware
 from kb.environments.environment import Environment
 from kb.environments.package_lines import canonical
 from kb.models import Finding, Record
+from kb.versions.doubts import missing_there, unconfirmed_fixes, unreported_device
 from kb.versions.ranges import (
     AFFECTED,
     NOT_AFFECTED,
@@ -67,12 +69,15 @@ class Documented(NamedTuple):
     affected: list[Mapping[str, Any]]
     affected_when: str
     preconditions: list[Mapping[str, Any]]
+    environment: list[str]
+    fixes: list[Mapping[str, Any]]
 
 
 def answer_for(
     record: Record | Documented, env: Environment, findings: Iterable[Finding] = ()
 ) -> Answer:
     """A run on this very build decides; else listed builds, else ranges."""
+    findings = list(findings)
     unverified = unverified_preconditions(record.preconditions, env)
     tested = tested_answer(env, findings)
     if tested:
@@ -81,8 +86,18 @@ def answer_for(
     if excluded:
         unverified = [key for key in unverified if key != "gpu_arch"]
         return Answer(NOT_AFFECTED, RANGE, [excluded], unverified)
-    documented = affected(record.affected, record.affected_when, env)
-    return replace(documented, unverified_preconditions=unverified)
+    doubts = unconfirmed_fixes(record.fixes, env, findings)
+    documented = affected(record.affected, record.affected_when, env, doubts)
+    documented = replace(documented, unverified_preconditions=unverified)
+    if documented.answer == AFFECTED and documented.basis == RANGE:
+        device = unreported_device(env, record.environment, record.preconditions)
+        if device:
+            return replace(documented, answer=UNKNOWN, basis=NONE, reasons=[device])
+    if documented.answer == NOT_AFFECTED:
+        missing = missing_there(record.affected, env, findings)
+        if missing:
+            return replace(documented, reasons=[missing])
+    return documented
 
 
 def excluded_by_hardware(
@@ -136,9 +151,15 @@ def tested_answer(
 
 
 def affected(
-    entries: list[Mapping[str, Any]], affected_when: str, env: Environment
+    entries: list[Mapping[str, Any]],
+    affected_when: str,
+    env: Environment,
+    doubts: Mapping[str, Reason] = MappingProxyType({}),
 ) -> Answer:
-    """By what the record documents; entries of one package speak together."""
+    """By what the record documents; entries of one package speak together.
+
+    `doubts`: why a range of a package tells nothing of what is installed.
+    """
     by_package: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
         by_package.setdefault(canonical(entry["package"]), []).append(entry)
@@ -146,12 +167,26 @@ def affected(
         return Answer(UNKNOWN, NONE, [reason("", "nothing_documented")])
     answers = [
         package_answer(package, listed, env.version(package))
+        if package != "torch" or not env.contradicting
+        else contradicting(env)
         for package, listed in by_package.items()
+    ]
+    answers = [
+        PackageAnswer(item.package, UNKNOWN, NONE, doubts[item.package])
+        if item.basis == RANGE and item.package in doubts
+        else item
+        for item in answers
     ]
     answer = combine({item.answer for item in answers}, affected_when)
     deciding = [item.basis for item in answers if item.answer == answer]
     basis = NONE if answer == UNKNOWN else ground(deciding, affected_when, answer)
     return Answer(answer, basis, [item.reason for item in answers])
+
+
+def contradicting(env: Environment) -> PackageAnswer:
+    """What was pasted names two releases of torch."""
+    why = reason("torch", "contradicting", version=" / ".join(env.contradicting))
+    return PackageAnswer("torch", UNKNOWN, NONE, why)
 
 
 def combine(answers: set[str], affected_when: str) -> str:

@@ -18,7 +18,8 @@ AFFECTED, NOT_AFFECTED, UNKNOWN = "affected", "not_affected", "unknown"
 NV = re.compile(r"(?<![0-9a-z])nv(\d{2})\.(\d{1,2})(?!\d)")
 # 2.6.0a0+df5bbc09d1, …+gitdf5bbc0, …+das1.1.git1a2b3c4, …@df5bbc09d1, a bare commit.
 COMMIT = re.compile(
-    r"(?:^|@|\+(?:git|g)?|[.-]git|[.+-]g(?=[0-9a-f]*\d))([0-9a-f]{7,40})(?![0-9a-z])"
+    r"(?:^|@|/(?:archive|commit|tree|tarball|zipball)/|\+(?:git|g)?|[.-]git"
+    r"|[.+-]g(?=[0-9a-f]*\d))([0-9a-f]{7,40})(?![0-9a-z])"
 )
 DATE = re.compile(r"20[12]\d[01]\d[0-3]\d")
 # 2.6.0-cu124, as builds are called where "+" may not stand.

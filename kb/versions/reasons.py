@@ -45,6 +45,22 @@ SENTENCES = {
         "version does not say which changes it contains, and it is not listed."
     ),
     "not_listed": _("The record says nothing of {package} {version}."),
+    "contradicting": _(
+        "What was pasted names two releases of {package}, {version}: it is not known "
+        "which of them runs."
+    ),
+    "other_device": _(
+        "Nothing was run and nothing is reported on {version}: it is not known whether "
+        "the bug is there."
+    ),
+    "said_fixed": _(
+        "Said to be fixed in {package} {ranges}; no run here has confirmed it for "
+        "{version}."
+    ),
+    "missing": _(
+        "What the bug is in does not exist in {package} {version}; a run on {ranges} "
+        "did not find it either."
+    ),
     "not_given": _("It is not known which {package} is installed."),
     "nothing_documented": _("The record names no affected versions."),
 }

@@ -62,6 +62,8 @@ RULES: dict[str, Rule] = {
     "get_doctor": read,
     "get_user_command": read,
     "look_up": read,
+    "get_record_affected": read,
+    "list_affecting": read,
     "list_contradictions": read,
     "list_builds": read,
     "list_workers": read,

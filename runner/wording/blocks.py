@@ -43,6 +43,7 @@ def of_pipe_client() -> str:
     }
     lookup = {
         "none": wording.NO_MATCH,
+        "leads": wording.LEADS,
         "also": wording.ALSO_AFFECTING,
         "reproduce": wording.REPRODUCE,
     }

@@ -182,7 +182,9 @@ class LookupApiTest(ApiTest):
         self.record.signatures = [{"kind": "message", "text": sentence}]
         saving.save(self.record)
         body = self.post("lookup", {"log": f"a.py:7: {sentence}"}, 200)
-        self.assertEqual(list(body), ["query", "outcome", "matches", "also_affecting"])
+        self.assertEqual(
+            list(body), ["query", "outcome", "matches", "leads", "also_affecting"]
+        )
         self.assertEqual(body["outcome"], "exact")
         self.assertEqual(body["matches"][0]["record"], "NAN-9001")
         in_zh = self.post("lookup", {"log": sentence, "lang": "zh"}, 200)
@@ -196,10 +198,37 @@ class LookupApiTest(ApiTest):
             ({"log": 7}, "invalid", 400),
             ({"log": "x", "lang": "fr"}, "invalid", 400),
             ({"log": "x" * 1_100_000}, "too_large", 413),
+            ({"log": "x", "parts": [{"kind": "poem"}]}, "invalid", 400),
             ([], "invalid", 400),
         ]:
             with self.subTest(code):
                 self.assert_problem(self.post("lookup", sent, status), code, status)
+
+    def test_a_part_is_read_as_the_client_says(self) -> None:
+        part = {"kind": "code", "first": 1, "last": 1}
+        body = self.post("lookup", {"log": "loss: nan", "parts": [part]}, 200)
+        self.assertEqual(body["query"]["parts"], [part])
+        self.assertEqual(body["query"]["facets"], [])
+
+    def test_an_environment_without_a_log(self) -> None:
+        self.record.affected = [{"package": "torch", "events": [{"introduced": "2.4"}]}]
+        saving.save(self.record)
+        path = f"records/{self.record.pk}/affected"
+        body = self.post(path, {"env": "torch==2.5.1", "lang": "zh"}, 200)
+        self.assertEqual(list(body), ["record", "env", "affected", "lang_used"])
+        self.assertEqual(body["affected"]["answer"], "affected")
+        self.assert_problem(self.post(path, {"env": " "}, 400), "empty_paste", 400)
+        nowhere = self.post("records/NAN-7777/affected", {"env": "torch==2.5.1"}, 404)
+        self.assert_problem(nowhere, "unknown_record", 404)
+
+    def test_several_environments(self) -> None:
+        self.record.affected = [{"package": "torch", "events": [{"introduced": "2.4"}]}]
+        saving.save(self.record)
+        items = [{"id": "new", "env": "torch==2.5.1"}, {"env": "torch==2.3.0"}]
+        body = self.post("affected", {"items": items}, 200)
+        found = [(item["id"], item["affecting"]) for item in body["items"]]
+        self.assertEqual(found, [("new", [self.record.pk]), ("", [])])
+        self.assert_problem(self.post("affected", {"items": []}, 400), "invalid", 400)
 
     def test_bodies_that_are_no_json(self) -> None:
         for sent in (b"\xff", b"{", b'{"log": NaN}', b"[" * 100_000, b"9" * 5000):

@@ -95,6 +95,9 @@ def report(answer: dict[str, Any]) -> list[str]:
     lines = [line for match in answer["matches"] for line in paragraph(match, lang)]
     if not lines:
         lines.append(str(wording.NO_MATCH))
+    if answer["leads"]:
+        lines.append(str(wording.LEADS))
+        lines += [line for lead in answer["leads"] for line in lead_lines(lead, lang)]
     cut = answer["query"]["cut"]
     if cut["lines"]:
         text = _("%(lines)d lines of the middle complain of nothing and were left out.")
@@ -103,6 +106,14 @@ def report(answer: dict[str, Any]) -> list[str]:
         ids = ", ".join(answer["also_affecting"])
         lines.append(str(wording.ALSO_AFFECTING) % ids)
     return lines
+
+
+def lead_lines(lead: dict[str, Any], lang: str) -> list[str]:
+    lines = [f"  {lead['record']}  {lead['title'][lang]}", f"    {lead['why'][lang]}"]
+    for entry in lead["diagnoses"][:1]:
+        lines.append(f"    {entry['text'][lang]}")
+        lines.append(indent(entry["code"], "      "))
+    return [*lines, "    " + lead["urls"]["html"][lang]]
 
 
 def paragraph(match: dict[str, Any], lang: str) -> list[str]:

@@ -15,13 +15,17 @@ from typing import NamedTuple
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
 from kb.search.reading import masks, tokens
+from kb.search.reading.names import names_in
 from kb.search.reading.signatures import Signature, read_signatures, read_titles
 from kb.search.reading.tokens import analyse
 
 # Stored with each document; a document with another number is indexed again.
 ALGORITHM = 1000 * masks.ALGORITHM + tokens.ALGORITHM
 
-TITLE, SIGNATURE = 3, 2
+# What a word counts by where it stands; in the articles once.
+TITLE, SUMMARY, SIGNATURE, SOURCE, CLAIM = 8, 4, 4, 4, 2
+# An operator that the repro calls; more calls of it say no more.
+CALLED, MOST_CALLED = 2, 4
 MAX_WEIGHT = 255
 # How many terms there are, and how many of them stand in the title.
 HEAD = struct.Struct("<II")
@@ -51,8 +55,8 @@ class State(NamedTuple):
 class Contents:
     """The contents of an indexed record. `length`: in tokens, repeats counted.
 
-    `weights`: how often each token stands there, counted three times in the title
-    and twice in a signature. `sign`: the tokens of signatures that are messages.
+    `weights`: how often each token stands there, counted more often in the title, the
+    summary, a signature. `sign`: the tokens of signatures that are messages.
     """
 
     weights: Mapping[str, int]
@@ -154,27 +158,49 @@ def contents_of(record: Record) -> Contents:
         *read_signatures(record.signatures),
         *read_titles(record.sources),
     )
-    title = analyse(" ".join(record.both("title").values()))
-    literal = analyse("\n".join(entry["text"] for entry in record.signatures))
+    title = " ".join(record.both("title").values())
+    texts = (
+        (title, TITLE),
+        (" ".join(record.both("summary").values()), SUMMARY),
+        ("\n".join(entry["text"] for entry in record.signatures), SIGNATURE),
+        ("\n".join(sources_of(record)), SOURCE),
+        ("\n".join(claims_of(record)), CLAIM),
+        (body_of(record), 1),
+    )
     weights: Counter[str] = Counter()
-    for field_tokens, weight in ((title, TITLE), (literal, SIGNATURE)):
-        for token in field_tokens:
+    for text, weight in texts:
+        for token in (*analyse(text), *names_in(text)):
             weights[token] += weight
-    body = analyse(body_of(record))
-    weights.update(body)
+    weights.update(called_in(record))
     for token in sign_of(signatures):
         weights[token] = weights[token] or SIGNATURE
-    length = len(title) + len(literal) + len(body)
-    return Contents(weights, frozenset(title), signatures, length)
+    in_title = frozenset((*analyse(title), *names_in(title)))
+    return Contents(weights, in_title, signatures, sum(weights.values()))
+
+
+def called_in(record: Record) -> dict[str, int]:
+    """The operators and modules that its repros name."""
+    sources = record.repros.order_by("name").values_list("source", flat=True)
+    called = Counter(name for source in sources for name in names_in(source))
+    return {name: min(CALLED * n, MOST_CALLED) for name, n in called.items()}
+
+
+def sources_of(record: Record) -> list[str]:
+    """How others called it: the titles of the reports."""
+    return [f"{entry['title']} {entry.get('url', '')}" for entry in record.sources]
+
+
+def claims_of(record: Record) -> list[str]:
+    """What is claimed of it and what it takes, in both languages."""
+    texts = [text for entry in record.preconditions for text in entry["text"].values()]
+    rows = record.claims.order_by("position").values_list("text_en", "text_zh")
+    return texts + [text for row in rows for text in row]
 
 
 def body_of(record: Record) -> str:
-    """Names, prose of both languages, and the literal lines of the facts."""
+    """Names, the articles of both languages, and the literal lines of the facts."""
     names = [record.id, record.slug, *record.components, *record.aliases]
-    prose = [
-        record.text(field, lang) for lang in LANGS for field in ("summary", *SECTIONS)
-    ]
+    prose = [record.text(field, lang) for lang in LANGS for field in SECTIONS]
     facts = [entry["apply"] for entry in record.workarounds]
-    facts += [f"{entry['title']} {entry.get('url', '')}" for entry in record.sources]
     facts += [entry["package"] for entry in record.affected]
     return "\n".join([*names, *record.environment, *prose, *facts])

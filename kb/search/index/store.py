@@ -205,14 +205,17 @@ class Store:
     def nearest(self, weights: Mapping[str, float]) -> list[Document]:
         """The documents whose signatures share most with these weighted tokens."""
         idf = self.idf_of(weights)
-        values = {
-            token: weight * idf[token]
-            for token, weight in weights.items()
-            if self.term(token).signs
-        }
+        return self.sharing_most(
+            {token: weight * idf[token] for token, weight in weights.items()}, "sign"
+        )
+
+    def sharing_most(
+        self, values: Mapping[str, float], column: Column
+    ) -> list[Document]:
+        """The documents that have most of what these tokens are worth in a column."""
         scores: dict[int, float] = defaultdict(float)
-        chosen = self.most_telling(values)
-        for token, ids in self.engine.postings(chosen, "sign").items():
+        chosen = self.most_telling(values, column)
+        for token, ids in self.engine.postings(chosen, column).items():
             value = values[token]
             for pk in ids:
                 scores[pk] += value
@@ -222,14 +225,20 @@ class Store:
         nearest.sort(key=lambda pk: (-scores[pk], pk))
         return self.documents(nearest[:NEAREST])
 
-    def most_telling(self, values: Mapping[str, float]) -> list[str]:
+    def most_telling(self, values: Mapping[str, float], column: Column) -> list[str]:
         """The tokens worth most, as many as the budget of postings allows."""
+        frequency = {
+            token: term.signs if column == "sign" else term.documents
+            for token in values
+            if (term := self.term(token))
+        }
+        present = {token: value for token, value in values.items() if frequency[token]}
         budget = max(POSTINGS_MIN, self.count // POSTINGS_SHARE)
         chosen: list[str] = []
         for token in heapq.nsmallest(
-            TOKENS_MAX, values, key=lambda token: (-values[token], token)
+            TOKENS_MAX, present, key=lambda token: (-present[token], token)
         ):
-            budget -= self.term(token).signs
+            budget -= frequency[token]
             if budget < 0 and len(chosen) >= TOKENS_MIN:
                 break
             chosen.append(token)

@@ -125,7 +125,7 @@ def log_weights(reading: Reading) -> dict[str, float]:
         for token in line.tokens:
             weight = IN_ERROR if line.class_name else IN_KEY_LINE
             weights[token] = max(weight, weights.get(token, 0))
-    for line in reading.unwrapped:
+    for line in (*reading.unwrapped, *reading.quotes):
         for token in line.tokens:
             weights.setdefault(token, IN_KEY_LINE)
     for frame in reading.frames:
@@ -147,6 +147,7 @@ def index_keys(reading: Reading) -> list[str]:
 def all_lines(reading: Reading) -> Iterator[KeyLine]:
     yield from reading.key_lines
     yield from reading.unwrapped
+    yield from reading.quotes
 
 
 def match_document(
@@ -205,10 +206,14 @@ class Lines:
         signs = [sign for document in documents for sign in document.signatures]
         self.idf = store.idf_of(self.all_tokens.union(*(sign.tokens for sign in signs)))
         self.worth = [self.value(line.tokens) for line in self.lines]
-        self.complaints = LineSearch([plain(line.text) for line in self.lines])
+        self.complaints = LineSearch(
+            [plain(line.text) for line in self.lines if not line.quoted]
+        )
         self.letters = LineSearch([line.letters for line in self.lines])
         self.long = [
-            line.letters for line in self.lines if len(line.letters) >= CUT_LETTERS
+            line.letters
+            for line in self.lines
+            if len(line.letters) >= CUT_LETTERS and not line.quoted
         ]
         self.text = LineSearch([text for _, text in reading.cleaned])
         self._read: dict[int, KeyLine] = {}
@@ -310,6 +315,8 @@ class Lines:
             return 0.0
         if is_word_for_word(line, signature):
             return WORD_FOR_WORD
+        if line.quoted:
+            return 0.0
         if is_cut_off(line, signature):
             return MATCH
         shared = self.value(line.tokens & signature.tokens)
@@ -331,17 +338,22 @@ class Lines:
                 break
         if nearest is None or share < POSSIBLE:
             return None
-        confidence = Confidence.MATCH if share >= MATCH else Confidence.POSSIBLE
-        if share == WORD_FOR_WORD:
-            confidence = Confidence.EXACT
-        elif self.has_other_words(nearest, signature, whole):
-            confidence = Confidence.POSSIBLE
-        if not signature.is_telling:
-            if share < MATCH:
-                return None
-            confidence = Confidence.POSSIBLE
+        if share < MATCH and not signature.is_telling:
+            return None
+        confidence = self.confidence(nearest, share, signature, whole)
         share = min(share, 1.0)
         return Why(nearest.number, signature.text, confidence, share, last=nearest.last)
+
+    def confidence(
+        self, line: KeyLine, share: float, signature: Signature, whole: float
+    ) -> Confidence:
+        """How sure a line is that holds this share of the signature."""
+        if signature.has_many_causes or not signature.is_telling or share < MATCH:
+            return Confidence.POSSIBLE
+        if share == WORD_FOR_WORD:
+            return Confidence.EXACT
+        other = self.has_other_words(line, signature, whole)
+        return Confidence.POSSIBLE if other else Confidence.MATCH
 
     def has_other_words(
         self, line: KeyLine, signature: Signature, whole: float
@@ -385,7 +397,8 @@ class Lines:
 def is_word_for_word(line: KeyLine, signature: Signature) -> bool:
     """The whole signature stands in the line, apart from what varies."""
     named, given = signature.class_name, line.class_name
-    if named and family(named) != family(given):
+    # Who quotes a message leaves its class out.
+    if named and not line.quoted and family(named) != family(given):
         return False
     return bool(signature.letters) and signature.letters in line.letters
 

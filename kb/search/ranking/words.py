@@ -12,20 +12,23 @@ from kb.choices import LANGS, SECTIONS
 from kb.models import Record
 from kb.search.index.documents import Document
 from kb.search.index.store import NO_TERM, Store
-from kb.search.reading.query import Query, Term, prefix_of
+from kb.search.ranking.nearness import Text
+from kb.search.reading.query import Query, Term, prefix_of, weighted_words
 from kb.search.reading.tokens import fold, is_common
 
 K1, B = 1.2, 0.6
 # Below this share of the query's weight a document is not about the query; a long
 # query that nothing answers so well takes less.
 ENOUGH, LITTLE = 0.4, 0.2
-LONG_QUERY = 8
+LONG_QUERY = 6
+# Of a long query also these many others, from this nearness on.
+MORE, NEAR = 10, 0.1
 # A synonym counts half.
 SYNONYM_SHARE = 0.5
 # A term with more documents than this is not widened by synonyms.
 PLENTY, PLENTY_SHARE = 100, 20
 RERANKED = 50
-COVERAGE, IN_TITLE, WORD_FOR_WORD = 0.5, 2.0, 2.0
+COVERAGE, IN_TITLE, WORD_FOR_WORD = 0.02, 2.0, 2.0
 # As many records are read to see whether the query stands there word for word.
 READ = 30
 TEXTS = [f"{name}_{lang}" for name in ("title", "summary", *SECTIONS) for lang in LANGS]
@@ -114,19 +117,32 @@ def match_words(query: Query, store: Store) -> list[WordMatch]:
     order = sorted(shares)
     # Sorted twice, as a key made in Python for each would take ten times as long.
     order.sort(key=shares.__getitem__, reverse=True)
+    text = Text(weighted_words(query.text), store)
     best = [
         WordMatch(
             document.id,
-            (COVERAGE * shares[document.id] + bm25(terms, document, store)) / total,
+            COVERAGE * shares[document.id] / total + text.nearness(document),
         )
         for document in store.documents(order[:RERANKED])
     ]
+    if len(query.terms) >= LONG_QUERY:
+        best += more_by_nearness(text, shares)
     best = word_for_word(query, best_first(best), store)
     rest = order[RERANKED:]
     # Thousands of documents have the same few shares.
     score_of = {share: COVERAGE * share / total for share in set(shares.values())}
     scores = map(score_of.__getitem__, map(shares.__getitem__, rest))
     return [*best, *as_matches(zip(rest, scores, strict=True))]
+
+
+def more_by_nearness(text: Text, found: Mapping[int, float]) -> list[WordMatch]:
+    """Some that speak of the same in other words: a description holds many."""
+    near = (
+        WordMatch(document.id, text.nearness(document))
+        for document in text.nearest()
+        if document.id not in found
+    )
+    return best_first(match for match in near if match.score >= NEAR)[:MORE]
 
 
 def best_first(matches: Iterable[WordMatch]) -> list[WordMatch]:
@@ -254,24 +270,6 @@ def add_titles(terms: list[WeightedTerm], shares: dict[int, float]) -> None:
         for pk in item.in_title:
             if pk in shares:
                 shares[pk] += IN_TITLE * item.matches.get(pk, 0.0) * item.value
-
-
-def bm25(terms: list[WeightedTerm], document: Document, store: Store) -> float:
-    norm = K1 * (1 - B + B * document.length / store.average_length)
-    score = 0.0
-    for item in terms:
-        part = item.matches.get(document.id, 0.0)
-        if part:
-            n = frequency(item.term, document)
-            score += part * item.value * n * (K1 + 1) / (n + norm)
-    return score
-
-
-def frequency(term: Term, document: Document) -> int:
-    """How often a document that has the term has it; of a beginning once."""
-    own = max(document.weight(token) for token in term.tokens)
-    synonyms = [min(map(document.weight, phrase)) for phrase in term.synonyms]
-    return own or max(synonyms, default=0) or 1
 
 
 def word_for_word(

@@ -26,6 +26,7 @@ FIRST_KEY_LINES = 100
 LAST_KEY_LINES = 300
 MAX_WORDS = 3000
 MAX_FRAMES = 400
+MAX_QUOTES = 100
 # A message that a terminal or a log column wrapped is read with this many more lines.
 WRAPPED_LINES = 3
 FIRST_WRAPPED, LAST_WRAPPED = 30, 70
@@ -89,6 +90,8 @@ class KeyLine:
     ids: frozenset[str] = frozenset()
     # Of an unwrapped message: the number of its last line.
     last: int = 0
+    # In what a person wrote: it is a message only word for word.
+    quoted: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -127,6 +130,8 @@ class Reading:
     key_lines: list[KeyLine] = field(default_factory=list)
     # Messages joined with the lines onto which a terminal seems to have wrapped them.
     unwrapped: list[KeyLine] = field(default_factory=list)
+    # Sentences around the log, which may quote a message.
+    quotes: list[KeyLine] = field(default_factory=list)
     facets: dict[str, int] = field(default_factory=dict)
     frames: dict[str, int] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
@@ -160,6 +165,17 @@ def read_lines(selected: SelectedLines) -> Reading:
     if is_probe(line.text for line in lines):
         _read_probe(lines, reading)
     return reading
+
+
+def read_quotes(reading: Reading, lines: list[tuple[int, str]]) -> None:
+    """Add what a person wrote around the log: quotes, and words as context."""
+    cleaned = [(number, clean_line(line).text) for number, line in lines[:MAX_QUOTES]]
+    for number, text in cleaned:
+        key = replace(key_line(number, "", text), quoted=True)
+        reading.lines.setdefault(number, text)
+        if key.letters:
+            reading.quotes.append(key)
+    reading.words = sorted({*reading.words, *particular_words(cleaned)})[:MAX_WORDS]
 
 
 def _read_messages(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from kb.search.reading.glossary import HAN_PHRASES, LONGEST, synonyms_of
+from kb.search.reading.names import names_in
 from kb.search.reading.tokens import (
     HAN_RUN,
     OUTER,
@@ -32,6 +33,8 @@ QUESTION_WORDS = re.compile(
 )
 # The weight of a pair of characters that belong to two words.
 ACROSS_WEIGHT = 0.3
+# What an operator's name and a synonym count beside the words themselves.
+NAME_WEIGHT, SYNONYM_WEIGHT = 0.5, 0.4
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,32 @@ class Query:
 
 def read_query(text: str) -> Query:
     folded = fold(text)
+    return Query(
+        " ".join(folded.lower().split()),
+        tuple(_terms_of(folded).values())[:MAX_TERMS],
+        tuple(dict.fromkeys(identifiers(text))),
+    )
+
+
+def weighted_words(text: str) -> dict[str, float]:
+    """What a text of any length speaks of: tokens with their weights.
+
+    Words as they stand, names of operators however written, and synonyms.
+    """
+    weights: dict[str, float] = {}
+    for term in _terms_of(fold(text)).values():
+        for token in term.tokens:
+            weights[token] = max(term.weight, weights.get(token, 0))
+        for phrase in term.synonyms:
+            for token in phrase:
+                share = SYNONYM_WEIGHT * term.weight / len(phrase)
+                weights[token] = max(share, weights.get(token, 0))
+    for name in names_in(text):
+        weights[name] = NAME_WEIGHT
+    return {token: weight for token, weight in weights.items() if token[-1] != "*"}
+
+
+def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:
     terms: dict[tuple[str, ...], Term] = {}
     words: list[list[Term]] = []
     for match in WORD.finditer(folded):
@@ -78,11 +107,7 @@ def read_query(text: str) -> Query:
             terms.setdefault(term.tokens, term)
     for term in _terms_with_synonyms(words):
         terms[term.tokens] = term
-    return Query(
-        " ".join(folded.lower().split()),
-        tuple(terms.values())[:MAX_TERMS],
-        tuple(dict.fromkeys(identifiers(text))),
-    )
+    return terms
 
 
 def _word_terms(word: str) -> list[Term]:

@@ -8,11 +8,16 @@ from typing import Any, NamedTuple
 
 from kb.search.reading.cleaning import clean
 from kb.search.reading.error_ids import error_ids
+from kb.search.reading.glossary import MEANINGS
 from kb.search.reading.log import key_line, message_of, relative
 from kb.search.reading.masks import MASK, fingerprint, masked, normalised
 from kb.search.reading.metrics import metrics_in
 from kb.search.reading.tokens import HAN_RUN, identifiers, is_common, words_of
 
+# Messages that any NaN brings about, whatever made it.
+OF_MANY_CAUSES = frozenset(
+    key_line(0, "", entry["text"]).letters for entry in MEANINGS["symptom"]
+)
 # A message of fewer letters than this identifies nothing, even word for word.
 MIN_LETTERS = 20
 MIN_TELLING_TOKENS = 2
@@ -45,6 +50,11 @@ class Signature(NamedTuple):
     @property
     def fingerprint(self) -> str:
         return fingerprint(self.class_name, self.letters)
+
+    @property
+    def has_many_causes(self) -> bool:
+        """It names a symptom, so that even word for word it is no proof."""
+        return self.letters in OF_MANY_CAUSES
 
     @property
     def is_telling(self) -> bool:

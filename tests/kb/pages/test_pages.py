@@ -405,8 +405,19 @@ class LookUpPageTest(LookUpCase):
 
     def test_words_find_records_as_the_front_page_promises(self) -> None:
         page = Page(self.paste("a sample")).text
-        self.assertIn("1 record has these words", page)
+        self.assertIn("Nothing matches. 1 record speaks of the same.", page)
         self.assertIn("NAN-9001", page)
+
+    def test_the_page_says_how_it_was_read_and_takes_a_correction(self) -> None:
+        log = "import torch\nx = torch.zeros(3)\n\nloss: nan"
+        html = self.paste(log)
+        self.assertIn("Lines 1 to 2: code", Page(html).text)
+        self.assertIn("Line 4: metrics", Page(html).text)
+        self.assertIn('value="4-4=words"', html)
+        html = self.paste(log, part=["1-2=log", "4-4=words", "9-9=poem", "x"])
+        self.assertIn("Lines 1 to 2: log", Page(html).text)
+        self.assertIn("Line 4: words", Page(html).text)
+        self.assertIn('name="part" value="1-2=log"', html)
 
     def test_the_box_for_the_environment_keeps_line_ends(self) -> None:
         self.assertIn('<textarea class="in m env-in" id="env"', self.page("/en/"))

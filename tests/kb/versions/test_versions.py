@@ -229,3 +229,93 @@ class AnswerTests(TestCase):
         self.assertEqual(found["is_affected"], True)
         unknown = answer_for(self.record, parse_environment("")).as_dict()
         self.assertEqual((unknown["answer"], unknown["is_affected"]), ("unknown", None))
+
+
+class DoubtTests(SimpleTestCase):
+    """What is not known is said, and what is missing is named."""
+
+    def record(self, **changes: Any) -> Record:
+        fields: dict[str, Any] = {
+            "affected": [torch({"introduced": "2.4.0"}, {"fixed": "2.6.0"})],
+            "affected_when": "any",
+            "fixes": [{"package": "torch", "version": "2.6.0", "kind": "root_fix"}],
+            "environment": ["PyTorch 2.4.0"],
+        }
+        return Record(**{**fields, **changes})
+
+    def finding(self, verdict: str, raw: str, reason: str = "") -> Finding:
+        return Finding(
+            fidelity="upstream_bug",
+            build_raw=raw,
+            device_class="cpu",
+            check_name="trigger",
+            verdict=verdict,
+            verdict_reason=reason,
+        )
+
+    def judge(self, env: str, *findings: Finding, **changes: Any) -> Answer:
+        record = self.record(**changes)
+        return answer_for(record, parse_environment(env), findings)
+
+    def test_two_installers_that_contradict_each_other(self) -> None:
+        found = self.judge("torch==2.4.1\n[conda] pytorch 2.7.0")
+        self.assertEqual(found.answer, "unknown")
+        self.assertIn("2.4.1", found.reasons[0]["en"])
+        self.assertIn("2.7.0", found.reasons[0]["zh"])
+        same = self.judge("torch==2.4.1\n[conda] pytorch 2.4.1")
+        self.assertEqual(same.answer, "affected")
+
+    def test_a_device_that_nobody_reported(self) -> None:
+        for env, name in (
+            ("torch==2.4.1+rocm6.1", "ROCm"),
+            ("torch==2.4.1\nGPU: Apple M2 Max", "MPS"),
+            ("torch==2.4.1\nGPU: Ascend 910B", "NPU"),
+        ):
+            with self.subTest(env):
+                found = self.judge(env)
+                self.assertEqual(found.answer, "unknown")
+                self.assertIn(name, found.reasons[0]["en"])
+        reported = self.judge("torch==2.4.1+rocm6.1", environment=["ROCm 6.1, MI300X"])
+        self.assertEqual(reported.answer, "affected")
+        self.assertEqual(self.judge("torch==2.4.1\nGPU: H100").answer, "affected")
+
+    def test_a_fix_that_no_run_confirmed(self) -> None:
+        found = self.judge("torch==2.7.0")
+        self.assertEqual((found.answer, found.basis), ("unknown", "none"))
+        self.assertIn("2.6.0", found.reasons[0]["en"])
+        clean = self.finding("bug_absent", "2.6.0+cpu")
+        self.assertEqual(self.judge("torch==2.7.0", clean).answer, "not_affected")
+        before = self.finding("bug_absent", "2.3.0+cpu")
+        self.assertEqual(self.judge("torch==2.7.0", before).answer, "unknown")
+        self.assertEqual(self.judge("torch==2.5.0").answer, "affected")
+
+    def test_what_does_not_exist_there(self) -> None:
+        lacks = self.finding("not_applicable", "2.1.0+cpu", "said:no x: it has no rms")
+        found = self.judge("torch==2.0.1", lacks)
+        self.assertEqual(found.answer, "not_affected")
+        self.assertIn("does not exist in torch 2.0.1", found.reasons[0]["en"])
+        other = self.finding("not_applicable", "2.1.0+cpu", "device")
+        self.assertIn("outside", self.judge("torch==2.0.1", other).reasons[0]["en"])
+        self.assertIn("outside", self.judge("torch==2.2.0", lacks).reasons[0]["en"])
+
+    def test_a_commit_whoever_owns_the_repository(self) -> None:
+        commit = "b4ff1936aa0c1d2e3f405162738495a6b7c8d9e0"
+        listed = {
+            "raw": f"git+https://github.com/fla-org/flash-linear-attention@{commit}",
+            "state": "affected",
+        }
+        changes = {
+            "affected": [package("flash-linear-attention", builds=[listed])],
+            "fixes": [],
+        }
+        for address in (
+            f"git+https://github.com/sustcsonglin/flash-linear-attention@{commit[:9]}",
+            f"git+ssh://git@github.com/fla-org/flash-linear-attention.git@{commit}",
+            "flash-linear-attention @ https://github.com/sustcsonglin/"
+            f"flash-linear-attention/archive/{commit}.zip",
+        ):
+            with self.subTest(address):
+                found = self.judge(address, **changes)
+                self.assertEqual(
+                    (found.answer, found.basis), ("affected", "listed_build")
+                )

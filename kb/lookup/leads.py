@@ -1,0 +1,104 @@
+"""What a paste speaks of, and the leads that follow, as an answer shows them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from kb.addresses import record_urls
+from kb.findings import diagnoses
+from kb.findings.claims import FindingInput
+from kb.languages import Text as _
+from kb.lookup.paste import Paste
+from kb.models import Finding, Record
+from kb.search.index.store import Store
+from kb.search.ranking.leads import Lead, leads_from, near_of
+from kb.search.ranking.nearness import Text
+from kb.search.reading.code import names_of_code
+from kb.search.reading.metrics import metrics_in
+from kb.search.reading.names import PREFIX
+from kb.search.reading.parts import PRINTED, Kind
+from kb.search.reading.query import NAME_WEIGHT, weighted_words
+
+# Characters of a part that are read for their words: of a log its beginning.
+PRINTED_CHARS, WRITTEN_CHARS = 4000, 12_000
+KEY_LINES = 40
+WHY = _("It speaks of the same: {words}.")
+Json = dict[str, Any]
+
+
+class Leads:
+    """What a paste speaks of, compared with the records once."""
+
+    def __init__(self, paste: Paste, store: Store) -> None:
+        weights = {} if paste.is_only_environment else spoken_of(paste)
+        self.text = Text(weights, store)
+        self.near = near_of(self.text)
+        self.nearness = {document.record: score for score, document in self.near}
+
+    def besides(self, known: Collection[str]) -> list[Lead]:
+        """Without the records that match already."""
+        return leads_from(self.near, self.text, known)
+
+
+def spoken_of(paste: Paste) -> dict[str, float]:
+    """The weighted words of all parts but lists of packages, and the symptoms."""
+    weights: dict[str, float] = {}
+    for kind in Kind:
+        text = "\n".join(paste.texts(kind))
+        if kind == Kind.CODE:
+            add(weights, of_code(text[:WRITTEN_CHARS]))
+        elif kind in PRINTED:
+            add(weights, weighted_words(text[:PRINTED_CHARS]))
+        elif kind != Kind.ENVIRONMENT:
+            add(weights, weighted_words(text[:WRITTEN_CHARS]))
+    lines = "\n".join(line.text for line in paste.reading.key_lines[:KEY_LINES])
+    add(weights, weighted_words(lines))
+    written = " ".join("\n".join(paste.texts(Kind.WORDS)).split())[:WRITTEN_CHARS]
+    facets = {*paste.reading.facets, *metrics_in(written).facets}
+    add(weights, {facet.lower(): 1.0 for facet in facets})
+    return weights
+
+
+def of_code(source: str) -> dict[str, float]:
+    """Words of code; its names by what they are imported as."""
+    weights = weighted_words(source)
+    names = names_of_code(source)
+    if names:
+        weights = {
+            token: weight
+            for token, weight in weights.items()
+            if not token.startswith(PREFIX)
+        }
+    return weights | dict.fromkeys(names, NAME_WEIGHT)
+
+
+def add(weights: dict[str, float], more: dict[str, float]) -> None:
+    for token, weight in more.items():
+        weights[token] = max(weight, weights.get(token, 0.0))
+
+
+def documents_of(leads: Iterable[Lead], rows: Mapping[str, Record]) -> list[Json]:
+    """The leads in their order; `rows`: their records."""
+    wanted = [pk for pk, row in rows.items() if row.diagnoses]
+    findings: dict[str, list[FindingInput]] = defaultdict(list)
+    for row in Finding.objects.diagnoses(wanted):
+        findings[row.record_id].append(row.as_claim_input())
+    return [
+        document(lead, rows[lead.record], findings[lead.record])
+        for lead in leads
+        if lead.record in rows
+    ]
+
+
+def document(lead: Lead, row: Record, findings: list[FindingInput]) -> Json:
+    return {
+        "record": row.id,
+        "title": row.both("title"),
+        "score": round(lead.score, 2),
+        "words": list(lead.words),
+        "why": WHY.filled(words=", ".join(lead.words)),
+        "diagnoses": diagnoses.of_record(row, findings),
+        "urls": record_urls(row),
+    }

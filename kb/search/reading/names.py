@@ -1,0 +1,66 @@
+"""Names of operators and modules, one for every way of writing them.
+
+`F.cross_entropy`, `torch.nn.functional.cross_entropy`, `nn.CrossEntropyLoss` and
+"CrossEntropy" are one name to whoever looks for a record: `op:cross_entropy`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from kb.search.reading.glossary import SAME_NAMES
+from kb.search.reading.tokens import fold
+
+PREFIX = "op:"
+NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}")
+# KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d.
+PIECES = re.compile(
+    r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
+)
+# What a name ends in that its sister does without: nn.KLDivLoss is F.kl_div,
+# SqrtBackward0 the backward of sqrt, masked_fill_ the masked_fill in place.
+ENDINGS = re.compile(r"(?:_loss|_backward\d?|_default)$")
+MIN_LETTERS = 3
+# Names that stand in every file of Python.
+EVERYWHERE_LIST = """
+self super init main print range len zip map int float str list dict tuple set bool
+enumerate isinstance getattr forward torch tensor item size shape
+"""
+EVERYWHERE = frozenset(EVERYWHERE_LIST.split())
+
+
+def names_in(text: str) -> Iterator[str]:
+    """The operators and modules that a text names, repeats kept."""
+    for match in NAME.finditer(fold(text)):
+        called = text[match.end() : match.end() + 1] == "("
+        last = match[0].rpartition(".")[2]
+        if called or is_name(last) or "." in match[0]:
+            name = operator_name(match[0])
+            if name:
+                yield name
+
+
+def is_name(word: str) -> bool:
+    """Written as code: snake_case, or with capitals inside."""
+    inner = word.strip("_")
+    return "_" in inner or inner[1:] != inner[1:].lower()
+
+
+def operator_name(name: str) -> str:
+    """`op:` and the canonical name; "" for names that say nothing."""
+    last = snake(name.rpartition(".")[2])
+    last = ENDINGS.sub("", last) or last
+    last = SAME_NAMES.get(last, last)
+    if len(last) < MIN_LETTERS or last in EVERYWHERE:
+        return ""
+    return PREFIX + last
+
+
+def snake(name: str) -> str:
+    """MultiheadAttention -> multihead_attention; masked_fill_ -> masked_fill."""
+    name = name.strip("_")
+    if name == name.lower() or name == name.upper():
+        return name.lower()
+    pieces = (part for word in name.split("_") for part in PIECES.findall(word))
+    return "_".join(pieces).lower()

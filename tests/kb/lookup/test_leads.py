@@ -1,0 +1,97 @@
+"""Leads: what a paste speaks of, beside what its messages match."""
+
+from django.test import TestCase
+
+from kb.lookup.answer import look_up
+from kb.models import Record
+from kb.search.reading.parts import Kind, Part
+from tests.support import loaded
+
+CODE = """import torch
+import torch.nn.functional as fn
+
+x = torch.randn(8, requires_grad=True)
+y = fn.scaled_dot_product_attention(x, x, x, is_causal=True)
+# None of the inputs have requires_grad=True. Gradients will be None
+"""
+WARNING = "None of the inputs have requires_grad=True. Gradients will be None"
+SAMPLING = "probability tensor contains either `inf`, `nan` or element < 0"
+
+
+class LeadTests(TestCase):
+    @classmethod
+    def setUpTestData(cls) -> None:
+        loaded.shipped()
+
+    def leads(self, text: str) -> list[str]:
+        return [lead["record"] for lead in look_up(text)["leads"]]
+
+    def test_code_gives_leads_and_no_match(self) -> None:
+        found = look_up(CODE)
+        self.assertEqual((found["outcome"], found["matches"]), ("none", []))
+        self.assertIn("NAN-0011", [lead["record"] for lead in found["leads"]])
+        self.assertLessEqual(len(found["leads"]), 5)
+
+    def test_the_shape_of_a_lead(self) -> None:
+        lead = look_up(CODE)["leads"][0]
+        self.assertEqual(
+            list(lead),
+            ["record", "title", "score", "words", "why", "diagnoses", "urls"],
+        )
+        self.assertEqual(set(lead["why"]), {"en", "zh"})
+        self.assertTrue(lead["words"])
+
+    def test_operators_however_written(self) -> None:
+        for name in ("F.kl_div(p, q)", "nn.KLDivLoss()(p, q)", "KL 散度 kl_div(p, q)"):
+            with self.subTest(name):
+                self.assertIn("NAN-0027", self.leads(f"loss = {name}")[:2])
+
+    def test_words_of_either_language(self) -> None:
+        self.assertEqual(self.leads("CTC 的损失变成 inf，标签比输入长")[0], "NAN-0033")
+        self.assertEqual(
+            self.leads("why is the ctc loss inf when the label is too long?")[0],
+            "NAN-0033",
+        )
+
+    def test_words_are_not_lost_beside_a_metric(self) -> None:
+        found = look_up("lora 微调时 loss 为 0 grad_norm nan，用了梯度检查点")
+        known = [*found["matches"], *found["leads"]]
+        self.assertIn("NAN-0002", [item["record"] for item in known[:3]])
+
+    def test_a_match_is_no_lead(self) -> None:
+        found = look_up(f"UserWarning: {WARNING}")
+        self.assertEqual(found["matches"][0]["record"], "NAN-0002")
+        self.assertNotIn("NAN-0002", [lead["record"] for lead in found["leads"]])
+
+    def test_prose_matches_word_for_word_only(self) -> None:
+        told = look_up(f"I always get this: {WARNING} and I do not know why.")
+        self.assertEqual(told["outcome"], "exact")
+        near = look_up("I think that of my inputs some have requires_grad, why None?")
+        self.assertEqual(near["outcome"], "none")
+
+    def test_what_the_reader_says_counts(self) -> None:
+        self.assertEqual(look_up(f"# {WARNING}\nx = f(y)")["outcome"], "none")
+        read = look_up(f"# {WARNING}\nx = f(y)", parts=[Part(Kind.LOG, 1, 2)])
+        self.assertEqual(read["matches"][0]["record"], "NAN-0002")
+        self.assertEqual(
+            read["query"]["parts"], [{"kind": "log", "first": 1, "last": 2}]
+        )
+
+    def test_a_message_of_many_causes_is_only_possible(self) -> None:
+        found = look_up(f"RuntimeError: {SAMPLING}")
+        self.assertEqual(found["outcome"], "possible")
+
+    def test_the_code_that_decides_comes_along(self) -> None:
+        with_code = [
+            lead
+            for lead in look_up("torch.where with sqrt has a NaN gradient")["leads"]
+            if lead["diagnoses"]
+        ]
+        records = Record.objects.in_bulk([lead["record"] for lead in with_code])
+        for lead in with_code:
+            self.assertTrue(records[lead["record"]].diagnoses)
+            self.assertIn("def diagnose_", lead["diagnoses"][0]["code"])
+
+    def test_nothing_for_what_speaks_of_nothing(self) -> None:
+        self.assertEqual(self.leads("qwerty zxcvb"), [])
+        self.assertEqual(self.leads("torch==2.5.1\nnumpy==1.26.4"), [])
