@@ -43,6 +43,9 @@ class Finding(models.Model):
     verdict_reason = models.CharField(max_length=200, blank=True)
     hits = models.PositiveIntegerField(default=0)
     trials = models.PositiveIntegerField(default=0)
+    # Of a trigger: what it observed in yes or no and in short texts, alike in each of
+    # its trials, as JSON. "" where there is nothing of the kind.
+    said = models.TextField(blank=True, db_default="", default="")
     origin = models.CharField(max_length=40)
     stale = models.BooleanField(default=False)
     evidence = models.CharField(max_length=71)
