@@ -220,7 +220,7 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
             verdict_reason=(evidence.body["reason"] or "")[:200],
             hits=sum(row["outcome"] == Outcome.BUG for row in rows),
             trials=len(rows),
-            said=said(rows) if name == "trigger" else "",
+            said=said(rows) if name == "trigger" else None,
             origin=evidence.origin,
             stale=stale,
             evidence=evidence.digest,
@@ -228,10 +228,10 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def said(rows: list[dict[str, Any]]) -> str:
+def said(rows: list[dict[str, Any]]) -> str | None:
     """`Finding.said` of one check over its trials."""
     if not rows:
-        return ""
+        return None
     first, *others = [row.get("observations") or {} for row in rows]
     alike = {
         name: value
@@ -241,8 +241,8 @@ def said(rows: list[dict[str, Any]]) -> str:
         if not name.startswith("diagnose_")
         if all(other.get(name) == value for other in others)
     }
-    text = json.dumps(alike, ensure_ascii=False) if alike else ""
-    return text if len(text) <= MAX_ALL_SAID else ""
+    text = json.dumps(alike, ensure_ascii=False)
+    return text if alike and len(text) <= MAX_ALL_SAID else None
 
 
 def diagnosed(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
