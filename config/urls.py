@@ -22,6 +22,7 @@ urlpatterns = [
         path("login/", LoginView.as_view(template_name="login.html"), name="login"),
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.pages.urls")),
+        path("", include("kb.release_pages.urls")),
         path("", include("kb.pages.urls")),
     ),
 ]

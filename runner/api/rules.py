@@ -63,6 +63,7 @@ RULES: dict[str, Rule] = {
     "get_user_command": read,
     "look_up": read,
     "list_contradictions": read,
+    "compare_builds": read,
     "list_builds": read,
     "list_workers": read,
     "list_runs": read,
