@@ -13,7 +13,10 @@ from kb import wording
 from kb.choices import Outcome
 from kb.models import Finding
 from kb.release_pages import compare
+from kb.releases import sides
+from kb.releases.asked import Upgrade, upgrade_in
 from kb.versions.affected import Answer
+from kb.versions.order import release_of
 from kb.versions.ranges import UNKNOWN
 
 register = template.Library()
@@ -45,6 +48,19 @@ def documented_badge(answer: Answer) -> SafeString:
 def badge(css: str, shape_css: str, shape: str, words: str) -> SafeString:
     html = '<span class="v {}"><span class="sh {}">{}</span>{}</span>'
     return format_html(html, css, shape_css, shape, words)
+
+
+@register.simple_tag
+def asked_upgrade(words: str) -> Upgrade | None:
+    """The comparison that pasted words ask for, if they do."""
+    return upgrade_in(words)
+
+
+@register.filter
+def release_name(raw: str) -> str:
+    """The release that a build is of, where that has a page; else ""."""
+    side = sides.find(release_of(raw))
+    return side.name if side and side.builds else ""
 
 
 @register.inclusion_tag("kb/compare/_invitation.html")
