@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kb.release_pages import curve_plot
+from kb.release_pages import compare, curve_plot
 from kb.release_pages.curve_plot import CurvePlot
 from kb.releases import release, sides
 from kb.releases.release import Point, Release
@@ -31,7 +31,11 @@ class ReleasePage:
 class ReleaseList:
     points: tuple[Point, ...]
     plot: CurvePlot | None
-    newest: tuple[str, str] | None
+    choices: list[str]
+
+    @property
+    def newest(self) -> tuple[str, str]:
+        return compare.newest_two(self.choices)
 
     @property
     def newest_first(self) -> list[Point]:
@@ -49,6 +53,4 @@ def build(name: str) -> ReleasePage | str | None:
 
 def every() -> ReleaseList:
     points = release.curve(current_generation())
-    names = [point.release for point in points[-2:]]
-    newest = (names[0], names[1]) if len(names) == 2 else None
-    return ReleaseList(points, curve_plot.draw(points), newest)
+    return ReleaseList(points, curve_plot.draw(points), compare.choices())

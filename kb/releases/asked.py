@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kb.models import TestedBuild
 from kb.releases import sides
 from kb.releases.sides import Side
 
@@ -51,8 +50,10 @@ def upgrade_in(words: str) -> Upgrade | None:
         return None
     builds = sides.tested()
     last = sides.find(after, builds)
-    first = sides.find(before, builds) if before else previous(last, builds)
-    if not (first and last) or first == last:
+    if last is None:
+        return None
+    first = sides.find(before, builds) if before else sides.previous(last, builds)
+    if first is None or first == last:
         return None
     return Upgrade(first, last) if first.builds or last.builds else None
 
@@ -77,11 +78,3 @@ def versions_in(words: str) -> tuple[str, str]:
         elif not before and not after:
             before = hit[1]  # "2.5.1 to 2.13", "torch 2.5.1 → 2.13"
     return before, after
-
-
-def previous(side: Side | None, builds: list[TestedBuild]) -> Side | None:
-    """The release that was tested before this one."""
-    known = list(sides.releases(builds).values())
-    if side not in known or known.index(side) == 0:
-        return None
-    return known[known.index(side) - 1]

@@ -76,6 +76,13 @@ def find(text: str, builds: list[TestedBuild] | None = None) -> Side | None:
     return untested(name)
 
 
+def previous(side: Side, builds: list[TestedBuild]) -> Side | None:
+    """The release that was tested before this one; None of a single build."""
+    known = list(releases(builds).values())
+    at = known.index(side) if side in known else 0
+    return known[at - 1] if at else None
+
+
 def untested(name: str) -> Side | None:
     version = parse_version(name)
     if not version.is_orderable or version.version is None:
