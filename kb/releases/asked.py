@@ -41,12 +41,10 @@ class Upgrade(NamedTuple):
 
 def upgrade_in(words: str) -> Upgrade | None:
     """The two sides that the words name; of one alone, the release tested before it."""
-    if len(words) > MAX_WORDS or not (
-        CHANGE.search(words) and "torch" in words.lower()
-    ):
+    if len(words) > MAX_WORDS or "torch" not in words.lower():
         return None
     before, after = versions_in(words)
-    if not after:
+    if not (after and CHANGE.search(words)) or (DOWN.search(words) and not before):
         return None
     builds = sides.tested()
     last = sides.find(after, builds)

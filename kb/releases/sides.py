@@ -59,8 +59,8 @@ def find(text: str, builds: list[TestedBuild] | None = None) -> Side | None:
     A series ("2.13") is the newest release of it that was tested. A release that
     nobody tested is a side without builds: what is documented may still be asked.
     """
-    typed = TYPED.fullmatch(text.strip()[:MAX_TYPED])
-    if typed is None:
+    typed = TYPED.fullmatch(text.strip())
+    if typed is None or len(text) > MAX_TYPED:
         return None
     name = typed[1]
     builds = tested() if builds is None else builds
@@ -86,5 +86,7 @@ def previous(side: Side, builds: list[TestedBuild]) -> Side | None:
 def untested(name: str) -> Side | None:
     version = parse_version(name)
     if not version.is_orderable or version.version is None:
+        return None
+    if len(version.version.release) < 2:
         return None
     return Side(name, name, (), is_release=release_of(name) == name)
