@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.syndication.views import Feed
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
@@ -28,7 +29,7 @@ class Entry:
 
 def entries() -> list[Entry]:
     """The newest first, of both kinds."""
-    entries = [*new_records(), *flips()]
+    entries = [*new_records(), *flips(Flip.objects.all())]
     return sorted(entries, key=lambda entry: entry.moment, reverse=True)[:ENTRIES]
 
 
@@ -45,8 +46,9 @@ def new_records() -> list[Entry]:
     ]
 
 
-def flips() -> list[Entry]:
-    rows = Flip.objects.select_related("record").defer("record__html")
+def flips(rows: QuerySet[Flip]) -> list[Entry]:
+    """The newest of these."""
+    rows = rows.select_related("record").defer("record__html")
     return [flip_entry(flip) for flip in rows.order_by("-observed_at", "pk")[:ENTRIES]]
 
 
@@ -65,29 +67,14 @@ def flip_entry(flip: Flip) -> Entry:
     return Entry(flip.record, title % facts, mark, flip.observed_at)
 
 
-class ChangesFeed(Feed):  # type: ignore[type-arg]
+class EntryFeed(Feed):  # type: ignore[type-arg]
+    """An Atom feed of entries in the reader's language."""
+
     feed_type = Atom1Feed
 
     @property
     def language(self) -> str:  # type: ignore[override]
         return HTML_TAG[current_lang()]
-
-    def title(self) -> str:
-        return _("Does it NaN?")
-
-    def subtitle(self) -> str:
-        return _("New records, and verdicts that flip between torch builds.")
-
-    author_name = title
-
-    def link(self) -> str:
-        return reverse("front")
-
-    def feed_url(self) -> str:
-        return reverse("feed")
-
-    def items(self) -> list[Entry]:
-        return entries()
 
     def item_title(self, item: Entry) -> str:
         return item.title
@@ -104,3 +91,22 @@ class ChangesFeed(Feed):  # type: ignore[type-arg]
 
     def item_updateddate(self, item: Entry) -> datetime:
         return item.moment
+
+
+class ChangesFeed(EntryFeed):
+    def title(self) -> str:
+        return _("Does it NaN?")
+
+    def subtitle(self) -> str:
+        return _("New records, and verdicts that flip between torch builds.")
+
+    author_name = title
+
+    def link(self) -> str:
+        return reverse("front")
+
+    def feed_url(self) -> str:
+        return reverse("feed")
+
+    def items(self) -> list[Entry]:
+        return entries()

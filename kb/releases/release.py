@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db.models import Case, Count, Q, TextField, Value, When
+from django.db.models import Case, Count, Q, QuerySet, TextField, Value, When
 from django.db.models.functions import Cast
 
 from kb.choices import Verdict
@@ -108,10 +108,14 @@ def find(name: str) -> Release | None:
 
 
 def flips_in(side: Side) -> list[Flip]:
+    rows = turning_in(side).select_related("record").defer("record__html")
+    return list(rows.order_by("record_id", "device_class"))
+
+
+def turning_in(side: Side) -> QuerySet[Flip]:
     """Where a verdict turns on this release, against the build judged before it."""
-    rows = Flip.objects.filter(build__in=side.builds).exclude(before__in=side.builds)
-    rows = rows.select_related("record").order_by("record_id", "device_class")
-    return list(rows.defer("record__html"))
+    rows = Flip.objects.filter(build__in=side.builds)
+    return rows.exclude(before__in=side.builds)
 
 
 def unrun_on(side: Side) -> list[str]:
