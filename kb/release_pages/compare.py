@@ -27,7 +27,7 @@ from kb.releases.comparison import (
 from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
 
-SHOWN = 50
+SHOWN = 30
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ ENDS, BEGINS = "ends", "begins"
 # What runs show of a documented end or beginning: (which, before, here) -> word.
 AGREES, CONTRADICTED, ON_REQUEST = "agrees", "contradicted", "on_request"
 ALREADY, NOT_RUN = "already", "not_run"
-UNRUN_SHOWN = 50
+# Of each list; a release of a large site has thousands.
+SHOWN = 50
 
 
 class Point(NamedTuple):
@@ -67,10 +68,13 @@ class Documented:
 
 @dataclass(frozen=True)
 class Release:
+    """Lists have their first rows; `turned` counts flips by kind."""
+
     side: Side
     builds: list[TestedBuild]
     previous: Side | None
     next: Side | None
+    turned: dict[str, int]
     fixed: list[Flip]
     broken: list[Flip]
     documented: list[Documented]
@@ -90,7 +94,7 @@ def find(name: str) -> Release | None:
     previous = known[names[at - 1]] if at else None
     following = known[names[at + 1]] if at + 1 < len(names) else None
     generation = current_generation()
-    flips = flips_in(side)
+    turns = turning_in(side)
     unrun = unrun_on(side)
     shown = Record.objects.only("slug", "title_en", "title_zh")
     return Release(
@@ -98,18 +102,19 @@ def find(name: str) -> Release | None:
         builds=[row for row in builds if row.slug in side.builds],
         previous=previous,
         next=following,
-        fixed=[flip for flip in flips if flip.is_good],
-        broken=[flip for flip in flips if not flip.is_good],
+        turned=dict(turns.order_by().values_list("kind").annotate(Count("pk"))),
+        fixed=first_of(turns.filter(kind="first_good")),
+        broken=first_of(turns.filter(kind="first_bad")),
         documented=list(documented_of(generation, side, previous)),
         unrun=len(unrun),
-        unrun_records=list(shown.filter(pk__in=unrun[:UNRUN_SHOWN]).order_by("pk")),
+        unrun_records=list(shown.filter(pk__in=unrun[:SHOWN]).order_by("pk")),
         curve=curve(generation),
     )
 
 
-def flips_in(side: Side) -> list[Flip]:
-    rows = turning_in(side).select_related("record").defer("record__html")
-    return list(rows.order_by("record_id", "device_class"))
+def first_of(rows: QuerySet[Flip]) -> list[Flip]:
+    rows = rows.select_related("record").defer("record__html")
+    return list(rows.order_by("record_id", "device_class")[:SHOWN])
 
 
 def turning_in(side: Side) -> QuerySet[Flip]:
@@ -144,7 +149,7 @@ def documented_of(
 
 
 def naming(version: str) -> Iterable[Record]:
-    """Records that name this version in a range or a fix; not every one is of torch."""
+    """The first that name this version in a range or a fix, be it torch's or not."""
     rows = Record.objects.visible().only(
         *("slug", "title_en", "title_zh", "affected", "fixes", "sources")
     )
@@ -152,7 +157,8 @@ def naming(version: str) -> Iterable[Record]:
         ranges=Cast("affected", TextField()), ends=Cast("fixes", TextField())
     )
     named = f'"{version}"'
-    return rows.filter(Q(ranges__contains=named) | Q(ends__contains=named))
+    found = rows.filter(Q(ranges__contains=named) | Q(ends__contains=named))
+    return found.order_by("pk")[:SHOWN]
 
 
 def said_of(record: Record, version: str) -> Iterator[tuple[str, str, str]]:
