@@ -4,6 +4,7 @@ from django.urls import path, re_path
 
 from config.api_schema import Schema
 from kb.api import lookups, views as kb
+from kb.api.compare import Compare
 from runner.api import files, results, runs as runner
 
 urlpatterns = [
@@ -34,6 +35,7 @@ urlpatterns = [
         name="api-contradiction-list",
     ),
     path("affected", lookups.Affected.as_view(), name="api-affected"),
+    path("compare", Compare.as_view(), name="api-compare"),
     path("lookup", lookups.Lookup.as_view(), name="api-lookup"),
     path("builds", results.BuildList.as_view(), name="api-build-list"),
     path("workers", results.WorkerList.as_view(), name="api-worker-list"),

@@ -36,6 +36,7 @@ urlpatterns = [
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.pages.urls")),
         path("", include("kb.editor.urls")),
+        path("", include("kb.release_pages.urls")),
         path("", include("kb.pages.urls")),
     ),
 ]

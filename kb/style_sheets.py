@@ -1,4 +1,4 @@
-"""The style sheets: eight files to be read, sent as one.
+"""The style sheets: nine files to be read, sent as one.
 
 A page waits for every sheet before it is drawn, and a browser asks for six files at a
 time. `collectstatic` joins them; there is nothing else to build.
@@ -23,6 +23,7 @@ SHEETS = (
     "css/tables.css",
     "css/prose.css",
     "css/pages.css",
+    "css/releases.css",
     "css/print.css",
 )
 JOINED = "css/site.css"

@@ -285,3 +285,14 @@ NO_MATCH = _("No known issue matches.")
 LEADS = _("Leads, which are no match:")
 ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
 REPRODUCE = _("Reproduce it here:")
+
+# --- comparisons --------------------------------------------------------------------
+# What a list of packages does not tell, by the key of a precondition.
+PRECONDITIONS = {
+    "gpu_arch": _("the GPU"),
+    "dtype": _("the dtype you train in"),
+    "flag": _("flags and settings"),
+    "shape": _("the shapes of your data"),
+    "package": _("which code of another package is called"),
+    "other": _("what your program does"),
+}

@@ -49,6 +49,10 @@ class Finding(models.Model):
     verdict_reason = models.CharField(max_length=200, blank=True)
     hits = models.PositiveIntegerField(default=0)
     trials = models.PositiveIntegerField(default=0)
+    # Of a trigger: what it observed in yes or no and in short texts, alike in each of
+    # its trials, as JSON. Null where there is nothing of the kind: a partial index
+    # leaves those out, which SQLite takes for no other condition.
+    said = models.TextField(blank=True, null=True)  # noqa: DJ001
     origin = models.CharField(max_length=40)
     stale = models.BooleanField(default=False)
     evidence = models.CharField(max_length=71)
@@ -66,7 +70,13 @@ class Finding(models.Model):
                 fields=[
                     *("build", "check_name", "stale", "record"),
                     *("fidelity", "verdict", "observed_at"),
+                    *("repro", "device_class", "outcome"),
                 ],
+            ),
+            models.Index(
+                name="finding_said",
+                fields=["build"],
+                condition=models.Q(said__isnull=False),
             ),
             models.Index(name="finding_newest", fields=["observed_at", "check_name"]),
         ]

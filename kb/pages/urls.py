@@ -11,11 +11,6 @@ urlpatterns = [
     path("", views.front, name="front"),
     # Readers ask every hour: what has not changed is not sent again.
     path("feed.atom", conditional_page(ChangesFeed()), name="feed"),
-    path(
-        "feed/<str:component>.atom",
-        conditional_page(ChangesFeed()),
-        name="component-feed",
-    ),
     path("opensearch.xml", crawlers.open_search, name="opensearch"),
     path("theme/", views.choose_theme, name="theme"),
     path("underway/", views.underway, name="underway"),

@@ -1,7 +1,4 @@
-"""Atom feeds of a language: new records, and verdicts that flip between builds.
-
-One of all records, and one of each component.
-"""
+"""The Atom feed of a language: new records, and verdicts that flip between builds."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ from datetime import datetime
 
 from django.contrib.syndication.views import Feed
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
@@ -31,25 +27,16 @@ class Entry:
     moment: datetime
 
 
-def listed(component: str) -> QuerySet[Standing]:
-    """What the lists show, of one component or of all."""
-    rows = Standing.objects.order_by()
-    if component:
-        rows = rows.filter(facets__contains=f"\ncomponent:{component}\n")
-    return rows
-
-
-def entries(component: str = "") -> list[Entry]:
+def entries() -> list[Entry]:
     """The newest first, of both kinds."""
-    among = listed(component)
-    entries = [*new_records(among), *flips(among)]
+    entries = [*new_records(), *flips(Flip.objects.all())]
     return sorted(entries, key=lambda entry: entry.moment, reverse=True)[:ENTRIES]
 
 
-def new_records(among: QuerySet[Standing]) -> list[Entry]:
+def new_records() -> list[Entry]:
     """Published records by when they came to this site."""
-    ids = among.values("pk")
-    created = Record.history.filter(history_type="+", id__in=ids)
+    listed = Standing.objects.values("pk")
+    created = Record.history.filter(history_type="+", id__in=listed)
     dates = created.order_by("-history_date").values_list("id", "history_date")
     moments = dict(dates[:ENTRIES])
     rows = Record.objects.filter(pk__in=moments).defer("html")
@@ -59,8 +46,8 @@ def new_records(among: QuerySet[Standing]) -> list[Entry]:
     ]
 
 
-def flips(among: QuerySet[Standing]) -> list[Entry]:
-    rows = Flip.objects.filter(record__in=among.values("pk"))
+def flips(rows: QuerySet[Flip]) -> list[Entry]:
+    """The newest of these."""
     rows = rows.select_related("record").defer("record__html")
     return [flip_entry(flip) for flip in rows.order_by("-observed_at", "pk")[:ENTRIES]]
 
@@ -80,38 +67,14 @@ def flip_entry(flip: Flip) -> Entry:
     return Entry(flip.record, title % facts, mark, flip.observed_at)
 
 
-class ChangesFeed(Feed):  # type: ignore[type-arg]
+class EntryFeed(Feed):  # type: ignore[type-arg]
+    """An Atom feed of entries in the reader's language."""
+
     feed_type = Atom1Feed
 
     @property
     def language(self) -> str:  # type: ignore[override]
         return HTML_TAG[current_lang()]
-
-    def get_object(self, request: HttpRequest, component: str = "") -> str:
-        if component and not listed(component).exists():
-            raise Http404
-        return component
-
-    def title(self, component: str) -> str:
-        name = _("Does it NaN?")
-        return f"{name} · {component}" if component else name
-
-    def subtitle(self) -> str:
-        return _("New records, and verdicts that flip between torch builds.")
-
-    def author_name(self) -> str:
-        return _("Does it NaN?")
-
-    def link(self) -> str:
-        return reverse("front")
-
-    def feed_url(self, component: str) -> str:
-        if component:
-            return reverse("component-feed", args=[component])
-        return reverse("feed")
-
-    def items(self, component: str) -> list[Entry]:
-        return entries(component)
 
     def item_title(self, item: Entry) -> str:
         return item.title
@@ -128,3 +91,22 @@ class ChangesFeed(Feed):  # type: ignore[type-arg]
 
     def item_updateddate(self, item: Entry) -> datetime:
         return item.moment
+
+
+class ChangesFeed(EntryFeed):
+    def title(self) -> str:
+        return _("Does it NaN?")
+
+    def subtitle(self) -> str:
+        return _("New records, and verdicts that flip between torch builds.")
+
+    author_name = title
+
+    def link(self) -> str:
+        return reverse("front")
+
+    def feed_url(self) -> str:
+        return reverse("feed")
+
+    def items(self) -> list[Entry]:
+        return entries()

@@ -65,6 +65,7 @@ RULES: dict[str, Rule] = {
     "get_record_affected": read,
     "list_affecting": read,
     "list_contradictions": read,
+    "compare_builds": read,
     "list_builds": read,
     "list_workers": read,
     "list_runs": read,

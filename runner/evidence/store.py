@@ -5,6 +5,7 @@ The only user of `kb.findings.writing`: the knowledge base learns of runs only h
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -27,6 +28,8 @@ SHIPPED = "repository"
 OUR_ORIGINS = (SITE, SHIPPED)
 MAX_BYTES = 4 * 1024 * 1024
 BUILD_FIELDS = ("dist", "git", "cuda", "hip", "cudnn", "python", "platform")
+# Longer texts are no words of torch's but data; they would also differ by chance.
+MAX_SAID, MAX_ALL_SAID = 200, 2000
 JUDGED_FIELDS = ("verdict", "reason", "is_affected", "hits", "trials")
 
 
@@ -217,11 +220,29 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
             verdict_reason=(evidence.body["reason"] or "")[:200],
             hits=sum(row["outcome"] == Outcome.BUG for row in rows),
             trials=len(rows),
+            said=said(rows) if name == "trigger" else None,
             origin=evidence.origin,
             stale=stale,
             evidence=evidence.digest,
             observed_at=evidence.started_at,
         )
+
+
+def said(rows: list[dict[str, Any]]) -> str | None:
+    """`Finding.said` of one check over its trials."""
+    if not rows:
+        return None
+    first, *others = [row.get("observations") or {} for row in rows]
+    alike = {
+        name: value
+        for name, value in sorted(first.items())
+        if isinstance(value, bool)
+        or (isinstance(value, str) and len(value) <= MAX_SAID)
+        if not name.startswith("diagnose_")
+        if all(other.get(name) == value for other in others)
+    }
+    text = json.dumps(alike, ensure_ascii=False)
+    return text if alike and len(text) <= MAX_ALL_SAID else None
 
 
 def diagnosed(body: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -26,10 +26,10 @@ FLOORS: tuple[str, ...] = (
     "kb.models kb.environments kb.records kb.search.reading kb.terminal",
     "kb.versions kb.search.index kb.addresses",
     "kb.findings kb.search.ranking",
-    "kb.publishing",
+    "kb.publishing kb.releases",
     "kb.lookup kb.syndication",
     "kb.api kb.pages kb.admin",
-    "kb.editor",
+    "kb.editor kb.release_pages",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail",

@@ -15,6 +15,7 @@ from runner.evidence import store
 from runner.models import Device, LogChunk, Run, Worker
 from tests.support import loaded, runs
 
+COMPARED = "compare/2.12.0...9.9.0/"
 PASTE = """\
 step 12 loss 2.31 grad_norm nan
 UserWarning: "strides" \\ differ
@@ -88,6 +89,11 @@ def lists() -> list[PageType]:
         PageType("triage answered", "triage/?shows=norm&when=first"),
         PageType("matrix", "matrix/"),
         PageType("matrix of a record", "matrix/?record=NAN-9001"),
+        PageType("comparison", f"compare/2.12.0...{runs.SLUG}/"),
+        PageType("comparison narrowed", COMPARED, 200, {"env": "torch==2.5"}, COMPARED),
+        PageType("comparison, nothing chosen", "compare/"),
+        PageType("releases", "releases/"),
+        PageType("release", "releases/9.9.0/"),
         PageType("builds", "builds/"),
         PageType("workers", "workers/"),
         PageType("health", "health/"),

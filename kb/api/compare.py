@@ -1,0 +1,108 @@
+"""Two builds or releases compared, over REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kb import choices
+from kb.addresses import page_urls
+from kb.api.compare_serializers import ComparisonSerializer
+from kb.api.endpoint import Endpoint, operation
+from kb.api.paging import PageQuery, page, read_cursor
+from kb.models import TestedBuild
+from kb.problems import Problem
+from kb.releases import sides, words
+from kb.releases.comparison import compare
+from kb.releases.details import shown
+from kb.releases.sides import Side
+
+# `from` is a word of Python.
+CompareQuery = type(
+    "CompareQuery",
+    (PageQuery,),
+    {
+        "from": serializers.CharField(
+            max_length=sides.MAX_TYPED,
+            required=False,
+            help_text="A release (2.5.1), a build (2.5.1-cu124) or a version; "
+            "the release tested before `to` where it is missing.",
+        ),
+        "to": serializers.CharField(
+            max_length=sides.MAX_TYPED,
+            required=False,
+            help_text="The newest release that was tested where it is missing.",
+        ),
+        "device": serializers.ChoiceField(
+            choices=choices.DeviceClass.choices, required=False
+        ),
+    },
+)
+
+
+class Compare(Endpoint):
+    @operation(
+        "compare_builds",
+        {200: ComparisonSerializer},
+        query=CompareQuery,
+        problems=["unknown_build"],
+        tags=["records"],
+    )
+    def get(self, request: Request, query: dict[str, Any]) -> Response:
+        """What two builds or releases show of every record, and where they differ.
+
+        A release stands for all of its builds. `items` are the changes: by runs on
+        both sides, and by documents alone (`likely_…`, basis `documented`).
+        """
+        builds = sides.tested()
+        after = side(query["to"], builds) if "to" in query else newest(builds)
+        before = (
+            side(query["from"], builds) if "from" in query else earlier(after, builds)
+        )
+        found = compare(before, after, query.get("device", ""))
+        start = read_cursor(request, query) or 0
+        end = start + query["limit"]
+        return page(
+            request,
+            query,
+            ComparisonSerializer,
+            shown(found, found.items[start:end]),
+            end if end < len(found.items) else None,
+            **{
+                "from": before,
+                "to": after,
+                "device": found.device,
+                "sentence": words.summary(found),
+                "counts": found.counts,
+                "only_from": found.only_before,
+                "only_to": found.only_after,
+                "html": page_urls("compare", before.name, after.name),
+            },
+        )
+
+
+def side(text: str, builds: list[TestedBuild]) -> Side:
+    found = sides.find(text, builds)
+    if found is None:
+        said = _("“%s” is no torch build or release that can be compared.")
+        raise Problem("unknown_build", said % text[:80])
+    return found
+
+
+def newest(builds: list[TestedBuild]) -> Side:
+    known = list(sides.releases(builds).values())
+    if not known:
+        raise Problem("unknown_build", _("No release was tested: name two builds."))
+    return known[-1]
+
+
+def earlier(after: Side, builds: list[TestedBuild]) -> Side:
+    found = sides.previous(after, builds)
+    if found is None:
+        said = _("No release was tested before %s: name one to compare it with.")
+        raise Problem("unknown_build", said % after.name)
+    return found

@@ -1,0 +1,196 @@
+"""The page that compares two builds or releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from urllib.parse import urlencode
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from kb.choices import DeviceClass
+from kb.environments.environment import Environment, parse_environment
+from kb.languages import Text
+from kb.lookup.paste import PasteTooLarge, check_size, readable
+from kb.models import Record
+from kb.releases import sides, words
+from kb.releases.comparison import (
+    BAD_ON_BOTH,
+    GOOD_ON_BOTH,
+    NOT_TESTED,
+    Comparison,
+    compare,
+)
+from kb.releases.details import Shown, shown
+from kb.releases.sides import Side
+
+SHOWN = 30
+
+
+@dataclass(frozen=True)
+class Section:
+    kind: str
+    title: Text
+    meaning: dict[str, str]
+    found: int
+    rows: list[Shown]
+
+
+@dataclass(frozen=True)
+class Rest:
+    """Records of which nothing changed, or nothing is known: `found`, the first few."""
+
+    kind: str
+    found: int
+    records: list[Record]
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """`typed`: what the pickers hold. Without a comparison `error` may say why."""
+
+    choices: list[str]
+    typed: tuple[str, str]
+    device: str
+    status: int = 200
+    error: str = ""
+    comparison: Comparison | None = None
+    sentence: dict[str, str] = field(default_factory=dict)
+    sections: list[Section] = field(default_factory=list)
+    rests: list[Rest] = field(default_factory=list)
+    pasted: str = ""
+    paste_error: str = ""
+
+    @property
+    def turned_round(self) -> str:
+        return address(self.typed[1], self.typed[0], self.device)
+
+    @property
+    def pasted_torch(self) -> str:
+        """What the list has, where that is neither of the two."""
+        found = self.comparison
+        if not found or not found.narrowed or not found.narrowed.env.torch_raw:
+            return ""
+        torch = found.narrowed.env.torch_raw
+        side = sides.find(torch)
+        return "" if side in (found.before, found.after) or not side else side.name
+
+
+def address(before: str, after: str, device: str = "") -> str:
+    path = reverse("compare", args=[before, after])
+    return f"{path}?{urlencode({'device': device})}" if device else path
+
+
+def choices() -> list[str]:
+    """What the pickers offer: releases and builds that were run, the newest first."""
+    builds = sides.tested()
+    names = dict.fromkeys([*sides.releases(builds), *(row.slug for row in builds)])
+    place = {name: at for at, name in enumerate(names)}
+    releases = sides.releases(builds)
+    return sorted(names, key=lambda name: (name not in releases, -place[name]))
+
+
+def device_of(request: HttpRequest) -> str:
+    device = request.GET.get("device", "")
+    return device if device in DeviceClass.values else ""
+
+
+def start(request: HttpRequest) -> ComparePage | str:
+    """The pickers; the address of the comparison where they name two sides."""
+    typed = request.GET.get("from", "").strip(), request.GET.get("to", "").strip()
+    device = device_of(request)
+    offered = choices()
+    if not any(typed):
+        return ComparePage(offered, newest_two(offered), device)
+    found = [sides.find(text) for text in typed]
+    if found[0] and found[1]:
+        return address(found[0].name, found[1].name, device)
+    return unknown(offered, typed, device, found)
+
+
+def newest_two(offered: list[str]) -> tuple[str, str]:
+    newest = [*offered, "", ""]
+    return newest[1], newest[0]
+
+
+def unknown(
+    offered: list[str], typed: tuple[str, str], device: str, found: list[Side | None]
+) -> ComparePage:
+    missing = next(text for text, side in zip(typed, found, strict=True) if not side)
+    said = (
+        _("“%s” is no torch build or release that can be compared.") % missing[:80]
+        if missing
+        else _("Choose two builds or releases.")
+    )
+    return ComparePage(offered, typed, device, status=404, error=said)
+
+
+def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
+    """The page; where the address is not the one of these two, that one."""
+    offered, device = choices(), device_of(request)
+    first, last = sides.find(before), sides.find(after)
+    if not first or not last:
+        return unknown(offered, (before, after), device, [first, last])
+    if (first.name, last.name) != (before, after):
+        return address(first.name, last.name, device)
+    pasted, env, problem = pasted_environment(request)
+    found = compare(first, last, device, env)
+    return ComparePage(
+        choices=offered,
+        typed=(first.name, last.name),
+        device=device,
+        comparison=found,
+        sentence=words.summary(found),
+        sections=sections(found),
+        rests=rests(found),
+        pasted=pasted,
+        paste_error=problem,
+    )
+
+
+def pasted_environment(request: HttpRequest) -> tuple[str, Environment | None, str]:
+    """The pasted list, what it says, and why it says nothing."""
+    try:
+        text = request.POST.get("env", "")
+        check_size("", text)
+    except (PasteTooLarge, RequestDataTooBig):
+        return "", None, _("That is more than 1 MiB; a list of packages is shorter.")
+    if not text.strip():
+        return "", None, ""
+    env = parse_environment(readable(text))
+    if not env.is_given:
+        return text, None, _("No package with a version was found in what you pasted.")
+    return text, env, ""
+
+
+def sections(found: Comparison) -> list[Section]:
+    """Each kind of change with its first rows."""
+    several = []
+    for kind, group in groupby(found.items, key=lambda item: item.kind):
+        items = list(group)
+        several.append(
+            Section(
+                kind=kind,
+                title=words.TITLES[kind],
+                meaning=words.meaning(kind, found),
+                found=len(items),
+                rows=shown(found, items[:SHOWN]),
+            )
+        )
+    return several
+
+
+def rests(found: Comparison) -> list[Rest]:
+    groups = {
+        kind: found.standing(kind) for kind in (BAD_ON_BOTH, GOOD_ON_BOTH, NOT_TESTED)
+    }
+    listed = [key for keys in groups.values() for key in keys[:SHOWN]]
+    records = Record.objects.only("slug", "title_en", "title_zh").in_bulk(listed)
+    return [
+        Rest(kind, len(keys), [records[key] for key in keys[:SHOWN] if key in records])
+        for kind, keys in groups.items()
+        if keys
+    ]

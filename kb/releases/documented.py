@@ -1,0 +1,73 @@
+"""What records document of a build, asked of all of them at once.
+
+Thousands of records share some hundred ranges: each is read and asked once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from kb.environments.environment import Environment
+from kb.environments.package_lines import canonical
+from kb.models import Record
+from kb.versions.affected import Answer, Documented, answer_for
+
+MOST_RANGES = 20_000
+
+
+class Facts(NamedTuple):
+    """The columns of `Documented`, as the text that the database keeps."""
+
+    affected: str
+    affected_when: str
+    preconditions: str
+
+
+@lru_cache(maxsize=1)
+def facts_of_all(records: int) -> Mapping[str, Facts]:
+    """Of every published record, by id. Cached: not to be modified.
+
+    `records`: the part of the generation that changes with records.
+    """
+    rows = Record.objects.visible().order_by("pk").values_list("pk", "affected_when")
+    texts = rows.annotate(
+        affected_text=Cast("affected", TextField()),
+        preconditions_text=Cast("preconditions", TextField()),
+    )
+    shared: dict[Facts, Facts] = {}
+    found = {}
+    for pk, when, affected, preconditions in texts:
+        facts = Facts(affected, when, preconditions)
+        found[pk] = shared.setdefault(facts, facts)
+    return found
+
+
+@lru_cache(maxsize=MOST_RANGES)
+def read(facts: Facts) -> Documented:
+    return Documented(
+        json.loads(facts.affected), facts.affected_when, json.loads(facts.preconditions)
+    )
+
+
+@lru_cache(maxsize=MOST_RANGES)
+def packages_of(facts: Facts) -> frozenset[str]:
+    """The packages in which the bug lives; none where the record names none."""
+    return frozenset(canonical(entry["package"]) for entry in read(facts).affected)
+
+
+def answers(env: Environment) -> Callable[[Facts], Answer]:
+    """What each record's documents say of this environment."""
+    known: dict[Facts, Answer] = {}
+
+    def answer(facts: Facts) -> Answer:
+        if facts not in known:
+            known[facts] = answer_for(read(facts), env)
+        return known[facts]
+
+    return answer

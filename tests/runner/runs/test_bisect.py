@@ -1,0 +1,153 @@
+"""Bisecting over builds: few questions, nothing guessed, what ran is kept."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.core.management import CommandError, call_command
+from django.test import SimpleTestCase, TestCase
+
+from kb.models import Finding
+from runner.evidence import store
+from runner.models import Evidence
+from runner.runs import bisect
+from tests.support import loaded, runs
+
+
+class SearchTest(SimpleTestCase):
+    def search(self, answers: str, first: str = "good") -> tuple[bisect.Turn, int]:
+        """`answers`: g, b or ? of each build."""
+        words = {"g": "good", "b": "bad", "?": "unknown"}
+        builds = [str(at) for at in range(len(answers))]
+        asked: list[str] = []
+
+        def ask(build: str) -> str:
+            asked.append(build)
+            return words[answers[int(build)]]
+
+        return bisect.search(builds, first, ask), len(asked)
+
+    def test_every_place_is_found_with_few_questions(self) -> None:
+        for size in range(2, 40):
+            for at in range(1, size):
+                turn, asked = self.search("g" * at + "b" * (size - at))
+                self.assertEqual((turn.before, turn.after), (str(at - 1), str(at)))
+                # The two ends are no part of the search.
+                self.assertLessEqual(asked - 2, math.log2(size) + 1)
+
+    def test_unknown_is_not_good(self) -> None:
+        turn, _asked = self.search("gg??bb")
+        self.assertEqual((turn.before, turn.after), ("1", "4"))
+        self.assertEqual(turn.unknown, ["2", "3"])
+        turn, _asked = self.search("?gg?b?")
+        self.assertEqual((turn.before, turn.after, turn.unknown), ("2", "4", ["3"]))
+
+    def test_a_fix_is_found_alike(self) -> None:
+        turn, _asked = self.search("bbbgg", first="bad")
+        self.assertEqual((turn.before, turn.after), ("2", "3"))
+
+    def test_an_end_that_answers_otherwise_ends_it(self) -> None:
+        with self.assertRaises(bisect.Contradicted):
+            self.search("bbb")
+
+    def test_a_bug_that_happens_sometimes_is_asked_more_often(self) -> None:
+        self.assertEqual(bisect.trials_of(1, [(1, 1), (0, 1)]), 1)
+        self.assertEqual(bisect.trials_of(1, [(1, 3)]), 3)
+        self.assertEqual(bisect.trials_of(20, [(1, 3)]), 20)
+        once = bisect.answer_of("bug_absent", 1, uncertain=True)
+        self.assertEqual(once, "unknown")
+        self.assertEqual(bisect.answer_of("bug_absent", 3, uncertain=True), "good")
+        self.assertEqual(bisect.answer_of("bug_present", 1, uncertain=True), "bad")
+        self.assertEqual(bisect.answer_of("error", 1, uncertain=False), "unknown")
+
+
+class CommandCase(TestCase):
+    def run_command(self, *args: str) -> Any:
+        out = io.StringIO()
+        call_command("bisect", *args, "--json", stdout=out, stderr=io.StringIO())
+        return json.loads(out.getvalue())
+
+    def refusal(self, *args: str) -> str:
+        with self.assertRaises(CommandError) as caught:
+            self.run_command(*args)
+        self.assertEqual(caught.exception.returncode, 2)
+        return str(caught.exception)
+
+
+class EvidenceTest(CommandCase):
+    """By the shipped evidence, on a machine without any of its builds."""
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        loaded.shipped_with_evidence()
+
+    def test_what_the_evidence_says(self) -> None:
+        rows = {
+            ("NAN-0009", "2.4.1", "2.5.1"): ("2.4.1-cu121", "2.5.1-cu124"),
+            ("NAN-0009", "2.15.0", "2.5.1"): ("2.5.1-cu124", "2.6.0-cu124"),
+            ("NAN-0041", "2.15.0", "2.4.1"): ("2.6.0-cu124", "2.7.1-cu126"),
+        }
+        for (record, good, bad), expected in rows.items():
+            with self.subTest(record=record, good=good, bad=bad):
+                found = self.run_command(record, "--good", good, "--bad", bad)
+                self.assertEqual((found["before"], found["after"]), expected)
+                self.assertTrue(
+                    all(step["how"] == "evidence" for step in found["steps"])
+                )
+
+    def test_builds_where_it_cannot_apply_are_told(self) -> None:
+        found = self.run_command("NAN-0041", "--good", "2.1.2", "--bad", "2.6.0")
+        self.assertEqual(found["unknown"], ["2.2.2-cu121", "2.3.1-cu121"])
+        self.assertEqual(found["steps"][0]["answer"], "unknown")
+        out = io.StringIO()
+        call_command(
+            *("bisect", "NAN-0041", "--good", "2.1.2", "--bad", "2.6.0"),
+            stdout=out,
+            stderr=io.StringIO(),
+        )
+        self.assertIn("2.1.2-cu121 has no verdict", out.getvalue())
+
+    def test_refusals(self) -> None:
+        ends = ("--good", "2.4.1", "--bad", "2.6.0")
+        self.assertIn("is good, not bad", self.refusal("NAN-0009", *ends))
+        self.assertIn("no repro", self.refusal("NAN-0999", *ends))
+        self.assertIn(
+            "is a model", self.refusal("NAN-0053", "--repro", "repro_model", *ends)
+        )
+        said = self.refusal("NAN-0009", "--good", "2.4.1", "--bad", "9.9")
+        self.assertIn("2.5.1-cu124", said)
+
+
+class RunTest(CommandCase):
+    """Builds without evidence are run here, and what they show is kept."""
+
+    def setUp(self) -> None:
+        bug = """
+import torch
+return {"nonfinite": int(torch.__version__ >= "9.3"), "grad": 1.0}
+"""
+        text = runs.source(trigger=bug)
+        self.repro = runs.make_repro(text)
+        for at in range(1, 6):
+            folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+            python = runs.stand_in_torch(folder, f"9.{at}.0+cpu")
+            runs.make_build(f"9.{at}.0-cpu", f"9.{at}.0+cpu")
+            runs.install(python, slug=f"9.{at}.0-cpu")
+
+    def test_it_runs_what_nobody_ran_and_keeps_it(self) -> None:
+        ends = ("NAN-9001", "--good", "9.1.0", "--bad", "9.5.0")
+        found = self.run_command(*ends)
+        self.assertEqual((found["before"], found["after"]), ("9.2.0-cpu", "9.3.0-cpu"))
+        ran = [step["build"] for step in found["steps"] if step["how"] == "run"]
+        self.assertEqual(ran, ["9.1.0-cpu", "9.5.0-cpu", "9.3.0-cpu", "9.2.0-cpu"])
+        kept = Evidence.objects.filter(record="NAN-9001", origin=store.SITE)
+        self.assertEqual(kept.count(), len(ran))
+        self.assertEqual(Finding.objects.triggers().count(), len(ran))
+        again = self.run_command(*ends)
+        self.assertTrue(all(step["how"] == "evidence" for step in again["steps"]))
+        self.assertEqual(kept.count(), len(ran))
