@@ -2379,6 +2379,16 @@ def _dist_version(name: str) -> Optional[str]:
         return None
 
 
+def _commit(name: str) -> Optional[str]:
+    """The commit that a distribution was installed from, where pip noted one."""
+    try:
+        text = importlib.metadata.distribution(name).read_text("direct_url.json")
+        commit = json.loads(text or "{}").get("vcs_info", {}).get("commit_id")
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None
+    return str(commit) if commit else None
+
+
 def _debian_name(torch: Any) -> str:
     """Debian's package names itself 1.13.0a0 whatever it is; ask dpkg."""
     place = str(getattr(torch, "__file__", ""))
@@ -2463,7 +2473,10 @@ def cheap_facts(
                 _raised(error)
             continue
         version = getattr(module, "__version__", None) or _dist_version(name)
-        known["packages"][name] = version and str(version)
+        commit = _commit(name)
+        # Commits of a repository share their version number.
+        named = "%s@%s" % (version, commit) if version and commit else version
+        known["packages"][name] = named and str(named)
     return {
         "python": platform.python_version(),
         "torch": str(torch.__version__),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from kb.choices import DeviceClass, Verdict
@@ -33,6 +33,7 @@ class Cell:
     fidelity: str
     evidence: str
     observed_at: datetime
+    repro: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def cells(findings: Iterable[Finding]) -> list[Cell]:
             row.fidelity,
             row.evidence,
             row.observed_at,
+            row.repro,
         )
         for row in findings
         if row.is_fresh_verdict and not row.is_model
@@ -66,16 +68,18 @@ def cells(findings: Iterable[Finding]) -> list[Cell]:
 
 
 def flips(ordered: list[Cell]) -> list[Flip]:
-    """Where neighbouring builds disagree, per device class.
+    """Where neighbouring builds disagree, per device class and repro.
 
-    Only verdicts count as ends: a build that errors or cannot run is skipped.
+    Only verdicts count as ends: a build that errors or cannot run is skipped. Repros
+    may disagree on one build, such as that of a package's fixed release.
     """
     flipped = []
-    for device_class in DeviceClass.values:
+    repros = sorted({cell.repro for cell in ordered})
+    for of_class in product(DeviceClass.values, repros):
         judged = [
             cell
             for cell in ordered
-            if cell.verdict in JUDGED and cell.device_class == device_class
+            if cell.verdict in JUDGED and (cell.device_class, cell.repro) == of_class
         ]
         flipped += [
             Flip(KIND_OF_FLIP[after.verdict], before, after)

@@ -171,12 +171,13 @@ def version_of(text: str) -> Version | None:
 
 def observations(ordered: list[Cell]) -> Iterator[Observation]:
     turns = {
-        (turn.after.build, turn.after.device_class): turn.kind
+        (turn.after.build, turn.after.device_class, turn.after.repro): turn.kind
         for turn in flips(ordered)
     }
     for cell in ordered:
         if cell.verdict in JUDGED:
-            yield Observation(cell, turns.get((cell.build, cell.device_class), ""))
+            key = cell.build, cell.device_class, cell.repro
+            yield Observation(cell, turns.get(key, ""))
 
 
 def place(points: dict[Version, Point], observation: Observation) -> None:

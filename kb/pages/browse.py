@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 
+from kb.choices import Verdict
 from kb.models import Finding, Record, Standing
 from kb.pages.facets import Facet, chosen_build, chosen_facets, facets, value_label
 from kb.pages.paging import Window, window
@@ -145,7 +147,12 @@ def rows_of(ids: list[str], on: str) -> dict[str, Row]:
 
 
 def verdicts_of(ids: Iterable[str], on: str) -> dict[str, Finding]:
-    """The newest verdict on the build; of the bug itself before one of a model."""
+    """The verdict on the build, as search counts it (`filters.verdicts_on`)."""
     rows = Finding.objects.fresh().triggers().filter(build=on, record__in=ids)
-    ordered = sorted(rows, key=lambda row: (not row.is_model, row.observed_at))
-    return {row.record_id: row for row in ordered}
+    return {row.record_id: row for row in sorted(rows, key=weight)}
+
+
+def weight(row: Finding) -> tuple[bool, bool, datetime]:
+    """More of the bug itself than of a model, of a repro that shows it, and newer."""
+    shown = row.verdict == Verdict.BUG_PRESENT
+    return not row.is_model, shown and not row.is_model, row.observed_at

@@ -62,14 +62,17 @@ def clean_environ() -> dict[str, str]:
 def disk_bytes(*folders: Path) -> int:
     """Disk used by folders together; a file with several names counts once.
 
-    Links are not followed.
+    Links are not followed. What vanishes meanwhile, as in an installation, is left out.
     """
     counted: set[tuple[int, int]] = set()
     total = 0
     for folder in folders:
         for root, _, names in os.walk(folder):
             for name in names:
-                status = os.lstat(os.path.join(root, name))  # noqa: PTH118
+                try:
+                    status = os.lstat(os.path.join(root, name))  # noqa: PTH118
+                except FileNotFoundError:
+                    continue
                 if status.st_nlink > 1:
                     if (status.st_dev, status.st_ino) in counted:
                         continue

@@ -41,7 +41,7 @@ def names(patterns: list[URLPattern | URLResolver]) -> Iterator[URLPattern]:
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """Name and address of what is closed, but for the admin, which has its own doors."""
+    """Name and address of what is closed; the admin has doors of its own."""
     for pattern in names(get_resolver().url_patterns):
         assert pattern.name, f"an address without a name: {pattern}"
         if pattern.name in OPEN:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kb.choices import Fidelity
+from kb.choices import Fidelity, Verdict
 from kb.models import Finding, TestedBuild
 from kb.search.index.generation import Generation, current_generation
 from kb.versions import order
@@ -51,7 +51,8 @@ Verdicts = Mapping[str, str]
 
 
 def verdicts_on(build: str) -> Verdicts:
-    """Each record's newest verdict on a build; one of the bug itself before a model's.
+    """Each record's verdict on a build: the bug, where any repro shows it, else the
+    newest; one of the bug itself before a model's.
 
     Cached until a finding changes: the caller must not modify it.
     """
@@ -67,7 +68,8 @@ def verdicts_in(generation: Generation, build: str) -> Verdicts:
     verdicts: dict[str, str] = {}
     for record, fidelity, verdict in newest:
         if fidelity != Fidelity.MECHANISM_MODEL:
-            verdicts[record] = verdict
+            if verdicts.get(record) != Verdict.BUG_PRESENT:
+                verdicts[record] = verdict
         elif verdicts.get(record, MODEL) == MODEL:
             verdicts[record] = MODEL
     return verdicts

@@ -93,7 +93,7 @@ def build(
         may_run=access.may_run(request.user),
         workers=len(fleet.online),
         has_gpu=any(worker.devices for worker in fleet.online),
-        newest=newest_finding(record, chosen.build.slug if chosen else ""),
+        newest=newest_finding(first, chosen.build.slug if chosen else ""),
         is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),
         elsewhere="" if chosen and torch in ("", chosen.build.slug) else torch,
     )
@@ -123,10 +123,11 @@ def own_refusal(request: HttpRequest) -> str:
     return refused.detail(current_lang()) if refused else ""
 
 
-def newest_finding(record: Record, slug: str) -> Finding | None:
+def newest_finding(repro: Repro, slug: str) -> Finding | None:
+    """Of the repro that is run if no other is chosen."""
     rows = [
         row
-        for row in record.findings.all()
-        if row.is_fresh_verdict and row.build == slug
+        for row in repro.record.findings.all()
+        if row.is_fresh_verdict and (row.repro, row.build) == (repro.name, slug)
     ]
     return max(rows, key=lambda row: row.observed_at, default=None)

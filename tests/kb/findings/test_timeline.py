@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
@@ -95,6 +96,12 @@ class AxisTest(SimpleTestCase):
         (axis,) = axes([], [], *cells)
         flips = [seen.flip for point in axis.points for seen in point.observed]
         self.assertEqual(flips, ["", "first_bad", "first_good"])
+
+    def test_repros_that_disagree_on_one_build_are_no_flip(self) -> None:
+        fixed = replace(cell("2.2.0", "bug_absent"), repro="repro_fixed")
+        (axis,) = axes([RANGE], [], cell("2.2.0"), fixed, cell("2.3.0"))
+        seen = [seen for point in axis.points for seen in point.observed]
+        self.assertEqual([one.flip for one in seen], ["", "", ""])
 
     def test_what_is_no_verdict_is_no_observation(self) -> None:
         found = axes(

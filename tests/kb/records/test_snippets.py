@@ -193,8 +193,6 @@ class LoadedTest(SampleTest, TestCase):
 STILL_PROSE = {
     "NAN-0001": {"disable_cudnn_sdp", "other_backends"},
     "NAN-0003": {"layernorm"},
-    "NAN-0004": {"clamp_log_decay"},
-    "NAN-0005": {"pad_to_chunk"},
     "NAN-0006": {"disable_cudnn_sdp", "is_causal", "pad_to_128", "choose_backend"},
     "NAN-0007": {"detach_scale", "max_values"},
     "NAN-0017": {"masked_fill", "clamp", "bf16"},

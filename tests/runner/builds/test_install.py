@@ -144,6 +144,15 @@ class UvTest(SimpleTestCase):
             self.assertEqual(venvs.disk_bytes(one, two), alone)
             self.assertGreaterEqual(alone, uv.MIB)
 
+    def test_what_vanishes_while_files_are_counted_is_left_out(self) -> None:
+        """As the files do that compiling writes before it renames them."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "library").write_bytes(b"x" * uv.MIB)
+            alone = venvs.disk_bytes(Path(folder))
+            seen = [(folder, [], ["gone.pyc.1397", "library"])]
+            with mock.patch.object(os, "walk", return_value=seen):
+                self.assertEqual(venvs.disk_bytes(Path(folder)), alone)
+
 
 @tag("long")
 class InstallTest(Folder):

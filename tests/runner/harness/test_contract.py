@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import tempfile
 import tomllib
+from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from django.test import SimpleTestCase
 
@@ -378,6 +383,34 @@ def cuda(**wants: Any) -> Header:
 
 def cpu(**wants: Any) -> Header:
     return Header("upstream_bug", "cpu", ("nonfinite > 0",), **wants)
+
+
+class StackTest(SimpleTestCase):
+    """What the evidence says of the packages that a repro needs."""
+
+    def found(self, origin: str | None) -> Any:
+        root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(mock.patch.object(sys, "path", [str(root), *sys.path]))
+        self.enterContext(mock.patch.dict(sys.modules))
+        (root / "from_a_commit.py").write_text("")
+        info = root / "from_a_commit-0.1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Name: from_a_commit\nVersion: 0.1\n")
+        if origin is not None:
+            (info / "direct_url.json").write_text(origin)
+        torch = mock.Mock(__version__="2.13.0+cpu")
+        header = cpu(stack={"from_a_commit": "git+https://example.org/it@1234"})
+        facts = harness.cheap_facts(torch, header, {"packages": {}})
+        return facts["packages"]["from_a_commit"]
+
+    def test_a_package_from_a_repository_is_named_by_its_commit(self) -> None:
+        origin = {"url": "https://example.org/it", "vcs_info": {"commit_id": "1234ab"}}
+        self.assertEqual(self.found(json.dumps(origin)), "0.1@1234ab")
+
+    def test_any_other_by_its_version(self) -> None:
+        for origin in (None, "{}", '{"url": "file:///it", "dir_info": {}}', "["):
+            with self.subTest(origin):
+                self.assertEqual(self.found(origin), "0.1")
 
 
 class RequirementTest(SimpleTestCase):
