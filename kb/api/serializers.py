@@ -6,6 +6,7 @@ OpenAPI is made from the same: a key that is not declared here cannot be answere
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from django.urls import reverse
@@ -27,7 +28,7 @@ from kb.api.fields import (
     word,
 )
 from kb.choices import LANGS
-from kb.findings import claims, contradictions, diagnoses, results
+from kb.findings import claims, contradictions, diagnoses, results, variants
 from kb.findings.claims import FindingInput
 from kb.models import Claim, Record
 from kb.records.facts import BUILD_STATES, EVENT_KINDS
@@ -132,6 +133,14 @@ class WorkaroundSerializer(Serializer):
     html = TextField()
     status = word(WORKAROUND_STATES)
     status_by_build = serializers.DictField(child=word(WORKAROUND_STATES))
+    holds = serializers.DictField(
+        child=serializers.ListField(child=serializers.JSONField()),
+        help_text="values of parameters with which its code was executed and helped",
+    )
+    fails = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField()),
+        help_text="values with which it was executed and did not",
+    )
     evidence = maybe()
 
 
@@ -149,6 +158,7 @@ def shown_diagnoses(record: Record) -> list[Json]:
 def workarounds(record: Record) -> list[Json]:
     """Each with its own prose, and what the findings show of it."""
     inputs = claim_inputs(record)
+    findings = list(record.findings.all())
     texts = {lang: split_workarounds(record.text("workaround", lang)) for lang in LANGS}
     pages = {lang: record.html.get(lang, {}).get("workarounds", {}) for lang in LANGS}
     found = []
@@ -161,6 +171,7 @@ def workarounds(record: Record) -> list[Json]:
             "status": status,
             "status_by_build": claims.workaround_by_build(name, inputs),
             "evidence": evidence,
+            **asdict(variants.reach(name, findings, record.repros.all())),
         }
         found.append({**entry, **shown})
     return found

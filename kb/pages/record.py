@@ -12,7 +12,14 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb.choices import ClaimKind, ClaimState, Upstream
-from kb.findings import claims, contradictions, diagnoses, results, timeline
+from kb.findings import (
+    claims,
+    contradictions,
+    diagnoses,
+    results,
+    timeline,
+    variants,
+)
 from kb.findings.timeline import Timeline
 from kb.models import Claim, Finding, Record, Repro
 from kb.pages import prose
@@ -45,6 +52,7 @@ class Workaround:
     onoff: OnOff | None
     helped: int
     tried: int
+    reach: variants.Reach
 
     @property
     def differs(self) -> bool:
@@ -216,6 +224,9 @@ def workaround(
         on_off(rows, findings, torch),
         helped=sum(build_status == "verified" for build_status in by_build),
         tried=len(by_build),
+        reach=variants.reach(name, findings, record.repros.all())
+        if status == "verified"
+        else variants.Reach(),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.http import HttpRequest
 
@@ -16,7 +16,7 @@ from runner.pages.known_builds import KnownBuilds
 from runner.runs import scheduling, throttle
 from runner.runs.admission import FleetSnapshot
 from runner.runs.submission import MAX_TRIALS
-from runner.wording import queue
+from runner.wording import queue, values as parameter_form
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class RunPanel:
     newest: Finding | None
     # Whether the chosen build is still being installed: its runs wait for that.
     is_coming: bool = False
+    # Of each repro that has any, its parameters.
+    parameters: list[parameter_form.Group] = field(default_factory=list)
 
     @property
     def needs_gpu(self) -> bool:
@@ -93,6 +95,7 @@ def build(
         has_gpu=any(worker.devices for worker in fleet.online),
         newest=newest_finding(record, chosen.build.slug if chosen else ""),
         is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),
+        parameters=parameter_form.groups(repros, request.GET),
     )
 
 

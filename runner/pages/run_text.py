@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.urls import reverse
 from django.utils.translation import override
 
 from kb.languages import DJANGO_LANG, Text as _
+from runner import harness
 from runner.pages.run_page import RunPage, Verdicted, run_badge
 from runner.wording import verdicts
 
 LABELS = {
     "build": _("Build"),
     "device": _("Device"),
+    "values": _("Values other than the reviewed ones"),
     "check": _("check"),
     "outcome": _("outcome"),
     "repro": _("Repro"),
@@ -63,11 +64,13 @@ def table(shown: Verdicted, lang: str) -> list[str]:
 
 def facts(body: dict[str, Any], lang: str) -> list[str]:
     build, device = body["build"], body["device"]
+    values = harness.settings_of(body)
     cuda = f", CUDA {build['cuda']}, cuDNN {build['cudnn']}" if build["cuda"] else ""
     return [
         f"- {label('build', lang)}torch {build['raw']} ({build['git']}), "
         f"Python {build['python']}, {build['platform']}{cuda}",
         f"- {label('device', lang)}{device['class']} {device['name']}",
+        *([f"- {label('values', lang)}`{values}`"] if values else []),
     ]
 
 
@@ -76,4 +79,4 @@ def address(page: RunPage, lang: str) -> str:
     if not settings.SITE_URL:
         return ""
     with override(DJANGO_LANG[lang]):
-        return f"{settings.SITE_URL}{reverse('run-detail', args=[page.run.pk])}"
+        return f"{settings.SITE_URL}{page.run.get_absolute_url()}"

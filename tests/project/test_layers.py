@@ -31,7 +31,7 @@ FLOORS: tuple[str, ...] = (
     "kb.api kb.pages kb.admin",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
-    "runner.sandbox.jail",
+    "runner.sandbox.jail runner.parameters",
     "runner.sandbox runner.gpus",
     "runner.pool",
     "runner.pool.__main__ runner.sandbox.__main__",
