@@ -1,7 +1,7 @@
 """For which values of a repro's parameters the code of a workaround was seen to hold.
 
-The reviewed values count as well. What evidence says otherwise of on one build is said
-to hold nowhere.
+The reviewed values count as well. Only builds on which it helps at these tell anything;
+where one of them shows otherwise, it is said not to hold.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Reach:
 
     @property
     def held(self) -> str:
-        """fp32, bf16, fp16 · batch size 1 and 3; "" where nothing but one is known."""
-        return " · ".join(map(values_text, self.holds.items()))
+        """fp32, bf16, fp16 · batch size 1, 3; "" where no variant is known to hold."""
+        dtype_first = sorted(self.holds.items(), key=lambda row: row[0] != "dtype")
+        return " · ".join(map(values_text, dtype_first))
 
     @property
     def failed(self) -> str:
@@ -60,7 +61,13 @@ def shown(value: Any) -> str:
 
 def reach(name: str, findings: Iterable[Finding], repros: Iterable[Repro]) -> Reach:
     """Of the workaround of this name."""
-    rows = list(findings)
+    rows = [row for row in findings if counts(row)]
+    helped = {
+        (row.repro, row.build, row.device_class)
+        for row in rows
+        if row.check_name == f"workaround_{name}" and row.outcome == Outcome.CLEAN
+    }
+    rows = [row for row in rows if (row.repro, row.build, row.device_class) in helped]
     found = Reach()
     for repro in repros:
         declared = repro.header.get("parameters") or {}
@@ -84,7 +91,7 @@ def outcomes(
     by_variant: dict[str, set[str]] = {}
     for row in findings:
         variant, _space, workaround = row.check_name.partition(" ")
-        if workaround == name and row.repro == repro and counts(row):
+        if workaround == name and row.repro == repro:
             key = variant.removeprefix("variant_")
             by_variant.setdefault(key, set()).add(row.outcome)
     yield from by_variant.items()

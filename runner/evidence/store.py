@@ -17,7 +17,7 @@ from django.db import transaction
 
 from kb.choices import DeviceClass, Outcome, Verdict
 from kb.findings import writing
-from kb.findings.claims import JUDGED
+from kb.findings.claims import CONCLUSIVE, JUDGED
 from kb.models import Finding, Record, Repro
 from runner import harness, parameters
 from runner.models import SLUG, Build, Evidence
@@ -285,14 +285,16 @@ def diagnosed(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def in_variants(
     body: dict[str, Any],
 ) -> Iterator[tuple[str, tuple[str, str, list[dict[str, Any]]]]]:
-    """`variant_<variant> <workaround>` with outcome, reason and row, of those that ran.
+    """`variant_<variant> <workaround>` with outcome, reason and row of the check.
 
-    Without the word workaround, which other findings begin with.
+    Without the word workaround, which other findings begin with. One that raised says
+    nothing: an old build may lack the dtype.
     """
     for variant, found in body.get("variants", {}).items():
         for row in found["checks"]:
             name = row["name"].removeprefix("workaround_")
-            if name in found["workarounds"]:
+            told = row["outcome"] in CONCLUSIVE or row["reason"] == "metric"
+            if name in found["workarounds"] and told:
                 yield f"variant_{variant} {name}", (*combined([row]), [row])
 
 
