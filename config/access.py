@@ -83,12 +83,15 @@ class ProxyUserBackend(RemoteUserBackend):
 
     USERNAME = re.compile(r"[\w.@+-]{1,150}", re.ASCII)
 
-    def authenticate(
+    def authenticate(  # type: ignore[override]  # as Django's own
         self, request: HttpRequest | None, remote_user: str | None
-    ) -> Any:  # Django's own signature has no narrower type
-        if not self.USERNAME.fullmatch(remote_user or ""):
-            return None
-        return super().authenticate(request, remote_user)
+    ) -> Any:
+        name = remote_user or ""
+        return (
+            super().authenticate(request, name)
+            if self.USERNAME.fullmatch(name)
+            else None
+        )
 
     def user_can_authenticate(self, user: Any) -> bool:
         is_raised = user.is_staff or user.is_superuser

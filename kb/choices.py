@@ -126,5 +126,30 @@ PRECONDITIONS = {
     "other": _("condition"),
 }
 PRECONDITION_KEYS = tuple(PRECONDITIONS)
+# What a parameter of a repro may be called: one word for one thing in all records.
+PARAMETERS = {
+    "batch": _("batch size"),
+    "channels": _("channels"),
+    "classes": _("classes"),
+    "clip": _("clipping norm"),
+    "dim": _("features"),
+    "dropout": _("dropout probability"),
+    "dtype": "dtype",
+    "eps": "eps",
+    "head_dim": _("head size"),
+    "heads": _("heads"),
+    "layers": _("layers"),
+    "layout": _("memory layout"),
+    "length": _("length"),
+    "logit": _("logit"),
+    "lr": _("learning rate"),
+    "momentum": _("momentum"),
+    "rows": _("rows"),
+    "scale": _("scale of the values"),
+    "size": _("size"),
+    "steps": _("steps"),
+    "vocabulary": _("vocabulary"),
+    "width": _("width"),
+}
 SECTIONS = ("symptom", "environment", "root_cause", "workaround", "fix")
 LANGS = ("en", "zh")

@@ -94,6 +94,17 @@ MODEL_SENTENCE = _(
     "model of the mechanism: it does not say whether a build is affected."
 )
 SOMETIMES = _("It happens sometimes.")
+# Of a run with other values than those that were reviewed: no verdict of the record.
+AT_VALUES = {
+    "bug_present": _(
+        "With {values} the bug happened in {k} of {n} runs on torch {build}, {device}. "
+        "These are not the reviewed values: the record's verdict is another matter."
+    ),
+    "bug_absent": _(
+        "With {values} the bug did not happen in {n} runs on torch {build}, {device}. "
+        "These are not the reviewed values: the record's verdict is another matter."
+    ),
+}
 
 # --- reasons ------------------------------------------------------------------------
 # Every reason of the contract; a detail after the colon is added to the text.
@@ -219,6 +230,19 @@ CAME_OUT = {
 MODELLED = {
     "bug": _("a model shows the mechanism"),
     "clean": _("a model shows no symptom"),
+}
+
+# Why a value of a parameter is refused: `runner.harness.PARAMETER_TEXTS`.
+REFUSED_VALUES = {
+    "unknown": _("this repro has no such parameter"),
+    "choice": _("must be one of {choices}"),
+    "whole": _("must be a whole number from {min} to {max}"),
+    "number": _("must be a number from {min} to {max}"),
+    "memory_mib": _(
+        "such a run would take some {needed} MiB of memory, and its limit is "
+        "{limit} MiB"
+    ),
+    "time_s": _("such a check would take some {needed} s, and its limit is {limit} s"),
 }
 
 # --- "am I affected": (answer, whether this exact build was run) --------------------

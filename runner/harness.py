@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the checks of a repro, each in a fresh process, and judges what they report.
 
-    python harness.py REPRO.py [--json [FILE]] [--trials N] [--python PATH]
+    python harness.py REPRO.py [--set NAME=VALUE …] [--json [FILE]] [--trials N]
+                               [--python PATH]
 
 The child observes, the parent judges: a check returns observations over a private
 channel; requirements, predicate and verdict are decided here, from the header of the
@@ -21,6 +22,7 @@ import ast
 import codecs
 import collections
 import contextlib
+import copy
 import ctypes
 import dataclasses
 import datetime
@@ -131,6 +133,9 @@ class Header:
     timeout_s: float = 60
     memory_mib: int = 2048
     env: Dict[str, Dict[str, str]] = field(default_factory=dict)
+    parameters: Dict[str, Dict[str, Any]] = field(default_factory=dict)
+    bounds: Dict[str, str] = field(default_factory=dict)
+    variants: Dict[str, Dict[str, Any]] = field(default_factory=dict)
     dependencies: Tuple[str, ...] = ()
     requires_python: str = ""
 
@@ -542,8 +547,12 @@ def _own_fields(table: Dict[str, Any], errors: List[str]) -> Dict[str, Any]:
         "timeout_s": own.take("timeout_s", _number(1, 3600), 60),
         "memory_mib": own.take("memory_mib", _integer(64, 1024 * 1024), 2048),
         "env": own.take("env", _values(_NAME.pattern, _environment), {}),
+        "parameters": own.take("parameters", _parameters, {}),
+        "bounds": own.take("bounds", _values("memory_mib|time_s", _formula), {}),
+        "variants": own.take("variants", _values("[a-z0-9_]{1,11}", _table), {}),
     }
     own.refuse_rest()
+    errors.extend(_parameter_errors(values))
     if values["match"] and values["match_waived"]:
         errors.append("tool.doesitnan.match: stands beside match_waived; keep one")
     if values["device"] == "cpu":
@@ -553,6 +562,313 @@ def _own_fields(table: Dict[str, Any], errors: List[str]) -> Dict[str, Any]:
             if key in table
         )
     return values
+
+
+# ---------------------------------------------------------------------------
+# Parameters: values that a run may choose; the defaults are what was reviewed
+# ---------------------------------------------------------------------------
+
+MOST_PARAMETERS = 8
+MOST_CHOICES = 16
+MOST_VARIANTS = 8
+LONGEST_VALUE = 40
+
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,39}\Z")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}\Z")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,3})?\Z")
+_FACTOR = r"(?:[a-z][a-z0-9_]*|[0-9]+(?:\.[0-9]+)?)"
+_PRODUCT = r"%s(?:\s*[*/]\s*%s)*" % (_FACTOR, _FACTOR)
+_FORMULA = re.compile(r"\s*%s(?:\s*\+\s*%s)*\s*\Z" % (_PRODUCT, _PRODUCT))
+_STEP = re.compile(r"([*/]?)\s*(%s)" % _FACTOR)
+
+# What is wrong with a value that was given, by code; the site has them in Chinese too.
+PARAMETER_TEXTS = {
+    "unknown": "this repro has no such parameter",
+    "choice": "must be one of %(choices)s",
+    "whole": "must be a whole number from %(min)s to %(max)s",
+    "number": "must be a number from %(min)s to %(max)s",
+    "memory_mib": "such a run would take some %(needed)s MiB of memory, and its "
+    "limit is %(limit)s MiB",
+    "time_s": "such a check would take some %(needed)s s, and its limit is %(limit)s s",
+}
+
+
+class ParameterError(ContractError):
+    """Values that a repro does not allow.
+
+    `problems`: (parameter, code of PARAMETER_TEXTS, what its text names) each.
+    """
+
+    def __init__(self, problems: Sequence[Tuple[str, str, Dict[str, str]]]) -> None:
+        self.problems = list(problems)
+        super().__init__(
+            [
+                "%s: %s" % (name, PARAMETER_TEXTS[code] % facts)
+                for name, code, facts in problems
+            ]
+        )
+
+
+def _parameters(value: Any) -> Dict[str, Dict[str, Any]]:
+    if len(_table(value)) > MOST_PARAMETERS:
+        raise ValueError("more than %d parameters" % MOST_PARAMETERS)
+    return _values(_NAME.pattern, _parameter)(value)
+
+
+def _parameter(value: Any) -> Dict[str, Any]:
+    """A declaration in its full form: choices, or min and max; default; unit."""
+    table = {"choices": value} if isinstance(value, list) else dict(_table(value))
+    unknown = sorted(table.keys() - {"choices", "min", "max", "default", "unit"})
+    if unknown:
+        raise ValueError("unknown key %s" % ", ".join(unknown))
+    unit = {"unit": _text(table["unit"])} if "unit" in table else {}
+    if "choices" in table:
+        choices = _choices(table["choices"])
+        default = table.get("default", choices[0])
+        found = {"choices": choices, "default": default}
+    else:
+        if not {"min", "max", "default"} <= table.keys():
+            raise ValueError("needs a list of choices, or min, max and default")
+        found = {key: table[key] for key in ("min", "max", "default")}
+        if not all(map(_is_bounded, found.values())):
+            raise ValueError("min, max and default must be numbers within 10^12")
+    if _refused(found, found["default"]):
+        raise ValueError("its own default is not allowed")
+    return dict(found, **unit)
+
+
+def _choices(value: Any) -> List[Any]:
+    if not isinstance(value, list) or not 2 <= len(value) <= MOST_CHOICES:
+        raise ValueError("from 2 to %d choices may stand" % MOST_CHOICES)
+    kinds = {type(item) for item in value}
+    if len(kinds) > 1 or kinds & {list, dict}:
+        raise ValueError("the choices must be of one type")
+    for item in value:
+        word = item if isinstance(item, str) else str(item)
+        if not _WORD.match(word.lstrip("-")) or (
+            _is_number(item) and not _is_bounded(item)
+        ):
+            raise ValueError("%r cannot be a choice" % (item,))
+    if len(set(value)) < len(value):
+        raise ValueError("a choice stands twice")
+    return list(value)
+
+
+def _is_bounded(value: Any) -> bool:
+    return _is_number(value) and abs(value) <= 10**12
+
+
+def _formula(value: Any) -> str:
+    """A sum of products of numbers and parameters: `40 + batch * length / 1024`."""
+    if not isinstance(value, str) or not _FORMULA.match(value):
+        raise ValueError("must be a sum of products of numbers and parameters")
+    return value
+
+
+def _parameter_errors(values: Mapping[str, Any]) -> Iterator[str]:
+    """Bounds and variants that do not fit the parameters."""
+    where = "tool.doesitnan."
+    parameters, bounds = values["parameters"], values["bounds"]
+    unknown = False
+    for key, formula in bounds.items():
+        for name in re.findall(r"[a-z][a-z0-9_]*", formula):
+            if not _is_number(parameters.get(name, {}).get("default")):
+                unknown = True
+                yield "%sbounds.%s: %s is no number's parameter" % (where, key, name)
+    if unknown:
+        return
+    if len(values["variants"]) > MOST_VARIANTS:
+        yield "%svariants: more than %d" % (where, MOST_VARIANTS)
+    rows = [
+        ("bounds", {}),
+        *(("variants." + n, v) for n, v in values["variants"].items()),
+    ]
+    for row, given in rows:
+        try:
+            chosen = _chosen(values, given)
+        except ParameterError as error:
+            yield "%s%s: %s" % (where, row, "; ".join(error.errors))
+            continue
+        if len(chosen) != len(given) or (row != "bounds" and not given):
+            yield "%s%s: must name other values than the defaults" % (where, row)
+
+
+def choose(header: Header, given: Mapping[str, Any]) -> Dict[str, Any]:
+    """Those of the given values that are not the defaults, in the header's order.
+
+    Checked against the declaration and never evaluated. Raises ParameterError, which
+    names every parameter with something wrong.
+    """
+    return _chosen(dataclasses.asdict(header), given)
+
+
+def _chosen(header: Mapping[str, Any], given: Mapping[str, Any]) -> Dict[str, Any]:
+    declared = header["parameters"]
+    problems: List[Tuple[str, str, Dict[str, str]]] = [
+        (shown_value(name), "unknown", {}) for name in given if name not in declared
+    ]
+    for name, parameter in declared.items():
+        if name in given:
+            code = _refused(parameter, given[name])
+            if code:
+                problems.append((name, code, _allowed(parameter)))
+    if problems:
+        raise ParameterError(problems)
+    typed = {name: _typed(declared[name], value) for name, value in given.items()}
+    values = dict(defaults_of(declared), **typed)
+    chosen = {
+        name: values[name]
+        for name in declared
+        if values[name] != declared[name]["default"]
+    }
+    problems = list(_beyond(header, values, chosen))
+    if problems:
+        raise ParameterError(problems)
+    return chosen
+
+
+# Of a parameter named dtype: what one rounding may change, relative to the value.
+_ROUNDINGS = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
+MOST_ROUNDINGS = 4
+
+
+def at_values(header: Header, chosen: Mapping[str, Any]) -> Header:
+    """The header for a run at these values.
+
+    Half precision widens the tolerances of `match`, but never one that is exact.
+    """
+    least = MOST_ROUNDINGS * _ROUNDINGS.get(str(chosen.get("dtype")), 0.0)
+    match = {key: max(t, least) if t else t for key, t in header.match.items()}
+    return dataclasses.replace(header, match=match)
+
+
+def defaults_of(parameters: Mapping[str, Mapping[str, Any]]) -> Dict[str, Any]:
+    return {name: parameter["default"] for name, parameter in parameters.items()}
+
+
+def _refused(parameter: Mapping[str, Any], value: Any) -> str:
+    """The code of what is wrong with a value; "" where it is allowed."""
+    if "choices" in parameter:
+        choices = parameter["choices"]
+        found = [item for item in choices if item == value and _same_kind(item, value)]
+        return "" if found else "choice"
+    whole = _is_whole(parameter)
+    fits = _is_number(value) and parameter["min"] <= value <= parameter["max"]
+    if whole and not (fits and isinstance(value, int)):
+        return "whole"
+    return "" if fits else "number"
+
+
+def _typed(parameter: Mapping[str, Any], value: Any) -> Any:
+    """An allowed value in the type that was declared: 1 of a fraction is 1.0."""
+    if "choices" in parameter:
+        return parameter["choices"][parameter["choices"].index(value)]
+    return value if _is_whole(parameter) else float(value)
+
+
+def _is_whole(parameter: Mapping[str, Any]) -> bool:
+    return all(isinstance(parameter[key], int) for key in ("min", "max", "default"))
+
+
+def _allowed(parameter: Mapping[str, Any]) -> Dict[str, str]:
+    if "choices" in parameter:
+        return {"choices": ", ".join(map(shown_value, parameter["choices"]))}
+    return {key: shown_value(parameter[key]) for key in ("min", "max")}
+
+
+def shown_value(value: Any) -> str:
+    """A value as commands and addresses have it: true, 704, 0.5, bfloat16."""
+    text = value if isinstance(value, str) else dumps(value)
+    return visible(text)[:LONGEST_VALUE]
+
+
+def read_value(parameter: Mapping[str, Any], text: str) -> Any:
+    """The value that a text means, in the type of the declaration if it can be."""
+    kind = parameter["choices"][0] if "choices" in parameter else parameter["default"]
+    numbers = [parameter[key] for key in ("min", "max") if key in parameter] or [kind]
+    text = text.strip()
+    if isinstance(kind, bool):
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if isinstance(kind, str):
+        return text
+    if _WHOLE.match(text):
+        return int(text)
+    if _DECIMAL.match(text) and any(
+        isinstance(number, float) for number in (kind, *numbers)
+    ):
+        return float(text)
+    return text
+
+
+def read_values(header: Header, texts: Mapping[str, str]) -> Dict[str, Any]:
+    """`choose` for texts, as forms, addresses and command lines have them."""
+    declared = header.parameters
+    given = {
+        name: read_value(declared[name], text) if name in declared else text
+        for name, text in texts.items()
+    }
+    return choose(header, given)
+
+
+def read_settings(header: Header, settings: Iterable[str]) -> Dict[str, Any]:
+    """`read_values` for arguments NAME=VALUE. Raises ParameterError."""
+    texts = {}
+    for setting in settings:
+        name, _, text = setting.partition("=")
+        texts[name.strip()] = text
+    return read_values(header, texts)
+
+
+def amount(formula: str, values: Mapping[str, Any]) -> float:
+    """What a bound's formula gives for these values."""
+    total = 0.0
+    for product in formula.split("+"):
+        term = 1.0
+        for operator, factor in _STEP.findall(product):
+            number = float(values.get(factor, factor))
+            if operator == "/":
+                term = term / number if number else math.inf
+            else:
+                term *= number
+        total += term
+    return total
+
+
+def _beyond(
+    header: Mapping[str, Any], values: Mapping[str, Any], chosen: Mapping[str, Any]
+) -> Iterator[Tuple[str, str, Dict[str, str]]]:
+    """The stated bounds that these values exceed, by the parameters at fault."""
+    limits = {"memory_mib": header["memory_mib"], "time_s": header["timeout_s"]}
+    for key, formula in header["bounds"].items():
+        needed, limit = amount(formula, values), limits[key]
+        if not needed <= limit:
+            names = [name for name in chosen if name in re.findall(r"\w+", formula)]
+            facts = {"needed": "%.0f" % needed, "limit": "%g" % limit}
+            yield ", ".join(names), key, facts
+
+
+def _parameter_reads(source: str) -> Iterator[str]:
+    """The names in calls `parameter("name")`; "" for one that names none."""
+    with _PARSING:
+        tree = ast.parse(source)
+    for node in ast.walk(tree):
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if is_call and node.func.id == "parameter":  # type: ignore[attr-defined]
+            first = [*node.args, None][0]  # type: ignore[attr-defined]
+            named = isinstance(first, ast.Constant) and isinstance(first.value, str)
+            yield first.value if named else ""
+
+
+def _unread(header: Header, source: str) -> Iterator[str]:
+    """Parameters that the source does not read, and reads of what is none."""
+    if not header.parameters and "parameter(" not in source:
+        return
+    read = set(_parameter_reads(source))
+    for name in header.parameters:
+        if name not in read:
+            yield "tool.doesitnan.parameters.%s: the source never reads it" % name
+    for name in sorted(read - set(header.parameters)):
+        yield "parameter(%r): tool.doesitnan.parameters declares no such name" % name
 
 
 REQUIRED_CHECKS = ("control", "detector", "trigger")
@@ -626,6 +942,7 @@ def read_repro(source: str) -> Tuple[Header, List[str]]:
             "tool.doesitnan.match: missing; a workaround is compared with the control "
             "(or give match_waived with the reason)"
         )
+    errors.extend(_unread(header, source))
     if errors:
         raise ContractError(errors)
     return header, checks
@@ -827,7 +1144,8 @@ class CheckSpec:
     """One check to start: what it may use and for how long.
 
     `env`: what the record asks for; it must be there before torch is imported, so such
-    a check always starts cold. `preset`: what the harness itself sets.
+    a check always starts cold. `preset`: what the harness itself sets. `parameters`:
+    the values that are not the defaults.
     """
 
     name: str
@@ -836,6 +1154,7 @@ class CheckSpec:
     timeout_s: float = 60
     memory_mib: int = 2048
     preset: Dict[str, str] = field(default_factory=dict)
+    parameters: Dict[str, Any] = field(default_factory=dict)
 
     @property
     def environment(self) -> Dict[str, str]:
@@ -1158,12 +1477,15 @@ def judge(
     header: Header,
     checks: Sequence[Mapping[str, Any]],
     planned: Optional[Sequence[str]] = None,
+    parameters: Optional[Mapping[str, Any]] = None,
 ) -> Judgement:
     """The verdict of a run, from its recorded checks alone.
 
     Pure, so that stored evidence can be judged again. `planned`: the names of
-    `list_checks`; a check that had to run and did not leaves no verdict.
+    `list_checks`; a check that had to run and did not leaves no verdict. `parameters`:
+    values that are not the defaults; what they show says nothing of the build.
     """
+    header = at_values(header, parameters or {})
     results = list(_outcomes(header, checks))
     triggers = [outcome for name, outcome, _ in results if name == "trigger"]
     fault = next(filter(None, (_gate(*result) for result in results)), None)
@@ -1179,12 +1501,28 @@ def judge(
     return Judgement(
         verdict=verdict,
         reason=reason,
-        is_affected=_is_affected(header, verdict),
+        is_affected=None if parameters else _is_affected(header, verdict),
         hits=hits,
         trials=len(triggers),
         workarounds=_workarounds(verdict, results, planned or ()),
         refuted={n[8:]: o for n, o, _ in results if n.startswith("refuted_")},
     )
+
+
+def judge_variant(
+    header: Header, checks: Sequence[Mapping[str, Any]], planned: Sequence[str]
+) -> Dict[str, str]:
+    """The status of each workaround in a variant, from the checks of that variant.
+
+    Known only where the control was clean and the trigger showed the bug there too.
+    `planned`: the names of `variant_checks`.
+    """
+    results = list(_outcomes(header, checks))
+    of = {
+        name: {o for n, o, _ in results if n == name} for name in ("control", "trigger")
+    }
+    shown = of["control"] == {"clean"} and "bug" in of["trigger"]
+    return _workarounds("bug_present" if shown else "", results, planned)
 
 
 def misrecorded(
@@ -1244,8 +1582,28 @@ def check_order(checks: Sequence[str], trials: int) -> List[Tuple[str, int]]:
     return order
 
 
-def check_spec(header: Header, name: str, trial: int = 0) -> CheckSpec:
-    """How one check of this repro is to be started."""
+def variant_checks(source: str, checks: Sequence[str]) -> List[str]:
+    """The checks that run in each variant: what a reader pastes, and what it needs.
+
+    The workarounds that are functions `apply_<name>`, after control and trigger.
+    """
+    pasted = {node.name for node in _functions(source)}
+    prefix = "workaround_"
+    found = [
+        n
+        for n in checks
+        if n.startswith(prefix) and "apply_" + n[len(prefix) :] in pasted
+    ]
+    return ["control", "trigger", *found] if found else []
+
+
+def check_spec(
+    header: Header,
+    name: str,
+    trial: int = 0,
+    parameters: Optional[Mapping[str, Any]] = None,
+) -> CheckSpec:
+    """How one check of this repro is to be started; `parameters` from `choose`."""
     env = dict(header.env.get("all", {}))
     env.update(header.env.get(name, {}))
     preset = {}
@@ -1257,7 +1615,8 @@ def check_spec(header: Header, name: str, trial: int = 0) -> CheckSpec:
     if name == "requirements":
         # It imports torch first of all, and compiles for real where that is needed.
         timeout_s = max(timeout_s, PROBE_TIMEOUT_S)
-    return CheckSpec(name, trial, env, timeout_s, header.memory_mib, preset)
+    chosen = dict(parameters or {})
+    return CheckSpec(name, trial, env, timeout_s, header.memory_mib, preset, chosen)
 
 
 BUILD_KEYS = (
@@ -1277,8 +1636,13 @@ BUILD_KEYS = (
 class _Run:
     """One run of one repro: its checks so far, and what the probe saw."""
 
-    def __init__(self, source: str, start: Start) -> None:
+    def __init__(
+        self, source: str, start: Start, given: Optional[Mapping[str, Any]] = None
+    ) -> None:
         self.header, self.names = read_repro(source)
+        self.parameters = choose(self.header, given or {})
+        self.header = at_values(self.header, self.parameters)
+        self.in_variants = variant_checks(source, self.names)
         self.digest = source_digest(source)
         self.start = start
         self.checks: List[Dict[str, Any]] = []
@@ -1287,7 +1651,8 @@ class _Run:
 
     def check(self, name: str, trial: int) -> Dict[str, Any]:
         """Start one check, examine its report, record it."""
-        report = self.start(check_spec(self.header, name, trial))
+        spec = check_spec(self.header, name, trial, self.parameters)
+        report = self.start(spec)
         if not report.failure and report.hello is not None:
             report.failure = self.contradiction(name, report.hello)
         if name == "requirements":
@@ -1320,8 +1685,9 @@ class _Run:
         return recorded
 
     def contradiction(self, name: str, hello: Dict[str, Any]) -> Optional[str]:
-        """A child that ran another source or another torch than this run is about."""
-        if hello.get("repro") != self.digest:
+        """A child that ran another source, other values or another torch than this."""
+        ran = hello.get("repro"), hello.get("parameters") or {}
+        if ran != (self.digest, self.parameters):
             return "refused"
         theirs, ours = hello["identity"], self.identity
         if name == "requirements" or not theirs:
@@ -1382,8 +1748,41 @@ class _Run:
             },
             "harness": PROTOCOL,
         }
-        found.update(dataclasses.asdict(judge(header, self.checks, self.names)))
+        judgement = judge(header, self.checks, self.names, self.parameters)
+        found.update(dataclasses.asdict(judgement))
+        if self.parameters:
+            found["parameters"] = self.parameters
         return found
+
+    def has_variants(self, verdict: str) -> bool:
+        """Whether the code of its workarounds is to be tried at other values too."""
+        at_defaults = verdict == "bug_present" and not self.parameters
+        return at_defaults and bool(self.in_variants and self.header.variants)
+
+    def variant(
+        self, name: str, each: Callable[["_Run", str, int, str], Any]
+    ) -> Dict[str, Any]:
+        """Control, trigger and the code of each workaround, at the variant's values.
+
+        `each(run, check, trial, phase)` runs one check and returns it.
+        """
+        run = copy.copy(self)
+        run.checks, run.parameters = [], dict(self.header.variants[name])
+        run.header = at_values(self.header, run.parameters)
+        phase = "variant_%s " % name
+        for check in self.in_variants:
+            seen = []
+            for trial in range(self.header.trials if check == "trigger" else 1):
+                seen.append(each(run, check, trial, phase + check)["outcome"])
+                if seen[-1] != "clean":
+                    break
+            if seen[-1] != {"control": "clean", "trigger": "bug"}.get(check, seen[-1]):
+                break  # Nothing can be seen of a workaround where there is no bug.
+        return {
+            "parameters": run.parameters,
+            "checks": run.checks,
+            "workarounds": judge_variant(run.header, run.checks, self.in_variants),
+        }
 
 
 def _table_of(value: Any) -> Dict[str, Any]:
@@ -1397,6 +1796,7 @@ def drive(
     name: str = "repro",
     record: Optional[str] = None,
     trials: Optional[int] = None,
+    parameters: Optional[Mapping[str, Any]] = None,
     tier: str = "E",
     limits: Optional[Mapping[str, Any]] = None,
     telemetry: Optional[Mapping[str, Any]] = None,
@@ -1408,15 +1808,13 @@ def drive(
     """Run every check of a repro and return its evidence object, digest included.
 
     `start` starts one check and returns its Report. `on_event(phase, text)` tells a
-    person what goes on, `on_check` gets each recorded check. Raises ContractError for a
-    source that keeps no contract, Cancelled once `cancelled()` is true.
+    person what goes on, `on_check` gets each recorded check. `parameters`: values other
+    than the defaults; without any, a run that shows the bug goes on with the variants.
+    Raises ContractError for a source that keeps no contract or values that it does not
+    allow, Cancelled once `cancelled()` is true.
     """
-    run = _Run(source, start)
-    count = trials or run.header.trials
-    started_at, clock = _utc_now(), time.monotonic()
-    for check_name, trial in check_order(run.names, count):
-        of_many = " %d/%d" % (trial + 1, count) if check_name == "trigger" else ""
-        phase = check_name + of_many
+
+    def each(run: _Run, check_name: str, trial: int, phase: str) -> Dict[str, Any]:
         if on_event:
             on_event(phase, "started")
         check = run.check(check_name, trial)
@@ -1426,9 +1824,20 @@ def drive(
             on_check(check)
         if on_event:
             on_event(phase, summary(check))
+        return check
+
+    run = _Run(source, start, parameters)
+    count = trials or run.header.trials
+    started_at, clock = _utc_now(), time.monotonic()
+    for check_name, trial in check_order(run.names, count):
+        of_many = " %d/%d" % (trial + 1, count) if check_name == "trigger" else ""
+        check = each(run, check_name, trial, check_name + of_many)
         if _gate(check_name, check["outcome"], check["reason"]):
             break
     evidence = run.evidence(name)
+    if run.has_variants(evidence["verdict"]):
+        names = run.header.variants
+        evidence["variants"] = {name: run.variant(name, each) for name in names}
     evidence["limits"].update(limits or {})
     evidence.update(
         record=record,
@@ -1664,6 +2073,8 @@ def child_command(python: str, harness: str, repro: str, spec: CheckSpec) -> Lis
     `repro` is "-" for a bare probe of the interpreter.
     """
     child = ["--child", repro, spec.name, "--trial", str(spec.trial)]
+    if spec.parameters:
+        child += ["--parameters", dumps(spec.parameters)]
     return [python, harness, *child, "--cpu", str(processor_limit_s(spec))]
 
 
@@ -2187,15 +2598,28 @@ def run_child(argv: Sequence[str]) -> NoReturn:
     parser.add_argument("--fd", type=int, required=True)
     parser.add_argument("--trial", type=int, default=0)
     parser.add_argument("--cpu", type=int, default=0)
+    parser.add_argument("--parameters", type=json.loads, default={})
     options = parser.parse_args(argv)
     source = "" if options.repro == "-" else _source_text(options.repro)
     become_check(
-        options.fd, options.repro, source, options.check, options.trial, options.cpu
+        options.fd,
+        options.repro,
+        source,
+        options.check,
+        options.trial,
+        options.cpu,
+        options.parameters,
     )
 
 
 def become_check(
-    fd: int, path: str, source: str, check: str, trial: int, cpu_s: int
+    fd: int,
+    path: str,
+    source: str,
+    check: str,
+    trial: int,
+    cpu_s: int,
+    parameters: Dict[str, Any],
 ) -> NoReturn:
     """Turn this process into one check; cold and warm children both end here.
 
@@ -2205,7 +2629,7 @@ def become_check(
     send = _sender(fd)
     _confine(cpu_s)
     sys.argv = [path]
-    report_check(send, path, source, check, trial)
+    report_check(send, path, source, check, trial, parameters)
     os._exit(0)
 
 
@@ -2288,10 +2712,14 @@ def report_check(
     source: str,
     check: str,
     trial: int,
+    parameters: Dict[str, Any],
 ) -> None:
     """Say hello, run the check, say what it returned or raised, say end."""
     header = parse_header(source) if source else None
     hello: Dict[str, Any] = {"t": "hello", "repro": source_digest(source)}
+    if parameters:
+        hello["parameters"] = parameters
+    _offer_parameters(header, parameters)
     try:
         torch = importlib.import_module("torch")
         settle_torch(torch)
@@ -2359,6 +2787,19 @@ def _wire(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return encode(value)
     return {"$type": type(value).__name__[:80]}
+
+
+def _offer_parameters(header: Optional[Header], chosen: Mapping[str, Any]) -> None:
+    """`from doesitnan import parameter` for the repro of this process."""
+    values = dict(defaults_of(header.parameters) if header else {}, **chosen)
+
+    def parameter(name: str) -> Any:
+        """The value of this run for a parameter that the header declares."""
+        return values[name]
+
+    module: Any = types.ModuleType("doesitnan")
+    module.parameter = parameter
+    sys.modules["doesitnan"] = module
 
 
 def _load(path: str, source: str) -> types.ModuleType:
@@ -2631,12 +3072,22 @@ def sentences(evidence: Mapping[str, Any]) -> Tuple[str, str]:
     return "%s (%s)" % (en, reason), "%s（%s）" % (zh, reason)
 
 
+def settings_of(evidence: Mapping[str, Any]) -> str:
+    """The values of a run that are not the defaults: length=704, dtype=bfloat16."""
+    given = evidence.get("parameters") or {}
+    return ", ".join(
+        "%s=%s" % (name, shown_value(decode(v))) for name, v in given.items()
+    )
+
+
 def _print_summary(evidence: Mapping[str, Any]) -> None:
     build, device = evidence["build"], evidence["device"]
     for sentence in sentences(evidence):
         print(sentence)
     raw, where = build["raw"] or "not found", device["name"] or ""
     print("torch %s · %s %s" % (raw, device["class"], where))
+    if evidence.get("parameters"):
+        print("%s: other values than the reviewed ones" % settings_of(evidence))
     marks = {"verified": "✔", "does_not_help": "✖", "untested": "◌"}
     for name, status in evidence["workarounds"].items():
         print("%s workaround %s: %s" % (marks[status], name, status))
@@ -2664,6 +3115,13 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="FILE",
         help="write the evidence as JSON, to standard output without FILE",
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another value of a parameter; may stand several times",
+    )
     parser.add_argument("--trials", type=int, metavar="N", help="runs of the trigger")
     parser.add_argument(
         "--python", default=sys.executable, help="interpreter with the torch to test"
@@ -2685,6 +3143,7 @@ def _run_command(options: argparse.Namespace) -> int:
         name=os.path.splitext(os.path.basename(options.repro))[0],
         record=header.record,
         trials=options.trials,
+        parameters=read_settings(header, options.set),
         on_event=lambda phase, text: print(phase, "·", text, file=sys.stderr),
     )
     text = dumps(evidence, indent=2)

@@ -6,6 +6,7 @@ OpenAPI is made from the same: a key that is not declared here cannot be answere
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from django.urls import reverse
@@ -27,7 +28,14 @@ from kb.api.fields import (
     word,
 )
 from kb.choices import LANGS
-from kb.findings import claims, contradictions, diagnoses, remedies, results
+from kb.findings import (
+    claims,
+    contradictions,
+    diagnoses,
+    remedies,
+    results,
+    variants,
+)
 from kb.findings.claims import FindingInput
 from kb.findings.remedies import Remedy
 from kb.models import Claim, Record
@@ -133,6 +141,14 @@ class WorkaroundSerializer(Serializer):
     html = TextField()
     status = word(WORKAROUND_STATES)
     status_by_build = serializers.DictField(child=word(WORKAROUND_STATES))
+    holds = serializers.DictField(
+        child=serializers.ListField(child=serializers.JSONField()),
+        help_text="values of parameters with which its code was executed and helped",
+    )
+    fails = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField()),
+        help_text="values with which it was executed and did not",
+    )
     evidence = maybe()
     seen_on = texts(help_text="of an upgrade: builds without the bug above those with")
     not_executed = word(remedies.REASONS, allow_null=True)
@@ -152,6 +168,7 @@ def shown_diagnoses(record: Record) -> list[Json]:
 def workarounds(record: Record) -> list[Json]:
     """Each with its own prose, and what the findings show of it."""
     inputs = claim_inputs(record)
+    findings = list(record.findings.all())
     texts = {lang: split_workarounds(record.text("workaround", lang)) for lang in LANGS}
     pages = {lang: record.html.get(lang, {}).get("workarounds", {}) for lang in LANGS}
     found = []
@@ -162,6 +179,7 @@ def workarounds(record: Record) -> list[Json]:
             "html": {lang: pages[lang].get(name, "") for lang in LANGS},
             "status_by_build": claims.workaround_by_build(name, inputs),
             **what_runs_show(remedy),
+            **asdict(variants.reach(name, findings, record.repros.all())),
         }
         found.append({**remedy.entry, **shown})
     return found

@@ -20,6 +20,7 @@ from kb.findings import (
     remedies,
     results,
     timeline,
+    variants,
 )
 from kb.findings.checks import Words
 from kb.findings.remedies import Remedy
@@ -57,6 +58,7 @@ class Workaround:
     onoff: OnOff | None
     helped: int
     tried: int
+    reach: variants.Reach
 
     @property
     def name(self) -> str:
@@ -300,6 +302,9 @@ def workaround(
         on_off(rows, findings, torch),
         helped=sum(build_status == "verified" for build_status in by_build),
         tried=len(by_build),
+        reach=variants.reach(name, findings, record.repros.all())
+        if remedy.status == "verified"
+        else variants.Reach(),
     )
 
 

@@ -27,6 +27,8 @@ class Facts(NamedTuple):
     affected: str
     affected_when: str
     preconditions: str
+    environment: str
+    fixes: str
 
 
 @lru_cache(maxsize=1)
@@ -39,11 +41,13 @@ def facts_of_all(records: int) -> Mapping[str, Facts]:
     texts = rows.annotate(
         affected_text=Cast("affected", TextField()),
         preconditions_text=Cast("preconditions", TextField()),
+        environment_text=Cast("environment", TextField()),
+        fixes_text=Cast("fixes", TextField()),
     )
     shared: dict[Facts, Facts] = {}
     found = {}
-    for pk, when, affected, preconditions in texts:
-        facts = Facts(affected, when, preconditions)
+    for pk, when, affected, *others in texts:
+        facts = Facts(affected, when, *others)
         found[pk] = shared.setdefault(facts, facts)
     return found
 
@@ -51,7 +55,11 @@ def facts_of_all(records: int) -> Mapping[str, Facts]:
 @lru_cache(maxsize=MOST_RANGES)
 def read(facts: Facts) -> Documented:
     return Documented(
-        json.loads(facts.affected), facts.affected_when, json.loads(facts.preconditions)
+        affected=json.loads(facts.affected),
+        affected_when=facts.affected_when,
+        preconditions=json.loads(facts.preconditions),
+        environment=json.loads(facts.environment),
+        fixes=json.loads(facts.fixes),
     )
 
 

@@ -29,6 +29,7 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
+from runner import harness
 from runner.access import may_cancel, requester
 from runner.api import prefer
 from runner.api.idempotency import Answered, once
@@ -37,6 +38,7 @@ from runner.models import Build, Run
 from runner.runs import ledger, live_log, scheduling, submission
 from runner.runs.refusals import RunRefused
 from runner.runs.submission import MAX_TRIALS
+from runner.wording import verdicts
 
 LOG_PAGE = 1000
 # What a client had better leave between two looks at a run.
@@ -102,6 +104,12 @@ class RunRequest(serializers.Serializer[Any]):
     build = serializers.CharField(max_length=61, help_text="a slug of /api/v1/builds")
     device = serializers.ChoiceField(choices=DeviceClass.choices, default="cpu")
     trials = serializers.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
+    parameters = serializers.DictField(
+        child=serializers.JSONField(),
+        required=False,
+        help_text="values of the repro's parameters other than the reviewed ones; "
+        "the answer is then about these values, never the record's verdict",
+    )
     again = serializers.BooleanField(
         default=False, help_text="run also where a fresh result exists"
     )
@@ -128,6 +136,16 @@ def wanted_build(slug: str) -> Build:
 def refusal(error: RunRefused) -> Problem:
     code = error.code if error.code in ("busy", "throttled") else "run_refused"
     return Problem(code, error.detail(current_lang()), wait=error.wait_s or None)
+
+
+def invalid_values(error: harness.ParameterError) -> Problem:
+    """Each parameter at fault by name, with what it may be."""
+    found = verdicts.refused_values(error, current_lang())
+    errors = [
+        {"pointer": f"/parameters/{name}", "code": "invalid", "detail": text}
+        for name, text in found
+    ]
+    return Problem("invalid", ": ".join(found[0]), errors=errors)
 
 
 class RunQuery(PageQuery):
@@ -222,7 +240,10 @@ def submit(request: Request, query: dict[str, Any], data: dict[str, Any]) -> Ans
             data.get("trials") or repro.header.get("trials", 1),
             requester=requester(request),
             again=data["again"],
+            values=data.get("parameters"),
         )
+    except harness.ParameterError as error:
+        raise invalid_values(error) from error
     except RunRefused as error:
         raise refusal(error) from error
     flags = {"joined": submitted.joined, "cached": submitted.cached}

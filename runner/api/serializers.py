@@ -23,7 +23,9 @@ from kb.api.fields import (
 )
 from kb.api.serializers import Json, LangUsed, Serializer
 from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
+from runner import harness
 from runner.models import Installation, Run
+from runner.parameters import values_of
 from runner.runs import scheduling
 from runner.wording import verdicts
 
@@ -110,6 +112,14 @@ class LimitsSerializer(Serializer):
     layers = LayersSerializer(required=False)
 
 
+class VariantSerializer(Serializer):
+    """Control, trigger and workarounds at the values of one variant."""
+
+    parameters = serializers.DictField(child=serializers.JSONField())
+    checks = CheckSerializer(many=True)
+    workarounds = serializers.DictField(child=word(WORKAROUND_RESULTS))
+
+
 class EvidenceSerializer(Serializer):
     """One immutable evidence object, under the digest of its content."""
 
@@ -136,6 +146,16 @@ class EvidenceSerializer(Serializer):
     started_at = moment()
     duration_s = serializers.FloatField()
     origin = string(required=False, help_text="as sent; the receiver keeps its own")
+    parameters = serializers.DictField(
+        child=serializers.JSONField(),
+        required=False,
+        help_text="values other than the reviewed ones: no verdict of the record",
+    )
+    variants = serializers.DictField(
+        child=VariantSerializer(),
+        required=False,
+        help_text="the code of the workarounds at other values, by variant",
+    )
 
 
 @extend_schema_field(CheckSerializer(many=True))
@@ -158,6 +178,15 @@ class EvidenceUrlsSerializer(Serializer):
     )
 
 
+class MadeValues(serializers.DictField):
+    """Values other than the reviewed ones; {} for these."""
+
+    child = serializers.JSONField()
+
+    def get_attribute(self, instance: Any) -> Json:
+        return dict(harness.encode(values_of(instance.parameters)))
+
+
 class EvidenceItemSerializer(Serializer):
     digest = string()
     record = maybe(source="record_id")
@@ -165,6 +194,7 @@ class EvidenceItemSerializer(Serializer):
     build = string(source="build_id")
     device = word(DEVICE, source="device_class")
     verdict = word(VERDICT)
+    parameters = MadeValues()
     origin = string(help_text="site, repository, or the token that sent it")
     started_at = moment()
     urls = EvidenceUrlsSerializer(source="*")
@@ -181,7 +211,8 @@ class EvidenceReceivedSerializer(LangUsed, EvidenceItemSerializer):
 
 # --- runs -------------------------------------------------------------------------
 def is_affected(run: Run) -> bool | None:
-    return None if run.repro.is_model else IS_AFFECTED.get(run.verdict or "")
+    answers_nothing = run.repro.is_model or run.parameters
+    return None if answers_nothing else IS_AFFECTED.get(run.verdict or "")
 
 
 def api_url(name: str) -> MadeString:
@@ -222,6 +253,7 @@ class RunSerializer(LangUsed):
     is_affected = MadeFlag(is_affected, allow_null=True)
     hits = count()
     trials = number()
+    parameters = MadeValues()
     sentence = MadeText(verdicts.run_sentence)
     checks = StoredChecks(source="stored.checks")
     workarounds = serializers.DictField(

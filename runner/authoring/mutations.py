@@ -180,7 +180,7 @@ def replaced(
     functions = [f"def {name}():\n    {body}\n" for name, body in bodies.items()]
     left = {*keep, *bodies, "all"}
     env = {name: table for name, table in header.env.items() if name in left}
-    header = dataclasses.replace(header, env=env, trials=1)
+    header = dataclasses.replace(header, env=env, trials=1, variants={})
     text = with_header("\n".join(lines), header)
     return "\n".join([text.rstrip("\n"), "", *aliases, "", *functions])
 

@@ -57,7 +57,9 @@ def disagreements(record: Record) -> list[Disagreement]:
     current = record.repros.exclude(fidelity=Fidelity.MECHANISM_MODEL)
     digests = list(current.values_list("digest", flat=True))
     rows = (
-        record.evidence.filter(repro_digest__in=digests, verdict__in=JUDGED)
+        record.evidence.filter(
+            repro_digest__in=digests, verdict__in=JUDGED, parameters=""
+        )
         .filter(body__harness=harness.PROTOCOL)
         .order_by("started_at", "digest")
     )

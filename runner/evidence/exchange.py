@@ -67,7 +67,10 @@ EVIDENCE = {
     "harness": int,
     "started_at": str,
     "duration_s": NUMBER,
+    "parameters": dict,
+    "variants": dict,
 }
+VARIANT = {"parameters": dict, "checks": list, "workarounds": dict}
 REPRO = {"name": str, "digest": str, "fidelity": str}
 BUILD = {
     **dict.fromkeys(harness.BUILD_KEYS, OPTIONAL_TEXT),
@@ -110,7 +113,10 @@ NESTED_KEYS: dict[str, Json] = {
     "limits": LIMITS,
 }
 # Keys of later versions, or of some senders only.
-OPTIONAL_KEYS = {"origin", "uuid", "served", "file_mib", "layers"}
+OPTIONAL_KEYS = {
+    *("origin", "uuid", "served", "file_mib", "layers"),
+    *("parameters", "variants"),
+}
 MAX_TEXT_CHARS = 1000
 
 
@@ -190,20 +196,34 @@ def check_shape(body: Json) -> None:
         check_keys(body[name], schema, f"{name}.")
     if "layers" in body["limits"]:
         check_keys(body["limits"]["layers"], LAYERS, "limits.layers.")
-    if not 1 <= len(body["checks"]) <= MAX_CHECKS:
-        refuse(f"checks: from 1 to {MAX_CHECKS} may stand.")
-    for at, check in enumerate(body["checks"]):
-        where = f"checks[{at}]."
-        if not isinstance(check, dict):
-            refuse(f"{where[:-1]}: it is not an object.")
-        check_keys(check, CHECK, where)
-        check_keys(check["log"], LOG, f"{where}log.")
-        check_observations(check, where)
+    check_checks(body["checks"], "")
+    for name, variant in body.get("variants", {}).items():
+        check_variant_shape(variant, f"variants.{name[:20]}.")
     require_texts(body["build"]["packages"], "build.packages", optional=True)
     require_texts(body["workarounds"], "workarounds")
     require_texts(body["refuted"], "refuted")
     check_texts(body)
     check_telemetry(body["telemetry"])
+
+
+def check_variant_shape(variant: Any, where: str) -> None:
+    if not isinstance(variant, dict) or not VARIANT.keys() <= variant.keys():
+        refuse(f"{where[:-1]}: it has not the keys of a variant.")
+    check_keys(variant, VARIANT, where)
+    check_checks(variant["checks"], where)
+    require_texts(variant["workarounds"], f"{where}workarounds")
+
+
+def check_checks(checks: list[Any], inside: str) -> None:
+    if not 1 <= len(checks) <= MAX_CHECKS:
+        refuse(f"{inside}checks: from 1 to {MAX_CHECKS} may stand.")
+    for at, check in enumerate(checks):
+        where = f"{inside}checks[{at}]."
+        if not isinstance(check, dict):
+            refuse(f"{where[:-1]}: it is not an object.")
+        check_keys(check, CHECK, where)
+        check_keys(check["log"], LOG, f"{where}log.")
+        check_observations(check, where)
 
 
 def check_telemetry(readings: Json) -> None:
@@ -247,7 +267,7 @@ def check_texts(body: Json) -> None:
             refuse(f"It holds characters that cannot be seen: {escaped}.")
         if isinstance(value, int) and abs(value) >= 2**63:
             refuse("It holds a number of more than 64 bits.")
-    for value in scalars_in({**body, "checks": []}):
+    for value in scalars_in({**body, "checks": [], "variants": {}}):
         if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
             refuse(f"It holds a text of {len(value)} characters outside the checks.")
 
@@ -301,9 +321,23 @@ def check_against(body: Json, repro: Repro) -> None:
     if recorded != (header.fidelity, header.device):
         refuse(f"The repro is a {header.fidelity} for {header.device}.", "verdict")
     check_plan(body, names)
-    for name, outcome in harness.misrecorded(header, body["checks"]):
+    at_values = harness.at_values(header, body.get("parameters", {}))
+    for name, outcome in harness.misrecorded(at_values, body["checks"]):
         refuse(f"The observations of {name} give {outcome}.", "verdict")
+    for variant in body.get("variants", {}).values():
+        check_variant(variant, header, harness.variant_checks(repro.source, names))
     check_build(body["build"])
+
+
+def check_variant(variant: Json, header: harness.Header, planned: list[str]) -> None:
+    """Refuse checks that do not run there, or whose outcomes are others."""
+    ran = [check["name"] for check in variant["checks"]]
+    once = list(dict.fromkeys(ran))
+    if once != planned[: len(once)] or ran.count("trigger") > header.trials:
+        refuse("The checks of a variant are not those that run in it.", "verdict")
+    at_values = harness.at_values(header, variant["parameters"])
+    for name, outcome in harness.misrecorded(at_values, variant["checks"]):
+        refuse(f"The observations of {name} give {outcome}.", "verdict")
 
 
 def check_plan(body: Json, names: list[str]) -> None:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 
+from kb.choices import PARAMETERS
 from kb.publishing.loading import ReproRefused
 from kb.records.files import ReproFacts
 from runner import harness
 from runner.evidence.observed import unreported
+
+
+def unnamed(header: harness.Header) -> Iterator[str]:
+    """Parameters that pages have no words for."""
+    for name in header.parameters:
+        if name not in PARAMETERS:
+            known = ", ".join(PARAMETERS)
+            yield f"tool.doesitnan.parameters.{name}: must be one of {known}"
 
 
 def inspect(source: str) -> ReproFacts:
@@ -17,7 +27,7 @@ def inspect(source: str) -> ReproFacts:
         header, checks = harness.read_repro(source)
     except harness.ContractError as error:
         raise ReproRefused(error.errors) from error
-    problems = unreported(header, source)
+    problems = [*unreported(header, source), *unnamed(header)]
     if problems:
         raise ReproRefused(problems)
     return ReproFacts(

@@ -18,9 +18,9 @@ from django.db import transaction
 
 from kb.choices import DeviceClass, Outcome, Verdict
 from kb.findings import writing
-from kb.findings.claims import JUDGED
+from kb.findings.claims import CONCLUSIVE, JUDGED
 from kb.models import Finding, Record, Repro
-from runner import harness
+from runner import harness, parameters
 from runner.models import SLUG, Build, Evidence
 
 SITE = "site"
@@ -84,6 +84,7 @@ def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence
         verdict=body["verdict"],
         origin=origin,
         started_at=datetime.fromisoformat(body["started_at"]),
+        parameters=parameters.text_of(body.get("parameters", {})),
         body=body,
     )
 
@@ -115,6 +116,8 @@ def check_form(body: dict[str, Any]) -> None:
         body["record"], body["repro"]["name"], body["build"]["raw"]
         [(row["name"], row["outcome"], row["reason"]) for row in body["checks"]]
         {key: body[key] for key in JUDGED_FIELDS}
+        if body.get("parameters", True) == {} or body.get("variants", True) == {}:
+            raise EvidenceRefused("parameters and variants are left out where none.")
         if harness.encode(body) != body or holds_nul(body):
             raise EvidenceRefused("It holds a number or a text no database keeps.")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -152,9 +155,14 @@ declared = lru_cache(maxsize=256)(harness.read_repro)
 def judge_again(body: dict[str, Any], source: str) -> None:
     """Judge the recorded checks again. Raises where the verdict differs."""
     header, names = declared(source)
+    check_parameters(body, header)
     try:
-        judgement = harness.judge(header, body["checks"], names)
-    except (KeyError, TypeError, ValueError) as error:
+        given = body.get("parameters")
+        judgement = harness.judge(header, body["checks"], names, given)
+        judge_variants_again(body, header, source)
+    except EvidenceRefused:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise EvidenceRefused(
             f"Its checks cannot be judged: {error!r}.", "verdict"
         ) from error
@@ -162,6 +170,35 @@ def judge_again(body: dict[str, Any], source: str) -> None:
         if body.get(key) != value:
             raise EvidenceRefused(
                 f"Its checks give {key} {value!r}, it says otherwise.", "verdict"
+            )
+
+
+def check_parameters(body: dict[str, Any], header: harness.Header) -> None:
+    """Refuse values that the repro does not allow, or that are its defaults."""
+    given = harness.decode(body.get("parameters", {}))
+    try:
+        chosen = harness.choose(header, given)
+    except harness.ParameterError as error:
+        raise EvidenceRefused(f"parameters: {error.errors[0]}.", "verdict") from error
+    if chosen != given:
+        raise EvidenceRefused("parameters: one is the default.", "verdict")
+
+
+def judge_variants_again(
+    body: dict[str, Any], header: harness.Header, source: str
+) -> None:
+    """Judge the checks of each variant again. Raises where one says otherwise."""
+    planned = harness.variant_checks(source, declared(source)[1])
+    for name, variant in body.get("variants", {}).items():
+        values = header.variants.get(name)
+        if values is None or variant["parameters"] != harness.encode(values):
+            raise EvidenceRefused(f"The repro has no variant {name} like that.")
+        at_values = harness.at_values(header, values)
+        given = harness.judge_variant(at_values, variant["checks"], planned)
+        if variant["workarounds"] != given:
+            raise EvidenceRefused(
+                f"The checks of variant {name} give {given}, it says otherwise.",
+                "verdict",
             )
 
 
@@ -192,10 +229,13 @@ def device_class(body: dict[str, Any]) -> str:
 
 # --- findings ----------------------------------------
 def findings_of(evidence: Evidence) -> Iterator[Finding]:
-    """An unsaved finding per check and diagnosis.
+    """An unsaved finding per check and diagnosis, and per workaround of a variant.
 
-    Always one of `trigger`, which has the verdict.
+    Always one of `trigger`, which has the verdict; none at all where the run had other
+    values than those that were reviewed.
     """
+    if evidence.parameters:
+        return
     checks: dict[str, list[dict[str, Any]]] = {"trigger": []}
     for row in evidence.body["checks"]:
         if row["name"] != "requirements":
@@ -204,6 +244,7 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
     results = {name: (*combined(rows), rows) for name, rows in checks.items()}
     for name, outcome in diagnosed(evidence.body):
         results[name] = outcome, "", checks["trigger"]
+    results.update(in_variants(evidence.body))
     for name, (outcome, reason, rows) in results.items():
         yield Finding(
             record=evidence.record,
@@ -260,6 +301,22 @@ def diagnosed(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 seen.setdefault(key, []).append(right)
     for key, told in seen.items():
         yield key, Outcome.CLEAN if all(told) else Outcome.BUG
+
+
+def in_variants(
+    body: dict[str, Any],
+) -> Iterator[tuple[str, tuple[str, str, list[dict[str, Any]]]]]:
+    """`variant_<variant> <workaround>` with outcome, reason and row of the check.
+
+    Without the word workaround, which other findings begin with. One that raised says
+    nothing: an old build may lack the dtype.
+    """
+    for variant, found in body.get("variants", {}).items():
+        for row in found["checks"]:
+            name = row["name"].removeprefix("workaround_")
+            told = row["outcome"] in CONCLUSIVE or row["reason"] == "metric"
+            if name in found["workarounds"] and told:
+                yield f"variant_{variant} {name}", (*combined([row]), [row])
 
 
 def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:

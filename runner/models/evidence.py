@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from kb.choices import DeviceClass, Verdict
 from runner.models.build import Build
+from runner.parameters import MAX_CHARS, settings_of
 
 
 class Evidence(models.Model):
@@ -24,6 +25,10 @@ class Evidence(models.Model):
     origin = models.CharField(max_length=40)
     started_at = models.DateTimeField()
     added_at = models.DateTimeField(auto_now_add=True)
+    # Other values than those that were reviewed (runner.parameters); "" for these.
+    parameters = models.CharField(
+        max_length=MAX_CHARS, blank=True, default="", db_default=""
+    )
     body = models.JSONField()
     # Whether it was new to the call that returned it (runner.evidence.exchange).
     created = False
@@ -38,6 +43,11 @@ class Evidence(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("evidence-detail", args=[self.short])
+
+    @property
+    def settings(self) -> list[str]:
+        """The values that are not the reviewed ones: length=704."""
+        return settings_of(self.parameters)
 
     @property
     def short(self) -> str:

@@ -14,6 +14,7 @@ from kb.choices import DeviceClass, Verdict
 from kb.models import Repro
 from runner.models.build import Build
 from runner.models.evidence import Evidence
+from runner.parameters import MAX_CHARS, query_of, settings_of
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -43,6 +44,10 @@ class Run(models.Model):
     repro_digest = models.CharField(max_length=71)
     build = models.ForeignKey(Build, models.PROTECT, related_name="runs")
     device = models.CharField(max_length=4, choices=DeviceClass.choices)
+    # Other values than those that were reviewed (runner.parameters); "" for these.
+    parameters = models.CharField(
+        max_length=MAX_CHARS, blank=True, default="", db_default=""
+    )
     trials = models.PositiveSmallIntegerField()
     protocol = models.PositiveSmallIntegerField()
     priority = models.PositiveSmallIntegerField(
@@ -91,7 +96,7 @@ class Run(models.Model):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["repro_digest", "build", "device", "protocol"],
+                fields=["repro_digest", "build", "device", "protocol", "parameters"],
                 condition=Q(state__in=["queued", "running"]),
                 name="one_active_run",
             ),
@@ -121,7 +126,12 @@ class Run(models.Model):
         return f"{self.id} {self.state}"
 
     def get_absolute_url(self) -> str:
-        return reverse("run-detail", args=[self.id])
+        return reverse("run-detail", args=[self.id]) + query_of(self.parameters)
+
+    @property
+    def settings(self) -> list[str]:
+        """The values that are not the reviewed ones: length=704."""
+        return settings_of(self.parameters)
 
     @property
     def queue(self) -> str:

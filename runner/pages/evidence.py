@@ -65,14 +65,15 @@ class EvidencePage:
     def name(self) -> str:
         """Of the browser's tab."""
         found = self.shown.evidence
-        return tab_name(str(self.shown.badge), found.record_id, found.build_id)
+        about = [found.build_id, *found.settings]
+        return tab_name(str(self.shown.badge), found.record_id, *about)
 
     @property
     def file_name(self) -> str:
         """Of a download."""
         found = self.shown.evidence
-        about = found.record_id or "evidence"
-        return f"{about}-{found.build_id}-{found.short}.json"
+        about = [found.record_id or "evidence", found.build_id, *found.settings]
+        return f"{'-'.join(about)}-{found.short}.json"
 
 
 def find(short: str) -> Evidence | None:
@@ -86,6 +87,7 @@ def find(short: str) -> Evidence | None:
 def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
     shown = verdicted(evidence)
     names = [item["name"] for item in shown.body["checks"]]
+    names += [f"variant_{name}" for name in shown.body.get("variants", {})]
     base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
     path = reverse("api-evidence-detail", args=[evidence.digest])
     text = harness.dumps(shown.body, 1)

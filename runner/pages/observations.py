@@ -39,10 +39,10 @@ class Observations:
 
 
 def group_of(check: str) -> str:
-    """ "trigger 2/5" -> trigger; "workaround_x" -> workaround."""
+    """ "trigger 2/5" -> trigger; "workaround_x" -> workaround; so "variant_x …"."""
     name = check.split(" ")[0]
     kind = name.partition("_")[0]
-    return kind if kind in ("workaround", "refuted") else name
+    return kind if kind in ("workaround", "refuted", "variant") else name
 
 
 def marks(check: str, outcome: str) -> tuple[str, str, str]:

@@ -36,7 +36,7 @@ def planned(checks: Iterable[str]) -> list[str]:
     """The groups in which the checks of a repro are executed, in order."""
     names = ["requirements", *checks]
     phases = [name for name in GATES if name in names]
-    for kind in ("workaround", "refuted"):
+    for kind in ("workaround", "refuted", "variant"):
         if any(name.startswith(f"{kind}_") for name in names):
             phases.append(kind)
     return [*phases, "verdict"]
@@ -51,6 +51,7 @@ def label_of(phase: str) -> str:
         "trigger": _("trigger"),
         "workaround": _("workarounds"),
         "refuted": _("refuted"),
+        "variant": _("variants"),
         "verdict": _("verdict"),
     }.get(phase, phase)
 
@@ -64,7 +65,8 @@ def run_phases(
     run: Run, body: dict[str, Any] | None, steps: Sequence[Step] = ()
 ) -> Iterator[Phase]:
     """Of evidence `body`, or of a run under way: what its steps have shown so far."""
-    names = planned(run.repro.checks)
+    variants = [] if run.parameters else run.repro.header.get("variants") or {}
+    names = planned([*run.repro.checks, *(f"variant_{name}" for name in variants)])
     if body:
         yield from finished_phases(names, body)
         return
@@ -98,7 +100,7 @@ def ended_phase(name: str, steps: Sequence[Step]) -> Phase:
 
 
 def finished_phases(names: list[str], body: dict[str, Any]) -> Iterator[Phase]:
-    checks = body["checks"]
+    checks = [*body["checks"], *pasted_checks(body)]
     for name in names:
         if name == "verdict":
             duration = body["duration_s"]
@@ -111,6 +113,14 @@ def finished_phases(names: list[str], body: dict[str, Any]) -> Iterator[Phase]:
             continue
         mine = [item for item in checks if group_of(item["name"]) == name]
         yield finished_phase(name, mine, reached=bool(checks))
+
+
+def pasted_checks(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The workarounds of the variants, under the variant's name."""
+    for variant, found in body.get("variants", {}).items():
+        for item in found["checks"]:
+            if group_of(item["name"]) == "workaround":
+                yield {**item, "name": f"variant_{variant} {item['name']}"}
 
 
 def finished_phase(name: str, checks: list[dict[str, Any]], *, reached: bool) -> Phase:
@@ -136,7 +146,7 @@ def outcome_phase(name: str, checks: list[dict[str, Any]]) -> Phase:
     words = verdicts.outcome(name, outcome, lang)
     if name == "requirements" and outcome == Outcome.CLEAN:
         words = _("met")
-    if len(checks) > 1 or name in ("workaround", "refuted"):
+    if len(checks) > 1 or name in ("workaround", "refuted", "variant"):
         words = f"{words} {len(checks)}/{len(checks)}"
     css, shape, shape_css = marks(name, outcome)
     return Phase(name, label_of(name), "done", words, css, shape, shape_css)

@@ -73,7 +73,11 @@ class RecordMatrix:
 def find(record_id: str) -> Record | None:
     """A listed record with its repros and fresh findings."""
     # Whether code tells the bug is a matter of the record's page, not of builds.
-    findings = Finding.objects.fresh().exclude(check_name__startswith="diagnose_")
+    findings = (
+        Finding.objects.fresh()
+        .exclude(check_name__startswith="diagnose_")
+        .exclude(check_name__startswith="variant_")
+    )
     repros = Repro.objects.defer("source", "header")
     rows = Record.objects.visible().only(*RECORD_FIELDS, "check_titles")
     return (

@@ -11,10 +11,11 @@ from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from runner import access
+from runner import access, harness
 from runner.models import Build
 from runner.runs import submission
 from runner.runs.refusals import RunRefused
+from runner.wording import values as parameter_form, verdicts
 
 STATUS = {"busy": 503, "throttled": 429}
 
@@ -34,6 +35,17 @@ class RunForm(forms.Form):
         field = self.fields["repro"]
         assert isinstance(field, forms.ModelChoiceField)  # noqa: S101
         field.queryset = record.repros.all()
+
+    def values(self) -> dict[str, Any]:
+        """Values of the chosen repro's parameters. Raises ParameterError."""
+        repro = self.cleaned_data["repro"]
+        start = parameter_form.field_name(repro, "")
+        texts = {
+            key.removeprefix(start): str(text)
+            for key, text in self.data.items()
+            if key.startswith(start) and text
+        }
+        return harness.read_values(harness.parse_header(repro.source), texts)
 
     def problem(self) -> str:
         """The first thing wrong with the form, naming its field; "" if none."""
@@ -69,7 +81,11 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
             data["trials"] or data["repro"].header.get("trials", 1),
             requester=access.requester(request),
             again=data["again"],
+            values=form.values(),
         )
+    except harness.ParameterError as error:
+        found = verdicts.refused_values(error, current_lang())
+        raise Refusal("; ".join(map(": ".join, found)), 400) from error
     except RunRefused as error:
         status = STATUS.get(error.code, 409)
         text = error.detail(current_lang())

@@ -26,6 +26,7 @@ from runner.pages.runs.difference import Difference, since_last
 from runner.pages.runs.pace import Pace, pace_of
 from runner.runs import live_log, scheduling
 from runner.wording import queue, verdicts
+from runner.wording.values import hidden_fields
 from runner.wording.verdicts import Badge
 
 LOG_LINES = 2000
@@ -96,7 +97,13 @@ class RunPage:
     def name(self) -> str:
         """Of the browser's tab: how it stands, then which record on which build."""
         verdict = str(self.badge) if self.badge else self.title
-        return tab_name(verdict, self.run.repro.record_id, self.run.build_id)
+        run = self.run
+        return tab_name(verdict, run.repro.record_id, run.build_id, *run.settings)
+
+    @property
+    def again(self) -> list[tuple[str, str]]:
+        """Fields of the form that asks for the same values."""
+        return hidden_fields(self.run)
 
     @property
     def answer_css(self) -> str:
@@ -142,8 +149,8 @@ class RunPage:
         return _("Running: %(phase)s") % {"phase": phase}
 
 
-def tab_name(verdict: str, record_id: str | None, build_id: str) -> str:
-    about = " · ".join(filter(None, [record_id, build_id]))
+def tab_name(verdict: str, record_id: str | None, *rest: str) -> str:
+    about = " · ".join(filter(None, [record_id, *rest]))
     return _("%(verdict)s: %(about)s") % {"verdict": verdict, "about": about}
 
 
@@ -291,7 +298,7 @@ def disagreements_among(rows: list[EvidenceRow]) -> list[Disagreement]:
     sides = [
         Side(row.evidence, row.evidence.hits or 0, row.evidence.trials or 0)  # type: ignore[attr-defined]
         for row in rows
-        if not row.stale
+        if not (row.stale or row.evidence.parameters)
         and row.evidence.verdict in JUDGED
         and row.evidence.fidelity != Fidelity.MECHANISM_MODEL  # type: ignore[attr-defined]
     ]

@@ -7,10 +7,10 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.translation import override
 
 from kb.languages import DJANGO_LANG, Text as _
+from runner import harness
 from runner.pages import local_commands
 from runner.pages.run_page import RunPage, Verdicted, run_badge
 from runner.wording import verdicts
@@ -18,6 +18,7 @@ from runner.wording import verdicts
 LABELS = {
     "build": _("Build"),
     "device": _("Device"),
+    "values": _("Values other than the reviewed ones"),
     "check": _("check"),
     "outcome": _("outcome"),
     "repro": _("Repro"),
@@ -83,11 +84,13 @@ def counted(outcomes: Counter[str]) -> str:
 
 def facts(body: dict[str, Any], lang: str) -> list[str]:
     build, device = body["build"], body["device"]
+    values = harness.settings_of(body)
     cuda = f", CUDA {build['cuda']}, cuDNN {build['cudnn']}" if build["cuda"] else ""
     return [
         f"- {label('build', lang)}torch {build['raw']} ({build['git']}), "
         f"Python {build['python']}, {build['platform']}{cuda}",
         f"- {label('device', lang)}{device['class']} {device['name']}",
+        *([f"- {label('values', lang)}`{values}`"] if values else []),
     ]
 
 
@@ -95,4 +98,4 @@ def address(page: RunPage, lang: str, request: HttpRequest) -> str:
     """The run's page, at the site's own address or at that of the request."""
     base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
     with override(DJANGO_LANG[lang]):
-        return f"{base}{reverse('run-detail', args=[page.run.pk])}"
+        return f"{base}{page.run.get_absolute_url()}"

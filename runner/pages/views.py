@@ -110,8 +110,10 @@ def run_create(request: HttpRequest, record_id: str) -> HttpResponse:
         submitted = run_form.submit(request, record)
     except run_form.Refusal as refusal:
         return run_form.refused(request, record, refusal)
-    suffix = "?cached=1" if submitted.cached else ""
-    return HttpResponseRedirect(submitted.run.get_absolute_url() + suffix)
+    address = submitted.run.get_absolute_url()
+    if submitted.cached:
+        address += "&cached=1" if "?" in address else "?cached=1"
+    return HttpResponseRedirect(address)
 
 
 def wanted_run(run_id: UUID) -> Run:

@@ -140,6 +140,7 @@ class WarmStart:
             "source": self.source,
             "check": spec.name,
             "trial": spec.trial,
+            "parameters": spec.parameters,
             "cpu_s": harness.processor_limit_s(spec),
             "env": {**env, **space.marks},
             "policy": {**check_policy, "view": []},

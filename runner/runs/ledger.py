@@ -59,7 +59,8 @@ def deadline_s(run: Run) -> float:
     """
     header, checks = run.repro.header, run.repro.checks
     limit = float(header.get("timeout_s") or 60)
-    return limit * (len(checks) + run.trials) + DEADLINE_SLACK_S
+    in_variants = (len(checks) + run.trials) * len(header.get("variants") or {})
+    return limit * (len(checks) + run.trials + in_variants) + DEADLINE_SLACK_S
 
 
 def held(run: Run) -> QuerySet[Run]:

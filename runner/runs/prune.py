@@ -29,6 +29,7 @@ def superseded_runs() -> QuerySet[Run]:
         repro=OuterRef("repro"),
         build=OuterRef("build"),
         device=OuterRef("device"),
+        parameters=OuterRef("parameters"),
         state=Run.State.FINISHED,
         finished_at__gt=OuterRef("finished_at"),
     )

@@ -5,6 +5,7 @@ A run that nothing here could execute is refused at once, with what would help.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -16,7 +17,7 @@ from django.db.models import QuerySet
 
 from kb.choices import Verdict
 from kb.models import Repro
-from runner import harness
+from runner import harness, parameters
 from runner.models import Build, Run
 from runner.runs import fleet, throttle
 from runner.runs.admission import FleetSnapshot
@@ -44,17 +45,21 @@ def submit(
     requester: str = "",
     again: bool = False,
     priority: int = Run.Priority.CLICK,
+    values: Mapping[str, Any] | None = None,
 ) -> Submitted:
     """Queue a run, join the one that is active, or return a fresh result.
 
-    Raises RunRefused where nothing here could execute it, or the requester or the site
-    has too many queued runs.
+    `values` of parameters, the defaults among them or not. Raises ParameterError where
+    the repro does not allow them, RunRefused where nothing here could execute it, or
+    the requester or the site has too many queued runs.
     """
+    chosen = harness.choose(harness.parse_header(repro.source), values or {})
     key: dict[str, Any] = {
         "repro_digest": repro.digest,
         "build": build,
         "device": device,
         "protocol": harness.PROTOCOL,
+        "parameters": parameters.text_of(chosen),
     }
     same_key = Run.objects.filter(**key)
     if not again and (cached := fresh_result(same_key, trials)):

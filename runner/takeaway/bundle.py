@@ -124,6 +124,7 @@ def words() -> Json:
     return {
         "sentences": each(wording.SENTENCES),
         "model": dict(wording.MODEL_SENTENCE),
+        "at_values": each(wording.AT_VALUES),
         "sometimes": dict(wording.SOMETIMES),
         "reasons": each(wording.REASONS),
         "limits": each(wording.LIMITS),

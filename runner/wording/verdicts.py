@@ -5,6 +5,7 @@ Where a function takes `lang`, it is "en" or "zh"; the API gives both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from kb import wording as words
 from kb.choices import Fidelity, Verdict
 from kb.languages import DJANGO_LANG, Text
 from kb.wording import Said
+from runner import harness, parameters
 from runner.models import Run
 
 SHAPE_CSS = {
@@ -154,20 +156,27 @@ def sentence(
     build: str,
     device: str,
     lang: str,
+    values: Sequence[str] = (),
 ) -> str:
-    """What a finished run shows, naming its subject."""
+    """What a finished run shows, naming its subject.
+
+    `values`: those that are not the reviewed ones.
+    """
     judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
     model = judged and fidelity == Fidelity.MECHANISM_MODEL
     once = verdict == Verdict.BUG_ABSENT and trials == 1
     template = words.SENTENCES["bug_absent_once" if once else verdict]
     if model:
         template = words.MODEL_SENTENCE
+    if values and judged:
+        template = words.AT_VALUES[verdict]
     found = template[lang].format(
         k=hits,
         n=trials,
         build=build,
         device=device,
         reason=reason_text(reason, lang).rstrip("。."),
+        values=("、" if lang == "zh" else ", ").join(values),
     )
     if judged and 0 < hits < trials:
         found += ("" if lang == "zh" else " ") + words.SOMETIMES[lang]
@@ -192,6 +201,7 @@ def evidence_sentence(body: dict[str, Any]) -> dict[str, str]:
             build=body["build"]["raw"],
             device=device_words(device["class"], device["name"]),
             lang=lang,
+            values=parameters.settings_of_values(body.get("parameters", {})),
         )
         for lang in DJANGO_LANG
     }
@@ -217,6 +227,14 @@ def run_sentence(run: Run) -> dict[str, str]:
         )
         for lang in DJANGO_LANG
     }
+
+
+def refused_values(error: harness.ParameterError, lang: str) -> list[tuple[str, str]]:
+    """(parameter, what is wrong with its value) of each that is at fault."""
+    return [
+        (name, words.REFUSED_VALUES[code][lang].format(**facts))
+        for name, code, facts in error.problems
+    ]
 
 
 def outcome(check: str, found: str, lang: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
-from runner import harness, sandbox
+from runner import harness, parameters, sandbox
 from runner.builds import compile_cache, compile_seed, registry
 from runner.evidence import store
 from runner.gpus import gpu_run
@@ -37,12 +37,16 @@ stopping = threading.Event()
 
 @dataclass(frozen=True)
 class Job:
-    """The source of a repro, its name, and its record (None: `run_repro --file`)."""
+    """The source of a repro, its name, and its record (None: `run_repro --file`).
+
+    `parameters`: values that are not the defaults.
+    """
 
     source: str
     name: str
     record: str | None
     trials: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ def run_now(
                 name=job.name,
                 record=job.record,
                 trials=job.trials,
+                parameters=job.parameters,
                 tier=sandbox.tier().tier,
                 limits=sandbox.limits(interpreter),
                 origin=store.SITE,
@@ -238,7 +243,8 @@ def result_of(
 ) -> dict[str, Any] | str | None:
     """Evidence, the reason of an error without evidence, or None if stopped."""
     repro, interpreter = run.repro, installation.interpreter
-    job = Job(repro.source, repro.name, repro.record_id, run.trials)
+    values = parameters.values_of(run.parameters)
+    job = Job(repro.source, repro.name, repro.record_id, run.trials, values)
     listeners = Listeners(keeper.set_phase, keeper.add_line, keeper.should_stop)
 
     def note(problem: Problem) -> None:

@@ -32,7 +32,7 @@ FLOORS: tuple[str, ...] = (
     "kb.editor kb.release_pages",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
-    "runner.sandbox.jail",
+    "runner.sandbox.jail runner.parameters",
     "runner.sandbox runner.gpus",
     "runner.pool",
     "runner.pool.__main__ runner.sandbox.__main__",

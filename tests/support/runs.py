@@ -206,11 +206,12 @@ def make_evidence(
     failure: str = "",
     started_at: str = "2026-01-02T03:04:05Z",
     diagnosed: tuple[bool, bool] | None = None,
+    values: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Evidence of `repro` as the harness itself gives it, from made-up reports.
 
     `failure`: the reason why the control did not report. `diagnosed`: what
-    `diagnose_it` returned in control and trigger.
+    `diagnose_it` returned in control and trigger. `values` of parameters.
     """
     shown = {"nonfinite": int(bug), "grad": 1.0}
     said = {"detector": {"nonfinite": 1}, "trigger": shown, "refuted_hope": shown}
@@ -219,12 +220,13 @@ def make_evidence(
         said["trigger"] = {**shown, "diagnose_it": diagnosed[1]}
 
     def start(spec: harness.CheckSpec) -> harness.Report:
+        said_first = {**hello(repro.digest), "parameters": spec.parameters}
         if failure and spec.name == "control":
-            return harness.Report(hello=hello(repro.digest), failure=failure)
+            return harness.Report(hello=said_first, failure=failure)
         result = said.get(spec.name, {"nonfinite": 0, "grad": 1.0})
         observations = {} if spec.name == "requirements" else result
         return harness.Report(
-            hello=hello(repro.digest),
+            hello=said_first,
             messages=[
                 {
                     "t": "result",
@@ -237,7 +239,12 @@ def make_evidence(
         )
 
     body = harness.drive(
-        repro.source, start, name=repro.name, record=repro.record_id, tier="D"
+        repro.source,
+        start,
+        name=repro.name,
+        record=repro.record_id,
+        tier="D",
+        parameters=values,
     )
     body["started_at"] = started_at
     return signed(body)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -44,6 +45,13 @@ class Command(BaseCommand):
             "--build", metavar="SLUG", help="default: the default build"
         )
         parser.add_argument("--trials", type=trials, metavar="N")
+        parser.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="another value of a parameter, e.g. length=704; several times",
+        )
         parser.add_argument(
             "--json", action="store_true", help="print the evidence, nothing else"
         )
@@ -94,9 +102,13 @@ class Command(BaseCommand):
 
 def chosen_job(options: dict[str, Any]) -> Job:
     if options["file"]:
-        return job_of_file(options["file"], options["trials"])
-    repro = reviewed(options["record"].upper(), options["repro"])
-    return Job(repro.source, repro.name, repro.record_id, options["trials"])
+        job = job_of_file(options["file"], options["trials"])
+    else:
+        repro = reviewed(options["record"].upper(), options["repro"])
+        job = Job(repro.source, repro.name, repro.record_id, options["trials"])
+    header = harness.parse_header(job.source)
+    values = harness.read_settings(header, options["set"])
+    return dataclasses.replace(job, parameters=values)
 
 
 def reviewed(record_id: str, name: str) -> Repro:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.http import HttpRequest
 
@@ -16,7 +16,7 @@ from runner.pages.runs.trials import Trials, trials_of
 from runner.runs import scheduling, throttle
 from runner.runs.admission import FleetSnapshot
 from runner.runs.submission import MAX_TRIALS
-from runner.wording import queue
+from runner.wording import queue, values as parameter_form
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class RunPanel:
     is_coming: bool = False
     # The build that the page is about, where it cannot be run here; else "".
     elsewhere: str = ""
+    # Of each repro that has any, its parameters.
+    parameters: list[parameter_form.Group] = field(default_factory=list)
 
     @property
     def needs_gpu(self) -> bool:
@@ -96,6 +98,7 @@ def build(
         newest=newest_finding(first, chosen.build.slug if chosen else ""),
         is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),
         elsewhere="" if chosen and torch in ("", chosen.build.slug) else torch,
+        parameters=parameter_form.groups(repros, request.GET),
     )
 
 

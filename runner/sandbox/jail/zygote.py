@@ -376,6 +376,7 @@ class Check:
             order["check"],
             order["trial"],
             order["cpu_s"],
+            order["parameters"],
         )
 
 

@@ -37,6 +37,7 @@ def run(
     repro: Json,
     python: str = "",
     trials: Optional[int] = None,
+    parameters: Optional[Json] = None,
     on_event: Optional[Callable[[str, str], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
 ) -> Json:
@@ -50,6 +51,7 @@ def run(
         name=repro["name"],
         record=repro["record"],
         trials=trials,
+        parameters=parameters,
         on_event=on_event,
         cancelled=cancelled,
     )
@@ -97,6 +99,8 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
     template = words["sentences"]["bug_absent_once" if once else verdict]
     if model:
         template = words["model"]
+    if judged and evidence.get("parameters"):
+        template = words["at_values"][verdict]
     gpu = device["name"] and device["class"] != "cpu"
     found = str(
         template[lang].format(
@@ -105,6 +109,7 @@ def sentence(words: Json, evidence: Json, lang: str) -> str:
             build=evidence["build"]["raw"],
             device=device["name"] if gpu else device["class"],
             reason=reason_text(words, evidence["reason"], lang).rstrip("。."),
+            values=harness.settings_of(evidence),
         )
     )
     if judged and 0 < hits < trials:

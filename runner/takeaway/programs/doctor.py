@@ -230,7 +230,7 @@ class Examination:
 
 
 def result_of(repro: Json, evidence: Optional[Json]) -> Json:
-    verdict = evidence and evidence["verdict"]
+    verdict = evidence["verdict"] if evidence else None
     found = {
         key: repro[key] for key in ("record", "title", "upstream", "page", "device")
     }

@@ -44,6 +44,13 @@ def parser_of(repro: Any) -> Parser:
         "--trials", type=int, metavar="N", help="runs of the trigger / 触发次数"
     )
     parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another value of a parameter, several times / 改变参数值，可多次给出",
+    )
+    parser.add_argument(
         "--python",
         default="",
         help="interpreter with the torch to test / 要测试的解释器",
@@ -103,11 +110,13 @@ def main(folder: str, argv: List[str]) -> int:
 def report(folder: str, manifest: Any, repro: Any, options: Any) -> int:
     if options.json not in (None, "-"):
         open(options.json, "a").close()  # Fail before the run, not after it.
+    header = harness.parse_header(carried.source_of(folder, repro))
     evidence = carried.run(
         folder,
         repro,
         options.python,
         options.trials,
+        harness.read_settings(header, options.set),
         on_event=lambda phase, text: carried.tell("%s · %s" % (phase, text)),
     )
     text = harness.dumps(evidence, indent=2)

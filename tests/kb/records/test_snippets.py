@@ -197,7 +197,6 @@ STILL_PROSE = {
     "NAN-0007": {"detach_scale", "max_values"},
     "NAN-0017": {"masked_fill", "clamp", "bf16"},
     "NAN-0039": {"float32"},
-    "NAN-0043": {"disable_checkpointing"},
     "NAN-0050": {"eager", "float64", "chunks"},
     "NAN-0054": {"token_mean"},
     "NAN-0056": {"copy", "aot_eager", "allow_mutation"},
