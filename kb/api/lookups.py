@@ -105,6 +105,11 @@ class RecordAffected(Endpoint):
         parameters=[RECORD_ID],
         problems=["empty_paste", "unknown_record"],
         tags=["lookup"],
+        examples=[
+            OpenApiExample(
+                "a version of torch", {"env": "torch==2.5.1"}, request_only=True
+            )
+        ],
     )
     def post(
         self,
@@ -142,6 +147,18 @@ class Affected(Endpoint):
         body=EnvironmentsRequest,
         problems=["empty_paste"],
         tags=["lookup"],
+        examples=[
+            OpenApiExample(
+                "two environments",
+                {
+                    "items": [
+                        {"id": "now", "env": "torch==2.5.1"},
+                        {"id": "next", "env": "torch==2.13.0"},
+                    ]
+                },
+                request_only=True,
+            )
+        ],
     )
     def post(
         self, request: Request, query: dict[str, Any], body: dict[str, Any]

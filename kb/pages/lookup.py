@@ -16,11 +16,12 @@ from kb import wording
 from kb.languages import current_lang
 from kb.lookup import answer as lookup
 from kb.models import Record
-from kb.pages import front as front_page, paste_form, triage
+from kb.pages import front as front_page, triage
 from kb.pages.alignment import Alignment, align
 from kb.pages.front import FrontPage
-from kb.pages.paste_form import Pasted
-from kb.pages.paste_parts import ShownPart, corrections_of, shown_parts
+from kb.pages.paste import form as paste_form
+from kb.pages.paste.form import Pasted
+from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
 from kb.search.reading.signatures import read_signatures

@@ -31,7 +31,7 @@ from runner.models.token import Token
 from runner.runs import fleet
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
-EXAMPLE = "sha256:06f89f1f51ec7282e15e544c91571f97a07af294c1ad71277423bb5e5d619338"
+EXAMPLE = "sha256:365414a1a9c2dbe9562d164e96c545782bb8670ef2fc3a9cd8ac668c029236ab"
 DIGEST = OpenApiParameter(
     "digest",
     location=OpenApiParameter.PATH,

@@ -46,7 +46,7 @@ FLOORS: tuple[str, ...] = (
     "runner.authoring",
     "runner.api runner.admin runner.templatetags runner.management.commands",
     "config.datadir",
-    "config.settings config.i18n config.middleware config.api_schema",
+    "config.settings config.i18n config.middleware config.api_schema config.gunicorn",
     "config.access config.api_urls config.celery config.bootstrap",
     "config config.urls config.wsgi config.asgi",
 )

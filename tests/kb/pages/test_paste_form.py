@@ -11,7 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import TestCase
 
 from kb.lookup.paste import MAX_BYTES
-from kb.pages import front, paste_form
+from kb.pages import front
+from kb.pages.paste import form as paste_form
 from kb.search.reading import lines
 from tests.support import runs
 
