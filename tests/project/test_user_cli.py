@@ -73,8 +73,10 @@ class SameAnswerTest(TestCase):
             text = log.decode("utf-8", "replace")
             with self.subTest(name, size=len(log)):
                 whole, sent = look_up(text), look_up(sent_of(log))
-                self.assertEqual(best(sent), best(whole))
                 self.assertEqual(sent["outcome"], whole["outcome"])
+                # What is only possible is ordered by all that was pasted.
+                if whole["outcome"] in ("exact", "match"):
+                    self.assertEqual(best(sent), best(whole))
 
     def test_on_the_golden_logs(self) -> None:
         for paste in tomllib.loads((LOGS / "golden.toml").read_text())["paste"]:

@@ -281,10 +281,10 @@ def settle(kinds: list[Kind], lines: Sequence[str]) -> None:
             weak = kinds[at] == Kind.LOG and is_weak_statement(lines[at].strip())
             if weak or COMMENT.match(lines[at]):
                 kinds[at] = Kind.CODE
-    for at, kind in enumerate(kinds):
-        alone = Kind.CONFIG not in (
-            *kinds[max(0, at - 1) : at],
-            *kinds[at + 1 : at + 2],
-        )
-        if kind == Kind.CONFIG and alone and PAIR.match(lines[at].strip()):
+    # A blank line goes with the one before it, and is no company.
+    written = [at for at, line in enumerate(lines) if line.strip()]
+    for place, at in enumerate(written):
+        beside = (*written[max(0, place - 1) : place], *written[place + 1 : place + 2])
+        alone = all(kinds[other] != Kind.CONFIG for other in beside)
+        if kinds[at] == Kind.CONFIG and alone and PAIR.match(lines[at].strip()):
             kinds[at] = Kind.LOG
