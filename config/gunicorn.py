@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from config.settings import BASE_DIR
+from pathlib import Path
 
 wsgi_app = "config.wsgi:application"
-chdir = str(BASE_DIR)
+chdir = str(Path(__file__).parents[1])
 worker_class = "gthread"
 workers = 2
 threads = 8

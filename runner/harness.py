@@ -583,7 +583,7 @@ _STEP = re.compile(r"([*/]?)\s*(%s)" % _FACTOR)
 
 # What is wrong with a value that was given, by code; the site has them in Chinese too.
 PARAMETER_TEXTS = {
-    "unknown": "this repro has no such parameter",
+    "unknown": "no parameter of this repro has that name",
     "choice": "must be one of %(choices)s",
     "whole": "must be a whole number from %(min)s to %(max)s",
     "number": "must be a number from %(min)s to %(max)s",

@@ -408,7 +408,7 @@ WORDS = {
     ),
     "leads": (
         "Leads, which are no match:",
-        "Leads, which are no match:",
+        "线索（不是匹配）：",
     ),
     "also": (
         "Other known issues that affect this environment: %s",

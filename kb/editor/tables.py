@@ -17,6 +17,7 @@ from kb.choices import (
     LANGS,
     PRECONDITION_KEYS,
     SIGNATURE_KINDS,
+    SIGNATURE_SEEN,
     SOURCE_KINDS,
     WORKAROUND_KINDS,
 )
@@ -155,9 +156,12 @@ class PreconditionForm(RowForm):
 
 
 class SignatureForm(RowForm):
-    keys = ("kind", "text")
+    keys = ("kind", "text", "seen", "source")
+    optional = ("seen", "source")
     kind = choice(_("Kind"), SIGNATURE_KINDS)
     text = Area(_("Text as printed"))
+    seen = choice(_("Seen: printed by a run here, or reported"), SIGNATURE_SEEN)
+    source = line(_("Source"))
 
 
 class AffectedForm(RowForm):

@@ -7,7 +7,6 @@ from typing import Any
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.utils.translation import gettext as _
 
 from kb import wording
 from kb.choices import Outcome
@@ -40,7 +39,8 @@ def workaround_outcome(run: Finding) -> SafeString:
 def documented_badge(answer: Answer) -> SafeString:
     """What only documents say: likely, or nothing."""
     if answer.answer == UNKNOWN:
-        return badge("v-none", "sh-u", "◌", _("Not tested"))
+        shape, text = wording.BADGES["untested"]
+        return badge("v-none", "sh-u", shape, str(text))
     shape, text = wording.ANSWER_BADGES[answer.answer, False]
     return badge("v-none", "sh-i", shape, str(text))
 

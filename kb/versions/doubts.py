@@ -62,7 +62,7 @@ def unconfirmed_fixes(
     for fix in fixes:
         package = canonical(fix["package"])
         installed = env.version(package)
-        bound = parse_version(fix["version"], package).public
+        bound = parse_version(fix.get("version") or "", package).public
         if not (installed and bound):
             continue
         has_it = reaches(parse_version(installed, package), bound)

@@ -32,8 +32,8 @@ RECORD_KEYS = [
 RUN_KEYS = [
     "id", "record", "repro", "build", "device", "state", "phase", "attempt",
     "position", "eta_s", "joined", "cached", "verdict", "reason", "is_affected",
-    "hits", "trials", "sentence", "checks", "workarounds", "refuted", "tier",
-    "served", "worker", "created_at", "started_at", "finished_at", "evidence",
+    "hits", "trials", "parameters", "sentence", "checks", "workarounds", "refuted",
+    "tier", "served", "worker", "created_at", "started_at", "finished_at", "evidence",
     "urls",
 ]
 # fmt: on

@@ -114,4 +114,5 @@ class ListsTest(BrowserTest):
         page.emulate_media(media="print")
         self.assertTrue(page.locator("table.mx").is_visible())
         for control in (".filters", ".nav", ".langs"):
-            self.assertFalse(page.locator(control).is_visible(), control)
+            for found in page.locator(control).all():
+                self.assertFalse(found.is_visible(), control)

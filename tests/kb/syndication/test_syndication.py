@@ -93,11 +93,10 @@ class MetadataTests(Loaded):
 class ComponentFeedTests(Loaded):
     def test_a_component_has_a_feed_of_its_own(self) -> None:
         component = self.record.components[0]
-        feed = self.text(f"/en/feed/{component}.atom")
-        self.assertIn("NAN-9001", feed)
-        self.assertIn(component, ElementTree.fromstring(feed)[0].text)
-        self.assertIn(f"/en/feed/{component}.atom", self.text(PATH))
-        self.text("/en/feed/nothing.atom", 404)
+        address = f"/en/components/{component}/feed.atom"
+        self.assertIn(component, ElementTree.fromstring(self.text(address))[0].text)
+        self.assertIn(address, self.text(PATH))
+        self.text("/en/components/nothing/feed.atom", 404)
 
 
 class BadgeTests(Loaded):

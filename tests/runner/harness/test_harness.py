@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -324,13 +325,14 @@ class FaultyTest(TestCase):
         self.assertFalse(is_alive(int(report.log_text.split()[1])))
 
     def test_a_daemon_that_is_only_just_started_is_killed(self) -> None:
-        for number in range(100):
+        for _ in range(100):
+            token = secrets.token_hex(16)
             daemon = subprocess.Popen(
                 [sys.executable, "-c", "import time; time.sleep(600)"],
                 start_new_session=True,
-                env={"DOESITNAN_CHILD": str(number)},
+                env={"DOESITNAN_CHILD": token},
             )
-            harness.kill_marked(str(number))
+            harness.kill_marked(token)
             self.assertEqual(daemon.wait(timeout=30), -signal.SIGKILL)
 
     def test_output_without_end(self) -> None:

@@ -74,7 +74,7 @@ class ValuesTest(SimpleTestCase):
     def test_an_unknown_name_is_named(self) -> None:
         self.assertEqual(
             self.refused({"\x1b[31m" + "x" * 90: 1})[0],
-            "␛[31m" + "x" * 35 + ": this repro has no such parameter",
+            "␛[31m" + "x" * 35 + ": no parameter of this repro has that name",
         )
 
     def test_a_bound_refuses_before_anything_runs(self) -> None:
