@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from django.test import tag
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from kb.models import Record
 from runner.models import Installation, Run
@@ -72,7 +72,7 @@ class JourneyTest(BrowserTest):
                 page = self.open(f"/{lang}/NAN-9001/sample/")
                 page.locator("#run-button").click()
                 page.get_by_role("button", name=CANCEL[lang]).click()
-                page.wait_for_function("!document.querySelector('[hx-get]')")
+                expect(page.locator("[hx-get]")).to_have_count(0)
                 self.assertEqual(page.locator("h1").inner_text(), words["cancelled"])
         states = set(Run.objects.values_list("state", flat=True))
         self.assertEqual((states, self.messages), ({"cancelled"}, []))
@@ -164,6 +164,7 @@ class EditingTest(BrowserTest):
         page.goto(f"{self.live_server_url}/admin/kb/record/NAN-9001/history/")
         self.assertIn("Names the release", page.locator("#change-history").inner_text())
         page.locator("#change-history a").first.click()
+        page.wait_for_selector("ins", state="attached")
         added = page.locator("ins").all_inner_texts()
         self.assertEqual("".join(added).strip(), "in **2.15**")
         self.assertEqual(self.messages, [])
