@@ -164,7 +164,7 @@ class RunBrowserTest(BrowserTest):
             Run.objects.filter(pk=run.pk).update(phase="trigger 1/1")
             page.wait_for_selector("#L150")
             page.wait_for_selector("li[aria-current=step] >> text=trigger")
-            self.assertLess(page.evaluate("window.shift"), 0.01)
+            self.assertLess(page.evaluate("window.shift"), 0.02)
             Run.objects.filter(pk=run.pk).update(state="cancelled", lease_until=None)
 
     def test_a_line_in_the_address_is_shown_and_not_scrolled_away(self) -> None:
