@@ -68,6 +68,8 @@ class Fixture(TestCase):
             "name": "repro.py",
             "digest": body["digest"],
             "run_id": str(run.pk),
+            "from": "2.12.0",
+            "to": runs.SLUG,
         }
         again = runs.make_evidence(repro, started_at="2026-02-03T04:05:06Z")
         cls.bodies = {
