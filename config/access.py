@@ -86,12 +86,9 @@ class ProxyUserBackend(RemoteUserBackend):
     def authenticate(  # type: ignore[override]  # as Django's own
         self, request: HttpRequest | None, remote_user: str | None
     ) -> Any:
-        name = remote_user or ""
-        return (
-            super().authenticate(request, name)
-            if self.USERNAME.fullmatch(name)
-            else None
-        )
+        if remote_user is None or not self.USERNAME.fullmatch(remote_user):
+            return None
+        return super().authenticate(request, remote_user)
 
     def user_can_authenticate(self, user: Any) -> bool:
         is_raised = user.is_staff or user.is_superuser
