@@ -15,7 +15,7 @@ from kb.api.serializers import (
     Serializer,
 )
 from kb.findings import remedies
-from kb.search.ranking.logs import Confidence
+from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.parts import Kind
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
