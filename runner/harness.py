@@ -2897,6 +2897,8 @@ def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
     if for_cpu or not torch.cuda.is_available():
         return []
     driver = re.search(rb"\b\d{3}\.\d[\d.]*", _read("/proc/driver/nvidia/version"))
+    # HIP imitates the numbers of CUDA, which say nothing there.
+    is_hip = bool(getattr(torch.version, "hip", None))
     devices = []
     for index in range(torch.cuda.device_count()):
         device = torch.cuda.get_device_properties(index)
@@ -2904,7 +2906,7 @@ def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
             {
                 "class": "cuda",
                 "name": device.name,
-                "capability": "%d.%d" % (device.major, device.minor),
+                "capability": "" if is_hip else "%d.%d" % (device.major, device.minor),
                 "memory_mib": device.total_memory // MIB,
                 "driver": driver.group().decode() if driver else None,
                 # Since torch 2.5.
