@@ -29,6 +29,7 @@ urlpatterns = [
     ),
     path("admin/", admin.site.urls),
     path("api/v1/", include("config.api_urls")),
+    path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
     path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),
     *i18n_patterns(
