@@ -5,6 +5,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
 from django.views.decorators.http import require_safe
+from django.views.generic import RedirectView
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
@@ -28,6 +29,7 @@ urlpatterns = [
         name="badge",
     ),
     path("admin/", admin.site.urls),
+    path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
     path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),

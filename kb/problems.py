@@ -86,6 +86,13 @@ KINDS: dict[str, Kind] = {
             "traceback."
         ),
     ),
+    "address_too_long": Kind(
+        414,
+        gettext_lazy("The address is too long"),
+        gettext_lazy(
+            "Send fewer or shorter parameters; a look-up takes its text in the body."
+        ),
+    ),
     "idempotency_mismatch": Kind(
         422,
         gettext_lazy("This key was used for something else"),

@@ -131,7 +131,7 @@ class MatchSerializer(Serializer):
     affected = AffectedAnswerSerializer()
     workarounds = RemedySerializer(many=True)
     diagnoses = DiagnosisSerializer(many=True)
-    fix_version = FixVersionSerializer(many=True)
+    fixes = FixVersionSerializer(many=True)
     urls = RecordUrlsSerializer()
 
 
@@ -153,3 +153,16 @@ class LookupAnswerSerializer(LangUsed):
     matches = MatchSerializer(many=True)
     leads = LeadSerializer(many=True)
     also_affecting = texts()
+
+
+class BatchItemSerializer(Serializer):
+    """`id`: as it was sent; the answer is that of a look-up of its own."""
+
+    id = string(allow_blank=True)
+    answer = LookupAnswerSerializer()
+
+
+class BatchAnswerSerializer(LangUsed):
+    """In the order of what was sent."""
+
+    items = BatchItemSerializer(many=True)

@@ -236,7 +236,7 @@ def match_document(
         ],
         "affected": answer.as_dict(),
         **code,
-        "fix_version": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
+        "fixes": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
         "urls": record_urls(row),
     }
 
