@@ -60,11 +60,12 @@ def may_operate(user: User | AnonymousUser) -> bool:
 
 
 def may_cancel(request: HttpRequest, run: Run) -> bool:
-    """Whether it is one's own run or one without a requester; operators may always."""
-    if not may_run(request.user):
-        return False
-    own = run.requester in ("", requester(request))
-    return own or may_operate(request.user)
+    """Whether it is one's own run; operators may always.
+
+    Nobody owns what a worker asked of itself: fills of the matrix, re-verification.
+    """
+    is_own = may_run(request.user) and run.requester == requester(request)
+    return is_own or may_operate(request.user)
 
 
 def requester(request: HttpRequest) -> str:
