@@ -14,6 +14,8 @@ from runner.runs import throttle
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
+# Rows of the API's tokens and answers: nothing that a reader of pages has to see.
+HIDDEN = ("token", "keptanswer")
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],
@@ -38,7 +40,7 @@ def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
         for app, model, actions in grants:
             for action in actions:
                 rows = Q(content_type__app_label=app)
-                rows &= (
+                rows &= ~Q(content_type__model__in=HIDDEN) & (
                     Q(codename__startswith=f"{action}_")
                     if model == "*"
                     else Q(codename=f"{action}_{model}")

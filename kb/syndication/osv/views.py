@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import conditional_page, require_POST, require_safe
 
@@ -114,6 +114,8 @@ def body_of(request: HttpRequest) -> Any:
         return json.loads(request.body)
     except RequestDataTooBig:
         raise QueryError("The request is too large.") from None
+    except UnreadablePostError:
+        raise QueryError("The connection ended before the body did.") from None
     except ValueError:  # also of text that is not UTF-8
         raise QueryError("The body is no JSON.") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.contrib.messages import get_messages
 from django.db.models.functions import Now
 from django.test import TestCase, override_settings
@@ -50,6 +50,18 @@ class GroupsTest(AccessCase):
             self.assertTrue(user.has_perm("kb.view_record"))
             found = {right for right in rights if user.has_perm(right)}
             self.assertEqual(found, set(may))
+
+    def test_only_superusers_see_tokens(self) -> None:
+        for name in access.GRANTS:
+            user = self.user(name, name=name, is_staff=True)
+            self.assertFalse(user.has_perm("runner.view_token"), name)
+            # Groups of a site that is older than this still have the permission.
+            user.user_permissions.add(Permission.objects.get(codename="view_token"))
+            self.client.force_login(user)
+            status = self.client.get("/admin/runner/token/").status_code
+            self.assertEqual(status, 403, name)
+        self.client.force_login(User.objects.create_superuser("root"))
+        self.assertEqual(self.client.get("/admin/runner/token/").status_code, 200)
 
     def test_a_site_may_change_its_groups(self) -> None:
         group = Group.objects.get(name="viewer")
