@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import badge, crawlers
+from kb.syndication import as_markdown, badge, crawlers
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
@@ -18,6 +18,7 @@ urlpatterns = [
     path("healthz", kb.healthz, name="healthz"),
     path("readyz", runner.readyz, name="readyz"),
     path("metrics", runner.metrics, name="metrics"),
+    path("llms.txt", as_markdown.llms, name="llms"),
     path("robots.txt", crawlers.robots, name="robots"),
     path("sitemap.xml", sitemap, {"sitemaps": crawlers.SITEMAPS}, name="sitemap"),
     re_path(
