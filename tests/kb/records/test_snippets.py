@@ -196,7 +196,6 @@ STILL_PROSE = {
     "NAN-0006": {"disable_cudnn_sdp", "is_causal", "pad_to_128", "choose_backend"},
     "NAN-0007": {"detach_scale", "max_values"},
     "NAN-0017": {"masked_fill", "clamp", "bf16"},
-    "NAN-0039": {"float32"},
     "NAN-0050": {"eager", "float64", "chunks"},
     "NAN-0054": {"token_mean"},
     "NAN-0056": {"copy", "aot_eager", "allow_mutation"},
