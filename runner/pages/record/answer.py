@@ -13,7 +13,7 @@ from kb.findings.remedies import Remedy
 from kb.findings.timeline import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
-from kb.pages.record import OnOff, on_off
+from kb.pages.record.workarounds import OnOff, on_off
 from kb.versions import affected
 from kb.versions.affected import Answer
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
