@@ -114,3 +114,21 @@ class PlaceTest(BrowserTest):
         heading = page.locator(".pagehead").bounding_box()
         assert notice and heading
         self.assertGreaterEqual(heading["y"] - notice["y"] - notice["height"], 16)
+
+    def test_search_answers_while_somebody_types(self) -> None:
+        page = self.open("/en/search/")
+        page.locator("form.ask #q").press_sequentially("sampl")
+        expect(page.locator("#found a[data-row]")).to_have_count(1)
+        expect(page.locator("h1")).to_have_text("Records for “sampl”")
+        expect(page.locator("#found-say")).to_have_text("1 record")
+        self.assertTrue(page.url.endswith("/en/search/?q=sampl"))
+        self.assertEqual(page.evaluate("document.activeElement.id"), "q")
+        # An id is a way to its record, taken by Enter alone.
+        with page.expect_response("**/NAN-9001/sample/"):
+            page.fill("form.ask #q", "NAN-9001")
+        expect(page.locator("h1")).to_have_text("Records for “sampl”")
+        page.fill("form.ask #q", "zebra")
+        expect(page.locator("h1")).to_have_text("Records for “zebra”")
+        page.get_by_role("link", name="中文").click()
+        page.wait_for_url("**/zh/search/?q=zebra")
+        self.assertEqual(self.messages, [])
