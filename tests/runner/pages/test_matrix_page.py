@@ -251,6 +251,21 @@ class OneRecordTest(MatrixCase):
         cells = self.document("&record=NAN-9001")["cells"]
         self.assertEqual(len(cells), len(lines))
 
+    def test_what_was_tried_in_vain_is_a_table_of_its_own(self) -> None:
+        self.run_on("2.4.0")
+        row = self.record.findings.get(check_name="trigger")
+        row.pk, row.check_name = None, "refuted_pray"
+        row.save(force_insert=True)
+        tables = re.findall(
+            r'<table class="t ts checks">.*?</table>', self.page(self.path), re.S
+        )
+        first, second = (Page(table).text for table in tables)
+        self.assertNotIn("pray", first)
+        self.assertIn("What else was tried: 1 check", second)
+        self.assertIn("pray", second)
+        self.assertNotIn("fires", second)
+        self.assertIn("bug", second)
+
     def test_what_is_not_there_says_so(self) -> None:
         self.assertIn("Nobody has run this record yet", self.page(self.path))
         self.page("/en/matrix/?record=NAN-7777", 404)
