@@ -280,6 +280,7 @@ NOT_RUN = {
     ),
 }
 # Where there is no build to speak of.
+ON_DEVICE = {"cuda": _("a GPU"), "cpu": _("a processor")}
 NEVER_RUN = {
     "affected": _(
         "Nobody has run it here on {device} yet; what is documented says affected. "

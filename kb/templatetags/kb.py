@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -256,11 +257,11 @@ def claim_state(state: str) -> dict[str, str]:
     return {"css": css, "sign": sign, "label": str(known.label)}
 
 
-@register.simple_tag
-def claim_states(rows: Iterable[Any]) -> str:
-    """In which states claims are, each named once."""
-    states = dict.fromkeys(row.state for row in rows)
-    return join_words(ClaimState(state).label for state in states)
+@register.inclusion_tag("kb/_claim_states.html")
+def claim_states(rows: Iterable[Any]) -> dict[str, Any]:
+    """In which states claims are, each with their number."""
+    counts = Counter(row.state for row in rows)
+    return {"states": [(state, counts[state]) for state in counts]}
 
 
 @register.inclusion_tag("_copy.html")
