@@ -15,6 +15,8 @@ matches, 3 only possible ones, 1 none, 2 wrong usage or no answer.
 Standard library only, Python 3.8 or newer.
 """
 
+from __future__ import annotations
+
 import argparse
 import codecs
 import collections
@@ -30,7 +32,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 SITE = ""
 MATCH, NONE, TROUBLE, POSSIBLE = 0, 1, 2, 3
@@ -41,6 +43,7 @@ ANSWER_BYTES = 4 * 1024 * 1024
 
 Line = Tuple[int, str]
 
+# --- lines and masks: from kb/lookup/masking.py by `manage.py write_words` ---
 # --- which lines ----------------------------------------
 HEAD_LINES, TAIL_LINES, MIDDLE_LINES = 1000, 3000, 2000
 LINE_CHARS = 4000
@@ -67,12 +70,12 @@ def tells(line: str) -> bool:
     return bool(TELLS.search(low) or ZERO_METRIC.search(low) or FRAME.search(line))
 
 
-def kept_lines(lines: Iterable[Line]) -> List[Line]:
+def kept_lines(lines: Iterable[Line]) -> list[Line]:
     """The ends of a log and what complains between them; memory is bounded."""
-    kept: List[Line] = []
-    middle: List[Line] = []
-    kinds: Set[str] = set()
-    tail: Deque[Line] = collections.deque()
+    kept: list[Line] = []
+    middle: list[Line] = []
+    kinds: set[str] = set()
+    tail: collections.deque[Line] = collections.deque()
     for line in lines:
         if len(kept) < HEAD_LINES:
             kept.append(line)
@@ -87,10 +90,10 @@ def kept_lines(lines: Iterable[Line]) -> List[Line]:
     return kept + middle + list(tail)
 
 
-def key_lines(kept: List[Line]) -> List[Line]:
+def key_lines(kept: list[Line]) -> list[Line]:
     """The lines that tell, with a few around them: long messages are wrapped."""
-    wanted: Set[int] = set()
-    seen: Dict[str, int] = collections.defaultdict(int)
+    wanted: set[int] = set()
+    seen: dict[str, int] = collections.defaultdict(int)
     for at, (_, line) in enumerate(kept):
         if not tells(line):
             continue
@@ -102,7 +105,7 @@ def key_lines(kept: List[Line]) -> List[Line]:
     return [kept[at] for at in sorted(wanted)]
 
 
-def within(lines: List[Line]) -> List[Line]:
+def within(lines: list[Line]) -> list[Line]:
     """As many as the site reads: the first third and the last of too many."""
     size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
     while size > MOST_BYTES and len(lines) > 1:
@@ -204,7 +207,7 @@ COMMON_NAMES = {
 }
 
 
-def named_shown(found: "re.Match[str]") -> str:
+def named_shown(found: re.Match[str]) -> str:
     """The name, and the value only where it tells of neither a secret nor a person."""
     name, between, value = found.groups()
     kind = SECRET.search(name)
@@ -227,12 +230,12 @@ def path_shown(path: str) -> str:
     return "/_/" + (name if SOURCE.match(name) else "_")
 
 
-def address_shown(found: "re.Match[str]") -> str:
+def address_shown(found: re.Match[str]) -> str:
     known = KNOWN_SITES.match(found.group())
     return found.group() if known else "https://masked.invalid/"
 
 
-def quoted_shown(found: "re.Match[str]") -> str:
+def quoted_shown(found: re.Match[str]) -> str:
     path = found.group()
     # "<string>", "<frozen importlib>": no file. train.py: no folder.
     bare = path.startswith("<") or not re.search(r"[/\\]", path)
@@ -278,6 +281,9 @@ class Masks:
                 self.count += masked != line
                 line = masked
         return line
+
+
+# --- end of lines and masks ---
 
 
 def own_names() -> List[str]:
