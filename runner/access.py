@@ -7,10 +7,9 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q
 from django.http import HttpRequest
-from rest_framework.throttling import BaseThrottle
 
+from kb.requester import requester
 from runner.models import Run
-from runner.runs import throttle
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
@@ -65,12 +64,3 @@ def may_cancel(request: HttpRequest, run: Run) -> bool:
         return False
     own = run.requester in ("", requester(request))
     return own or may_operate(request.user)
-
-
-def requester(request: HttpRequest) -> str:
-    """The key that rate limits count runs under: the user, else the address."""
-    if not isinstance(request.user, AnonymousUser):
-        return f"user:{request.user.pk}"
-    # Behind NUM_PROXIES proxies, the address that the outermost one saw.
-    ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
-    return f"address:{throttle.address_key(ident or '')}"
