@@ -105,10 +105,10 @@ def key_lines(kept: list[Line]) -> list[Line]:
     return [kept[at] for at in sorted(wanted)]
 
 
-def within(lines: list[Line]) -> list[Line]:
-    """As many as the site reads: the first third and the last of too many."""
+def within(lines: list[Line], most: int = MOST_BYTES) -> list[Line]:
+    """As many as there is room for: the first third and the last of too many."""
     size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
-    while size > MOST_BYTES and len(lines) > 1:
+    while size > most and len(lines) > 1:
         cut = len(lines) // 3
         lines = lines[:cut] + lines[cut + max(1, len(lines) // 10) :]
         size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
@@ -194,6 +194,7 @@ JOURNAL = re.compile(
     r"^(\w{3} {1,2}\d{1,2} \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT\S+ )[\w.-]+(?= \S+\[\d+\]:)"
 )
 RANK_HOST = re.compile(r"(?<=\[)(?=[\w.-]*[A-Za-z])[\w.-]+(?=:\d{1,7}\])")
+POD = re.compile(r"(?<=\[pod/)[\w./-]+(?=\])")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 COMMON_NAMES = {
     "root",
@@ -268,6 +269,7 @@ class Masks:
             (MAIL, "user@host"),
             (JOURNAL, r"\1host"),
             (RANK_HOST, "host"),
+            (POD, "_/_"),
             (QUOTED, quoted_shown),
             (HOME, "/_"),
             (PATH, lambda found: path_shown(found.group())),
@@ -277,10 +279,19 @@ class Masks:
             (self.own, "user"),
         ):
             if pattern:
-                masked = pattern.sub(shown, line)  # type: ignore[union-attr]
+                masked = pattern.sub(shown, line)
                 self.count += masked != line
                 line = masked
         return line
+
+
+# --- packages that records speak of ----------------------------------------
+ASKED_PACKAGES = (
+    "torch torchvision torchaudio torchtitan torchao torchtune triton numpy "
+    "transformers accelerate peft trl datasets deepspeed lightning pytorch-lightning "
+    "flash-attn flash-linear-attention fla-core xformers apex transformer-engine "
+    "bitsandbytes megatron-core llamafactory ms-swift vllm timm diffusers"
+).split()
 
 
 # --- end of lines and masks ---
@@ -297,12 +308,6 @@ def own_names() -> List[str]:
 
 
 # --- what is installed ----------------------------------------
-ASKED_PACKAGES = (
-    "torch torchvision torchaudio torchtitan torchao torchtune triton numpy "
-    "transformers accelerate peft trl datasets deepspeed lightning pytorch-lightning "
-    "flash-attn flash-linear-attention fla-core xformers apex transformer-engine "
-    "bitsandbytes megatron-core llamafactory ms-swift vllm timm diffusers"
-).split()
 
 
 def installed() -> str:
@@ -416,6 +421,10 @@ WORDS = {
         "Leads, which are no match:",
         "线索（不是匹配）：",
     ),
+    "several": (
+        "Several causes look like this; what tells them apart:",
+        "有多种原因会呈现这一症状，区分方法如下：",
+    ),
     "also": (
         "Other known issues that affect this environment: %s",
         "影响此环境的其他已知问题：%s",
@@ -469,9 +478,21 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
         say("")
     if not found["matches"]:
         say(word("none", lang))
+    for symptom in found.get("symptoms", []):
+        causes(symptom, lang, site)
     leads(found.get("leads", []), lang, site)
     if found["also_affecting"]:
         say(word("also", lang) % ", ".join(map(plain, found["also_affecting"])))
+
+
+def causes(symptom: Dict[str, Any], lang: str, site: str) -> None:
+    """What several records show alike, and what tells each of them apart."""
+    say(word("several", lang))
+    say("  " + plain(symptom["title"][lang]))
+    for cause in symptom["causes"]:
+        say("  %s  %s" % (cause["record"], plain(cause["title"][lang])))
+        say("    " + plain(cause["tells"][lang]))
+    say("  " + urllib.parse.urljoin(site, symptom["urls"]["html"][lang]))
 
 
 def leads(found: List[Dict[str, Any]], lang: str, site: str) -> None:

@@ -14,6 +14,7 @@ from kb.models.search import (
     SearchTerm,
 )
 from kb.models.standing import Flip, Standing, TallyState, TestedBuild
+from kb.models.symptom import Symptom
 
 __all__ = [
     "Claim",
@@ -27,6 +28,7 @@ __all__ = [
     "SearchState",
     "SearchTerm",
     "Standing",
+    "Symptom",
     "TallyState",
     "TestedBuild",
 ]

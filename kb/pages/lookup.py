@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -22,6 +21,7 @@ from kb.pages.front import FrontPage
 from kb.pages.paste import form as paste_form
 from kb.pages.paste.form import Pasted
 from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
+from kb.search.reading.cleaning import UNSEEN
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
 from kb.search.reading.signatures import read_signatures
@@ -32,10 +32,6 @@ LINES_SHOWN = 60
 CHARS_SHOWN = 2000
 PACKAGES_SHOWN = 8
 OTHERS_SHOWN = 8
-# Controls, and marks that change the direction of text, as visible codes.
-UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-)
 
 
 @dataclass(frozen=True)
@@ -87,6 +83,15 @@ class Lead:
 
 
 @dataclass(frozen=True)
+class Symptom:
+    """What several records show alike, as the look-up gives it; each with a sentence
+    that tells it apart."""
+
+    found: dict[str, Any]
+    causes: list[tuple[Record, dict[str, str]]]
+
+
+@dataclass(frozen=True)
 class PastedLine:
     number: int
     kind: str
@@ -111,6 +116,7 @@ class LookupPage:
     others: list[Match] = field(default_factory=list)
     also: list[Record] = field(default_factory=list)
     leads: list[Lead] = field(default_factory=list)
+    symptoms: list[Symptom] = field(default_factory=list)
     parts: list[ShownPart] = field(default_factory=list)
     # What the reader said of parts, to be sent again.
     corrections: list[str] = field(default_factory=list)
@@ -127,7 +133,8 @@ class LookupPage:
 
     @property
     def found_anything(self) -> bool:
-        return bool(self.best or self.others or self.also or self.leads)
+        found = (self.best, self.others, self.also, self.leads, self.symptoms)
+        return any(found)
 
     @property
     def also_shown(self) -> list[Record]:
@@ -185,7 +192,9 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
 
 def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> LookupPage:
     log = pasted.log
-    ids = [item["record"] for item in (*result["matches"], *result["leads"])]
+    causes = [cause for item in result["symptoms"] for cause in item["causes"]]
+    named = (*result["matches"], *result["leads"], *causes)
+    ids = [item["record"] for item in named]
     records = Record.objects.visible().in_bulk(ids + result["also_affecting"])
     matches = [
         match_of(item, records[item["record"]])
@@ -213,6 +222,7 @@ def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> Look
         others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
         also=also,
         leads=leads,
+        symptoms=[symptom_of(item, records) for item in result["symptoms"]],
         parts=shown_parts(result["query"]["parts"]),
         corrections=said,
         pasted=pasted_lines(log, kinds_of(result["query"]["key_lines"], matches)),
@@ -220,6 +230,15 @@ def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> Look
         took_it_for=taken_for(result["query"]),
         triage="" if sure else triage.address_for(result["query"]),
     )
+
+
+def symptom_of(item: dict[str, Any], records: Mapping[str, Record]) -> Symptom:
+    causes = [
+        (records[cause["record"]], cause["tells"])
+        for cause in item["causes"]
+        if cause["record"] in records
+    ]
+    return Symptom(item, causes)
 
 
 def match_of(item: dict[str, Any], record: Record) -> Match:
@@ -313,6 +332,8 @@ def heading(
             "%(count)d known issues affect this environment.",
             len(also),
         ) % {"count": len(also)}
+    if result["symptoms"]:
+        return _("Several causes look like this; nothing tells yet which it is.")
     if leads:
         return ngettext(
             "Nothing matches. %(count)d record speaks of the same.",

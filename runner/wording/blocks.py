@@ -53,6 +53,7 @@ def of_pipe_client() -> str:
     lookup = {
         "none": wording.NO_MATCH,
         "leads": wording.LEADS,
+        "several": wording.SEVERAL_CAUSES,
         "also": wording.ALSO_AFFECTING,
         "reproduce": wording.REPRODUCE,
     }

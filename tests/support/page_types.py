@@ -22,6 +22,8 @@ UserWarning: "strides" \\ differ
 torch 2.13.0+cpu
 """
 
+SEVERAL = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.36}"
+
 
 @dataclass(frozen=True)
 class PageType:
@@ -63,6 +65,8 @@ def make() -> list[PageType]:
         PageType("lookup with a result", "", 200, {"log": PASTE}, "lookup/"),
         PageType("lookup, nothing known", "", 200, {"log": "Segfault"}, "lookup/"),
         PageType("lookup of nothing", "", 400, {"log": " "}, "lookup/"),
+        PageType("lookup, several causes", "", 200, {"log": SEVERAL}, "lookup/"),
+        PageType("symptom", "symptoms/loss-zero-grad-norm-nan/"),
         PageType(
             "run refused",
             "NAN-9001/sample/",
