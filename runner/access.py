@@ -21,6 +21,7 @@ GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("kb", "claim", ("add", "change", "delete")),
     ],
     OPERATOR: [
+        ("kb", "sharedanswer", ("delete",)),
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
         ("runner", "installation", ("change", "delete")),

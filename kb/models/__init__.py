@@ -13,6 +13,7 @@ from kb.models.search import (
     SearchState,
     SearchTerm,
 )
+from kb.models.shared import SharedAnswer
 from kb.models.standing import Flip, Standing, TallyState, TestedBuild
 from kb.models.symptom import Symptom
 
@@ -27,6 +28,7 @@ __all__ = [
     "SearchRemoved",
     "SearchState",
     "SearchTerm",
+    "SharedAnswer",
     "Standing",
     "Symptom",
     "TallyState",
