@@ -170,7 +170,9 @@ def answer(request: HttpRequest) -> LookupPage:
 
 def too_large() -> str:
     return _(
-        "That is more than 1 MiB. Paste the part around the first warning or traceback."
+        "That is more than a form may hold. Go back: what you pasted is still in the "
+        "box. Send the log as a file, up to 64 MiB, or paste the part around the first "
+        "warning or traceback."
     )
 
 
