@@ -37,6 +37,11 @@ class PreviewPage:
         return timezone.now() + timedelta(days=settings.SHARED_ANSWER_DAYS)
 
     @property
+    def may_be_kept(self) -> bool:
+        """It is what was shown before, and it answers something."""
+        return bool(self.shown) and not (self.refusal or self.changed)
+
+    @property
     def status(self) -> int:
         return self.refusal.status if self.refusal else 200
 
@@ -60,6 +65,19 @@ def first_preview(request: HttpRequest) -> PreviewPage:
     return preview(kept)
 
 
+def next_preview(request: HttpRequest, maker: str) -> PreviewPage:
+    """Of what a preview's form sends, masked anew."""
+    sent = Kept(*(lines_of(request, name) for name in ("log", "env")))
+    if sent.is_too_long:
+        # Before any work is done on it; it comes back as it is.
+        return PreviewPage(sent, refusal=rows.refusal(sent, maker))
+    try:
+        kept = keeping.of_form(sent.log, sent.env)
+    except lookup.EmptyPaste as error:
+        return PreviewPage(Kept("", ""), refusal=Refusal(str(error), 400))
+    return preview(kept, rows.refusal(kept, maker), changed=kept != sent)
+
+
 def preview(
     kept: Kept, refusal: Refusal | None = None, *, changed: bool = False
 ) -> PreviewPage:
@@ -81,6 +99,12 @@ def shown_of(kept: Kept) -> LookupPage | None:
 def text_of(request: HttpRequest, name: str) -> str:
     """A field of a form without what browsers make of line ends."""
     return request.POST.get(name, "").replace(LINE_END, "\n").replace("\r", "\n")
+
+
+def lines_of(request: HttpRequest, name: str) -> str:
+    """The same without what stands at the end of a line or of all and is not seen."""
+    lines = text_of(request, name).split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
 def kept_page(request: HttpRequest, row: SharedAnswer) -> SharedPage:

@@ -17,7 +17,7 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from kb.lookup import answer as lookup, keeping
+from kb.lookup import answer as lookup
 from kb.models import SharedAnswer
 from kb.pages import theme
 from kb.sharing import pages, rows
@@ -43,13 +43,11 @@ def preview(request: HttpRequest) -> HttpResponse:
 def keep(request: HttpRequest) -> HttpResponse:
     """Keep what was shown, exactly that; what is masked anew is shown first."""
     require_rights(request)
-    log, env = (pages.text_of(request, name).strip("\n") for name in ("log", "env"))
-    kept, maker = keeping.of_form(log, env), rows.maker_of(request)
-    changed = (kept.log, kept.env) != (log, env)
-    page = pages.preview(kept, rows.refusal(kept, maker), changed=changed)
-    if changed or page.refusal or not page.shown or "look" in request.POST:
+    maker = rows.maker_of(request)
+    page = pages.next_preview(request, maker)
+    if "look" in request.POST or not page.may_be_kept:
         return show_preview(request, page)
-    return kept_now(request, rows.keep(kept, maker))
+    return kept_now(request, rows.keep(page.kept, maker))
 
 
 def kept_now(request: HttpRequest, row: SharedAnswer) -> HttpResponse:

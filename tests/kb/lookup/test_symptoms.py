@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import tempfile
 from typing import Any
+from unittest import mock
 
+from django.core.management import call_command
 from django.test import TestCase
 from django.utils.translation import override
 
@@ -77,6 +81,18 @@ class LookUpTest(SymptomTest):
         ).json()
         (cause, *_rest) = body["symptoms"][0]["causes"]
         self.assertIn("梯度裁剪", cause["tells"])
+
+    def test_the_command_says_so_too(self) -> None:
+        out = io.StringIO()
+        with tempfile.NamedTemporaryFile("w", suffix=".log") as file:
+            file.write(LINE)
+            file.flush()
+            environment = mock.patch.dict("os.environ", {"LC_ALL": "C.UTF-8"})
+            with environment, self.assertRaises(SystemExit) as caught:
+                call_command("lookup", file.name, stdout=out)
+        self.assertEqual(caught.exception.code, 3)
+        self.assertIn("Several causes look like this", out.getvalue())
+        self.assertIn("an older DeepSpeed logs no nan", out.getvalue())
 
     def test_a_record_that_is_not_published_is_no_cause(self) -> None:
         causes = [cause["record"] for cause in look_up(LINE)["symptoms"][0]["causes"]]

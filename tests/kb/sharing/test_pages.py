@@ -98,6 +98,16 @@ class KeepingTest(SharingTest):
         self.assertContains(answer, "differ 499", status_code=413)
         self.assertEqual(SharedAnswer.objects.count(), 0)
 
+    def test_what_is_no_text_is_refused(self) -> None:
+        answer = self.post("keep/", log="\x01\x02\x03" * 50, env="")
+        self.assertEqual(answer.status_code, 400)
+        self.assertEqual(self.post("", log="\x01\x02\x03" * 50).status_code, 302)
+
+    def test_spaces_that_nobody_sees_do_not_ask_for_another_look(self) -> None:
+        fields = self.preview()
+        fields["log"] += "   \r\n\r\n"
+        self.assertEqual(self.post("keep/", **fields).status_code, 302)
+
     def test_a_forged_request_keeps_nothing(self) -> None:
         strict = Client(enforce_csrf_checks=True)
         self.assertEqual(self.post("keep/", strict, log=LOG).status_code, 403)
