@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from kb.pages.front import FrontPage
 from kb.pages.paste import form as paste_form
 from kb.pages.paste.form import Pasted
 from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
+from kb.pages.paste.symptoms import Symptom, causes_in, symptoms_of
 from kb.search.reading.cleaning import UNSEEN
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
@@ -80,15 +81,6 @@ class Lead:
     def diagnosis(self) -> dict[str, Any] | None:
         """The code that tells whether it is the reader's, where there is one."""
         return next(iter(self.found["diagnoses"]), None)
-
-
-@dataclass(frozen=True)
-class Symptom:
-    """What several records show alike, as the look-up gives it; each with a sentence
-    that tells it apart."""
-
-    found: dict[str, Any]
-    causes: list[tuple[Record, dict[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -193,11 +185,7 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
 
 
 def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> LookupPage:
-    log = pasted.log
-    causes = [cause for item in result["symptoms"] for cause in item["causes"]]
-    named = (*result["matches"], *result["leads"], *causes)
-    ids = [item["record"] for item in named]
-    records = Record.objects.visible().in_bulk(ids + result["also_affecting"])
+    records = named_records(result)
     matches = [
         match_of(item, records[item["record"]])
         for item in result["matches"]
@@ -206,41 +194,50 @@ def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> Look
     sure = bool(matches) and result["outcome"] in ("exact", "match")
     also = [records[key] for key in result["also_affecting"] if key in records]
     best = matches[0] if sure else None
+    # What tells causes apart is said of each once.
+    told = set(causes_in(result["symptoms"]))
+    affected = {match.record.pk: match.found["affected"] for match in matches}
     leads = [
         Lead(item, records[item["record"]])
         for item in result["leads"]
-        if item["record"] in records
+        if item["record"] in records.keys() - told
     ]
+    others = [item for item in matches[sure:] if item.record.pk not in told]
     return LookupPage(
         template="kb/lookup.html",
         status=200,
-        log=log,
+        log=pasted.log,
         env=pasted.env,
         is_part=pasted.is_part,
         query=result["query"],
         outcome=result["outcome"],
         heading=heading(result, best, matches, also, leads),
         best=best,
-        others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
+        others=others[:OTHERS_SHOWN],
         also=also,
         leads=leads,
-        symptoms=[symptom_of(item, records) for item in result["symptoms"]],
-        parts=shown_parts(result["query"]["parts"]),
+        symptoms=symptoms_of(result["symptoms"], records, affected),
         corrections=said,
-        pasted=pasted_lines(log, kinds_of(result["query"]["key_lines"], matches)),
-        packages=list(result["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
-        took_it_for=taken_for(result["query"]),
         triage="" if sure else triage.address_for(result["query"]),
+        **how_read(pasted.log, result["query"], matches),
     )
 
 
-def symptom_of(item: dict[str, Any], records: Mapping[str, Record]) -> Symptom:
-    causes = [
-        (records[cause["record"]], cause["tells"])
-        for cause in item["causes"]
-        if cause["record"] in records
-    ]
-    return Symptom(item, causes)
+def named_records(result: dict[str, Any]) -> dict[str, Record]:
+    """The records that an answer names, as far as they may be seen."""
+    ids = [item["record"] for item in (*result["matches"], *result["leads"])]
+    ids += [*causes_in(result["symptoms"]), *result["also_affecting"]]
+    return Record.objects.visible().in_bulk(ids)
+
+
+def how_read(log: str, query: dict[str, Any], matches: list[Match]) -> dict[str, Any]:
+    """What the page says of the paste itself."""
+    return {
+        "parts": shown_parts(query["parts"]),
+        "pasted": pasted_lines(log, kinds_of(query["key_lines"], matches)),
+        "packages": list(query["env"]["packages"].items())[:PACKAGES_SHOWN],
+        "took_it_for": taken_for(query),
+    }
 
 
 def match_of(item: dict[str, Any], record: Record) -> Match:
