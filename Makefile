@@ -8,7 +8,8 @@ POSTGRES ?= postgres://postgres@127.0.0.1:5432
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
-.PHONY: help run dev check test test-all test-postgres gauntlet bench lock clean
+.PHONY: help run dev check test test-all test-postgres test-servers test-browser gauntlet \
+	bench lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -33,7 +34,15 @@ test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
 test-all: test-postgres  ## the rest: tests against database servers, brokers and a browser
-	$(PY) manage.py test --tag servers --tag browser $(TESTS)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-servers test-browser
+
+# Each of the two waits much of its time, so they share the cores. Neither makes the
+# environment: what calls them has done so.
+test-servers:
+	$(PY) manage.py test --tag servers $(TESTS)
+
+test-browser:
+	$(PY) manage.py test --tag browser --exclude-tag servers $(TESTS)
 
 # Without the tests that start a site of their own: it would be the same one again.
 test-postgres: dev  ## the tests of make test on POSTGRES, where that server answers

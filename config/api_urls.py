@@ -5,9 +5,10 @@ from django.urls import path, re_path
 from config.api_schema import Schema
 from kb.api import lookups, views as kb
 from kb.api.compare import Compare
-from runner.api import files, results, runs as runner
+from runner.api import files, results, runs as runner, service
 
 urlpatterns = [
+    path("", service.Service.as_view(), name="api-service"),
     path("records", kb.RecordList.as_view(), name="api-record-list"),
     path(
         "records/<str:record_id>", kb.RecordDetail.as_view(), name="api-record-detail"
@@ -37,6 +38,7 @@ urlpatterns = [
     path("affected", lookups.Affected.as_view(), name="api-affected"),
     path("compare", Compare.as_view(), name="api-compare"),
     path("lookup", lookups.Lookup.as_view(), name="api-lookup"),
+    path("lookup/batch", lookups.LookupBatch.as_view(), name="api-lookup-batch"),
     path("builds", results.BuildList.as_view(), name="api-build-list"),
     path("workers", results.WorkerList.as_view(), name="api-worker-list"),
     path("runs", runner.RunList.as_view(), name="api-run-list"),

@@ -13,5 +13,7 @@ graceful_timeout = 3
 loglevel = "warning"
 control_socket_disable = True
 preload_app = True  # both processes from one import
+# Longer addresses than the API takes, so that its problem says what is wrong.
+limit_request_line = 8190
 # By SCRIPT_NAME whoever sends it would say at which address of the site he is.
 forwarder_headers = ""

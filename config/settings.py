@@ -82,7 +82,7 @@ BUILDS_FILE = BASE_DIR / "fixtures" / "builds.toml"
 # In place of the index in BUILDS_FILE; "none" for no such index.
 TORCH_INDEX_URL = env_str("TORCH_INDEX_URL")
 # A file of recorded answers in place of the driver's: for tests.
-NVML_ANSWERS = env_str("NVML_ANSWERS")
+GPU_ANSWERS = env_str("GPU_ANSWERS")
 # Layers of the sandbox not to use: runner.sandbox.LAYERS.
 SANDBOX_WITHOUT = env_list("SANDBOX_WITHOUT")
 SANDBOX_MIN_TIER = env_choice("SANDBOX_MIN_TIER", "B", "A B C D")

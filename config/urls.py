@@ -5,10 +5,11 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
 from django.views.decorators.http import require_safe
+from django.views.generic import RedirectView
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import badge, crawlers
+from kb.syndication import as_markdown, badge, crawlers
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
@@ -17,6 +18,7 @@ urlpatterns = [
     path("healthz", kb.healthz, name="healthz"),
     path("readyz", runner.readyz, name="readyz"),
     path("metrics", runner.metrics, name="metrics"),
+    path("llms.txt", as_markdown.llms, name="llms"),
     path("robots.txt", crawlers.robots, name="robots"),
     path("sitemap.xml", sitemap, {"sitemaps": crawlers.SITEMAPS}, name="sitemap"),
     re_path(
@@ -28,7 +30,9 @@ urlpatterns = [
         name="badge",
     ),
     path("admin/", admin.site.urls),
+    path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
+    path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
     path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),
     *i18n_patterns(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404
+from django.http import Http404, UnreadablePostError
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _, gettext_lazy
 from rest_framework import exceptions
@@ -84,6 +84,13 @@ KINDS: dict[str, Kind] = {
         gettext_lazy(
             "That is more than 1 MiB. Paste the part around the first warning or "
             "traceback."
+        ),
+    ),
+    "address_too_long": Kind(
+        414,
+        gettext_lazy("The address is too long"),
+        gettext_lazy(
+            "Send fewer or shorter parameters; a look-up takes its text in the body."
         ),
     ),
     "idempotency_mismatch": Kind(
@@ -237,6 +244,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         error = Problem("not_found", _("Nothing here."))
     if isinstance(error, PermissionDenied):
         error = Problem("forbidden", str(error) or _("Not allowed."))
+    if isinstance(error, UnreadablePostError):
+        error = Problem("malformed", _("The connection ended before the body did."))
     if not isinstance(error, exceptions.APIException):
         return None
     problem = as_problem(error)

@@ -13,6 +13,9 @@ from runner.models import Run
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
+# Rows of the API's tokens and answers, and answers of which one has to know the
+# address: nothing that a reader of pages has to see.
+HIDDEN = ("token", "keptanswer", "sharedanswer")
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],
@@ -21,7 +24,7 @@ GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("kb", "claim", ("add", "change", "delete")),
     ],
     OPERATOR: [
-        ("kb", "sharedanswer", ("delete",)),
+        ("kb", "sharedanswer", ("view", "delete")),
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
         ("runner", "installation", ("change", "delete")),
@@ -40,6 +43,7 @@ def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
                 rows = Q(content_type__app_label=app)
                 rows &= (
                     Q(codename__startswith=f"{action}_")
+                    & ~Q(content_type__model__in=HIDDEN)
                     if model == "*"
                     else Q(codename=f"{action}_{model}")
                 )
@@ -60,8 +64,9 @@ def may_operate(user: User | AnonymousUser) -> bool:
 
 
 def may_cancel(request: HttpRequest, run: Run) -> bool:
-    """Whether it is one's own run or one without a requester; operators may always."""
-    if not may_run(request.user):
-        return False
-    own = run.requester in ("", requester(request))
-    return own or may_operate(request.user)
+    """Whether it is one's own run; operators may always.
+
+    Nobody owns what a worker asked of itself: fills of the matrix, re-verification.
+    """
+    is_own = may_run(request.user) and run.requester == requester(request)
+    return is_own or may_operate(request.user)

@@ -1789,6 +1789,34 @@ def _table_of(value: Any) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+class _Follower:
+    """Runs one check at a time, tells of it, and ends the run once it is cancelled."""
+
+    def __init__(
+        self,
+        on_event: Optional[Callable[[str, str], None]],
+        on_check: Optional[Callable[[Dict[str, Any]], None]],
+        cancelled: Optional[Callable[[], bool]],
+    ) -> None:
+        self.on_event = on_event
+        self.on_check = on_check
+        self.cancelled = cancelled
+
+    def __call__(
+        self, run: "_Run", check_name: str, trial: int, phase: str
+    ) -> Dict[str, Any]:
+        if self.on_event:
+            self.on_event(phase, "started")
+        check = run.check(check_name, trial)
+        if self.cancelled and self.cancelled():
+            raise Cancelled()
+        if self.on_check:
+            self.on_check(check)
+        if self.on_event:
+            self.on_event(phase, summary(check))
+        return check
+
+
 def drive(
     source: str,
     start: Start,
@@ -1813,19 +1841,7 @@ def drive(
     Raises ContractError for a source that keeps no contract or values that it does not
     allow, Cancelled once `cancelled()` is true.
     """
-
-    def each(run: _Run, check_name: str, trial: int, phase: str) -> Dict[str, Any]:
-        if on_event:
-            on_event(phase, "started")
-        check = run.check(check_name, trial)
-        if cancelled and cancelled():
-            raise Cancelled()
-        if on_check:
-            on_check(check)
-        if on_event:
-            on_event(phase, summary(check))
-        return check
-
+    each = _Follower(on_event, on_check, cancelled)
     run = _Run(source, start, parameters)
     count = trials or run.header.trials
     started_at, clock = _utc_now(), time.monotonic()
@@ -2881,6 +2897,8 @@ def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
     if for_cpu or not torch.cuda.is_available():
         return []
     driver = re.search(rb"\b\d{3}\.\d[\d.]*", _read("/proc/driver/nvidia/version"))
+    # HIP imitates the numbers of CUDA, which say nothing there.
+    is_hip = bool(getattr(torch.version, "hip", None))
     devices = []
     for index in range(torch.cuda.device_count()):
         device = torch.cuda.get_device_properties(index)
@@ -2888,7 +2906,7 @@ def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
             {
                 "class": "cuda",
                 "name": device.name,
-                "capability": "%d.%d" % (device.major, device.minor),
+                "capability": "" if is_hip else "%d.%d" % (device.major, device.minor),
                 "memory_mib": device.total_memory // MIB,
                 "driver": driver.group().decode() if driver else None,
                 # Since torch 2.5.

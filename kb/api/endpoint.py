@@ -36,14 +36,19 @@ from kb.choices import LANGS
 from kb.problems import KINDS, Kind, Problem
 
 NUL = "\x00"
+# gunicorn reads twice as much (config/gunicorn.py) and refuses the rest itself.
+MAX_ADDRESS = 4096
 READS = ("GET", "HEAD")
 # Of any operation: a misspelt parameter, a token that is not valid, a wrong Accept.
-USUAL = ("unknown_parameter", "invalid", "unauthenticated", "not_acceptable")
+USUAL = (
+    *("unknown_parameter", "invalid", "unauthenticated", "not_acceptable"),
+    "address_too_long",
+)
 # A browser's session sends a CSRF token with whatever it sends.
 OF_A_BODY = ("malformed", "too_large", "unsupported_media_type", "forbidden")
 # What a page of another site may send and read; never a token or a cookie.
 CORS_HEADERS = "Accept-Language, Content-Type, If-None-Match"
-CORS_EXPOSED = "ETag, Link, Retry-After, X-Request-Id"
+CORS_EXPOSED = "ETag, Link, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id"
 
 Shape = type[serializers.Serializer[Any]]
 
@@ -147,8 +152,20 @@ def refusals(codes: Iterable[str]) -> dict[Any, OpenApiResponse]:
 
 def checked_query(request: Request, shape: Shape) -> dict[str, Any]:
     """The query by its shape. A misspelt parameter is refused, never ignored."""
-    refuse_unknown(set(request.query_params), shape, _("parameter"))
-    form = shape(data=request.query_params)
+    if len(request.get_full_path()) > MAX_ADDRESS:
+        raise Problem(
+            "address_too_long",
+            _("The address has more than %d characters.") % MAX_ADDRESS,
+        )
+    sent = request.query_params
+    refuse_unknown(set(sent), shape, _("parameter"))
+    lists = lists_in(shape)
+    # As values, not as a form: in a form an empty text counts as nothing sent.
+    form = shape(
+        data={
+            name: sent.getlist(name) if name in lists else sent[name] for name in sent
+        }
+    )
     form.is_valid(raise_exception=True)
     return dict(form.validated_data)
 
@@ -169,6 +186,15 @@ def checked_body(request: Request, shape: Shape) -> dict[str, Any]:
 @functools.cache
 def names_in(shape: Shape) -> tuple[str, ...]:
     return tuple(shape().fields)
+
+
+@functools.cache
+def lists_in(shape: Shape) -> frozenset[str]:
+    """The parameters that may be repeated."""
+    fields = shape().fields.items()
+    return frozenset(
+        name for name, field in fields if isinstance(field, serializers.ListField)
+    )
 
 
 def refuse_unknown(given: set[str], shape: Shape, what: str) -> None:

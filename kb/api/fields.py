@@ -78,6 +78,13 @@ class MadeString(Made, serializers.CharField):
     pass
 
 
+class MadeMaybe(Made, serializers.CharField):
+    """Null where `make` gives nothing."""
+
+    def __init__(self, make: Callable[[Any], Any], **options: Any) -> None:
+        super().__init__(make, allow_null=True, **options)
+
+
 class MadeFlag(Made, serializers.BooleanField):
     pass
 

@@ -15,7 +15,7 @@ from kb.api.serializers import (
     Serializer,
 )
 from kb.findings import remedies
-from kb.search.ranking.logs import Confidence
+from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.parts import Kind
 from kb.versions.affected import BASES
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
@@ -131,7 +131,7 @@ class MatchSerializer(Serializer):
     affected = AffectedAnswerSerializer()
     workarounds = RemedySerializer(many=True)
     diagnoses = DiagnosisSerializer(many=True)
-    fix_version = FixVersionSerializer(many=True)
+    fixes = FixVersionSerializer(many=True)
     urls = RecordUrlsSerializer()
 
 
@@ -177,3 +177,16 @@ class LookupAnswerSerializer(LangUsed):
     symptoms = SymptomShownSerializer(many=True)
     leads = LeadSerializer(many=True)
     also_affecting = texts()
+
+
+class BatchItemSerializer(Serializer):
+    """`id`: as it was sent; the answer is that of a look-up of its own."""
+
+    id = string(allow_blank=True)
+    answer = LookupAnswerSerializer()
+
+
+class BatchAnswerSerializer(LangUsed):
+    """In the order of what was sent."""
+
+    items = BatchItemSerializer(many=True)

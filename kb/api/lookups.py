@@ -15,6 +15,7 @@ from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, answer, operation
 from kb.api.lookup_serializers import (
+    BatchAnswerSerializer,
     EnvironmentsAnswerSerializer,
     LookupAnswerSerializer,
     PartSerializer,
@@ -23,10 +24,11 @@ from kb.api.lookup_serializers import (
 from kb.api.views import RECORD_ID, get_record
 from kb.choices import LANGS
 from kb.lookup import answer as lookup
+from kb.lookup.paste import check_size
 from kb.problems import Problem
 from kb.search.reading.parts import MAX_PARTS, Kind, Part
 
-MAX_ENVIRONMENTS = 100
+MAX_ITEMS = 100
 
 
 @extend_schema_field(OpenApiTypes.STR)
@@ -90,6 +92,60 @@ def parts_of(body: dict[str, Any]) -> list[Part]:
     ]
 
 
+class LookupItem(serializers.Serializer[Any]):
+    id = serializers.CharField(
+        default="", allow_blank=True, max_length=100, help_text="comes back as it is"
+    )
+    log = PastedText(default="")
+    env = PastedText(default="")
+
+
+class BatchRequest(serializers.Serializer[Any]):
+    items = serializers.ListField(
+        child=LookupItem(),
+        min_length=1,
+        max_length=MAX_ITEMS,
+        help_text="all logs and environments together: 1 MiB",
+    )
+    lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
+
+
+class LookupBatch(Endpoint):
+    reads_by_post = True
+
+    @operation(
+        "look_up_batch",
+        {200: BatchAnswerSerializer},
+        body=BatchRequest,
+        problems=["empty_paste"],
+        tags=["lookup"],
+        examples=[
+            OpenApiExample(
+                "two lines",
+                {
+                    "items": [
+                        {"id": "rank 0", "log": "grad_norm: nan"},
+                        {"id": "rank 1", "log": "Segmentation fault"},
+                    ]
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def post(
+        self, request: Request, query: dict[str, Any], body: dict[str, Any]
+    ) -> Response:
+        """Look-ups of several logs at once; nothing is stored."""
+        logs = "".join(item["log"] + item["env"] for item in body["items"])
+        with refused_pastes():
+            check_size(logs, "")
+            items = [
+                {"id": item["id"], "answer": lookup.look_up(item["log"], item["env"])}
+                for item in body["items"]
+            ]
+        return answer(body, BatchAnswerSerializer, {"items": items})
+
+
 class AffectedRequest(serializers.Serializer[Any]):
     env = PastedText(help_text="pip freeze, collect_env, or versions")
     lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
@@ -134,7 +190,7 @@ class GivenEnvironment(serializers.Serializer[Any]):
 
 class EnvironmentsRequest(serializers.Serializer[Any]):
     items = serializers.ListField(
-        child=GivenEnvironment(), min_length=1, max_length=MAX_ENVIRONMENTS
+        child=GivenEnvironment(), min_length=1, max_length=MAX_ITEMS
     )
 
 

@@ -89,7 +89,7 @@ class RecordItemSerializer(Serializer):
     title = ColumnsField()
     symptom_class = word(choices.SymptomClass.choices)
     upstream = word(choices.Upstream.choices)
-    modified = moment()
+    modified_at = moment(source="modified")
     results = ResultsSerializer(source="findings")
     urls = RecordUrlsSerializer(source="*")
 
@@ -161,11 +161,15 @@ class DiagnosisSerializer(Serializer):
     evidence = string()
 
 
+def evidence_url(digest: str) -> str:
+    return absolute(reverse("api-evidence-detail", args=[digest]))
+
+
 def shown_diagnoses(record: Record) -> list[Json]:
     return diagnoses.of_record(record, claim_inputs(record))
 
 
-def workarounds(record: Record) -> list[Json]:
+def workarounds_of(record: Record) -> list[Json]:
     """Each with its own prose, and what the findings show of it."""
     inputs = claim_inputs(record)
     findings = list(record.findings.all())
@@ -305,7 +309,7 @@ class RecordSerializer(LangUsed):
     id = string()
     slug = string()
     revision = number()
-    modified = moment()
+    modified_at = moment(source="modified")
     publication = word(choices.Publication.choices)
     upstream = word(choices.Upstream.choices)
     symptom_class = word(choices.SymptomClass.choices)
@@ -314,10 +318,10 @@ class RecordSerializer(LangUsed):
     symptom = SymptomSerializer()
     environment = EnvironmentSectionSerializer()
     root_cause = SectionSerializer()
-    workaround = MadeList(workarounds, child=WorkaroundSerializer())
+    workarounds = MadeList(workarounds_of, child=WorkaroundSerializer())
     diagnoses = MadeList(shown_diagnoses, child=DiagnosisSerializer())
     fix = SectionSerializer()
-    fix_version = FixVersionSerializer(many=True, source="fixes")
+    fixes = FixVersionSerializer(many=True)
     affected_when = word(choices.AffectedWhen.choices)
     affected = AffectedRangeSerializer(many=True)
     preconditions = PreconditionSerializer(many=True)
@@ -361,6 +365,7 @@ class MatrixCellSerializer(Serializer):
     hits = number()
     trials = number()
     evidence = string()
+    evidence_url = MadeString(lambda cell: evidence_url(cell.evidence))
     observed_at = moment()
 
 

@@ -98,6 +98,9 @@ class RecordQuery(PageQuery):
         max_length=61, required=False, help_text="whose verdicts `verdict` means"
     )
     sort = serializers.ChoiceField(choices=SORTS, required=False)
+    modified_since = serializers.DateTimeField(
+        required=False, help_text="records whose text or facts changed then or later"
+    )
 
 
 class RecordList(Endpoint):
@@ -118,6 +121,13 @@ def search_results(request: Request, query: dict[str, Any]) -> Response:
     found = find_records(query)
     newest, start = read_cursor(request, query) or (max(found, default=""), 0)
     found = [record for record in found if record <= newest]
+    if "modified_since" in query:
+        recent = set(
+            filtered({"modified_since": query["modified_since"]}).values_list(
+                "pk", flat=True
+            )
+        )
+        found = [record for record in found if record in recent]
     end = start + query["limit"]
     rows = Record.objects.visible().prefetch_related("findings")
     rows_by_id = rows.in_bulk(found[start:end])
@@ -145,6 +155,8 @@ def filtered(query: dict[str, Any]) -> QuerySet[Record]:
     for name in ("symptom_class", "upstream"):
         if name in query:
             rows = rows.filter(**{f"{name}__in": query[name]})
+    if "modified_since" in query:
+        rows = rows.filter(modified__gte=query["modified_since"])
     wanted = set(query.get("component", ()))
     if wanted:
         listed = rows.values_list("id", "components")

@@ -30,7 +30,8 @@ from kb.lookup.paste import (
 )
 from kb.models import Finding, Record, Repro
 from kb.search.index.store import current_store
-from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
+from kb.search.ranking.log_lines import BY_CONFIDENCE, Confidence, Why
+from kb.search.ranking.logs import LogMatch, match_log
 from kb.search.reading.log import Reading
 from kb.search.reading.masks import ALGORITHM
 from kb.search.reading.parts import Part
@@ -243,7 +244,7 @@ def match_document(
         ],
         "affected": answer.as_dict(),
         **code,
-        "fix_version": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
+        "fixes": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
         "urls": record_urls(row),
     }
 

@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
-from kb.syndication import crawlers
+from kb.syndication import as_markdown, crawlers
 from kb.syndication.feeds import ChangesFeed
 
 urlpatterns = [
@@ -21,6 +21,11 @@ urlpatterns = [
     path("claims/", views.claim_list, name="claim-list"),
     path("contradictions/", views.contradiction_list, name="contradiction-list"),
     path("problems/<slug:slug>/", views.problem_detail, name="problem-detail"),
+    re_path(
+        r"^(?P<record_id>NAN-\d{4})(?:/[-a-z0-9_]+)?\.md$",
+        as_markdown.record,
+        name="record-markdown",
+    ),
     re_path(
         r"^(?P<record_id>NAN-\d{4})/(?:(?P<slug>[-a-z0-9_]+)/)?$",
         views.record_detail,

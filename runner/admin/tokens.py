@@ -38,6 +38,10 @@ class TokenAdmin(admin.ModelAdmin):
         editable = ["name", "user", "scopes", "expires_at"]
         return [*editable, *self.readonly_fields] if obj else editable
 
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who may make or delete some; "view" alone came with groups of earlier."""
+        return self.has_add_permission(request) or self.has_delete_permission(request)
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 

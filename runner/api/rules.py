@@ -10,8 +10,8 @@
 | a token that is unknown or expired    | no    | no                | no             |
 
 ¹ not where READ_LOGIN is set. ² where RUNS_ANONYMOUS is set. ³ else with the
-permission runner.add_run. Cancelling somebody else's run takes
-runner.change_worker (runner.access.may_cancel).
+permission runner.add_run. Cancelling somebody else's run, or one that a worker asked of
+itself, takes runner.change_worker (runner.access.may_cancel).
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ RULES: dict[str, Rule] = {
     "get_single_file": read,
     "get_doctor": read,
     "get_user_command": read,
+    "get_service": read,
     "look_up": read,
+    "look_up_batch": read,
     "get_record_affected": read,
     "list_affecting": read,
     "list_contradictions": read,

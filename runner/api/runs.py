@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -36,7 +37,7 @@ from runner.api import prefer
 from runner.api.idempotency import Answered, once
 from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer
 from runner.models import Build, Run
-from runner.runs import ledger, live_log, scheduling, submission
+from runner.runs import admission, ledger, live_log, scheduling, submission, throttle
 from runner.runs.refusals import RunRefused
 from runner.runs.submission import MAX_TRIALS
 from runner.wording import verdicts
@@ -45,6 +46,7 @@ LOG_PAGE = 1000
 # What a client had better leave between two looks at a run.
 POLL_S = 1
 MAX_SEQ = 999_999_999
+MAX_NAMED = 40
 RUN_ID = OpenApiParameter(
     "run_id",
     OpenApiTypes.UUID,
@@ -62,7 +64,7 @@ PREFER = OpenApiParameter(
 )
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
-    str,
+    {"type": "string", "pattern": "^[!-~]{1,255}$"},
     OpenApiParameter.HEADER,
     description="1 to 255 visible ASCII characters, kept for 24 hours for whoever sent "
     "it. The same request again is answered as the first time "
@@ -102,7 +104,11 @@ def version_of(run_id: str) -> tuple[object, ...]:
 class RunRequest(serializers.Serializer[Any]):
     record = serializers.CharField(max_length=8)
     repro = serializers.CharField(max_length=60, default="repro")
-    build = serializers.CharField(max_length=61, help_text="a slug of /api/v1/builds")
+    build = serializers.CharField(
+        max_length=61,
+        required=False,
+        help_text="a slug of /api/v1/builds; else the site's default that can run this",
+    )
     device = serializers.ChoiceField(choices=DeviceClass.choices, default="cpu")
     trials = serializers.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
     parameters = serializers.DictField(
@@ -127,11 +133,25 @@ def wanted_repro(record_id: str, name: str) -> Repro:
     return repro
 
 
-def wanted_build(slug: str) -> Build:
-    build = Build.objects.filter(slug=slug).first()
+def wanted_build(slug: str | None, repro: Repro, device: str) -> Build:
+    """The named build, or the site's default for this repro."""
+    if slug is None:
+        build = admission.default_build(repro, device)
+        said = _("Nothing is installed here.")
+    else:
+        build = Build.objects.filter(slug=slug).first()
+        said = _("There is no build %s.") % slug
     if build is None:
-        raise Problem("unknown_build", _("There is no build %s.") % slug)
+        raise Problem("unknown_build", f"{said} {known_builds()}")
     return build
+
+
+def known_builds() -> str:
+    """The slugs that a run may name, newest version first."""
+    slugs = [build.slug for build in admission.installed_builds()]
+    if not slugs:
+        return _("A worker with a torch has to be started first.")
+    return _("Builds here: %s.") % ", ".join(slugs[:MAX_NAMED])
 
 
 def refusal(error: RunRefused) -> Problem:
@@ -164,7 +184,24 @@ COLUMNS = {
 }
 
 
+def limits(request: Request) -> dict[str, str]:
+    """How many runs one may start in an hour, and how many are left (RateLimit)."""
+    left, reset_s = throttle.left(requester(request))
+    return {
+        "RateLimit-Policy": f'"runs";q={settings.RUNS_PER_HOUR};w=3600',
+        "RateLimit": f'"runs";r={left};t={reset_s}',
+    }
+
+
 class RunList(Endpoint):
+    def finalize_response(
+        self, request: Request, response: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if request.method == "POST" and response.status_code != 401:
+            for name, value in limits(request).items():
+                response[name] = value
+        return super().finalize_response(request, response, *args, **kwargs)
+
     @operation("list_runs", {200: RunPageSerializer}, query=RunQuery, tags=["runs"])
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Runs, newest first."""
@@ -236,7 +273,7 @@ def submit(request: Request, query: dict[str, Any], data: dict[str, Any]) -> Ans
     try:
         submitted = submission.submit(
             repro,
-            wanted_build(data["build"]),
+            wanted_build(data.get("build"), repro, data["device"]),
             data["device"],
             data.get("trials") or repro.header.get("trials", 1),
             requester=requester(request),

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from kb.addresses import absolute, page_urls
 from kb.api.fields import (
     MadeFlag,
+    MadeMaybe,
     MadeString,
     MadeText,
     NullField,
@@ -21,7 +22,7 @@ from kb.api.fields import (
     texts,
     word,
 )
-from kb.api.serializers import Json, LangUsed, Serializer
+from kb.api.serializers import Json, LangUsed, Serializer, evidence_url
 from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
 from runner import harness
 from runner.models import Installation, Run
@@ -171,11 +172,7 @@ class NamedReproSerializer(Serializer):
 
 class EvidenceUrlsSerializer(Serializer):
     html = MadeText(lambda evidence: page_urls("evidence-detail", evidence.short))
-    evidence = MadeString(
-        lambda evidence: absolute(
-            reverse("api-evidence-detail", args=[evidence.digest])
-        )
-    )
+    evidence = MadeString(lambda evidence: evidence_url(evidence.digest))
 
 
 class MadeValues(serializers.DictField):
@@ -224,6 +221,10 @@ class RunUrlsSerializer(Serializer):
     run = api_url("api-run-detail")
     log = api_url("api-run-log")
     cancel = api_url("api-run-cancel")
+    evidence = MadeMaybe(
+        lambda run: run.evidence_id and evidence_url(run.evidence_id),
+        help_text="once there is some",
+    )
 
 
 class FlagOfRequest(serializers.BooleanField):

@@ -1,6 +1,6 @@
 """Parses the GPU and processor telemetry of an evidence object.
 
-NVML readings have no fixed form: each value may be missing or {"error": name}. Units:
+Readings have no fixed form: each value may be missing or {"error": name}. Units:
 MiB, W, J, MHz, degrees Celsius.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runner.gpus.devices import is_error
+from runner.gpus.vendor import is_error
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class GpuSummary:
 
 @dataclass(frozen=True)
 class Summary:
-    """`driver`: its version; `driver_error`: why NVML did not answer."""
+    """`driver`: its version; `driver_error`: why its library did not answer."""
 
     gpus: Sequence[GpuSummary]
     driver: Any
@@ -83,7 +83,7 @@ def uncorrected(state: Any) -> Any:
 
 
 def reading(value: Any) -> Any:
-    """The value, or None where NVML returned an error."""
+    """The value, or None where the library returned an error."""
     return None if is_error(value) else value
 
 

@@ -1,6 +1,6 @@
 """GPUs of a host: inventory, locks, and telemetry of runs.
 
-`nvml` calls NVIDIA's driver, `devices` reads GPUs, `gpu_run` drives a repro on them; a
-backend for a second vendor would stand beside `nvml`. Standard library and pynvml, so
-that a checkout without Django works.
+`vendor` is what a vendor's library is asked, `nvml` and `amd` are the vendors,
+`devices` lists what is here, `gpu_run` drives a repro on it. Standard
+library and the vendors' libraries, so that a checkout without Django works.
 """

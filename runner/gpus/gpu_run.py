@@ -1,7 +1,7 @@
 """A run on GPUs: locks them, monitors them, and adds telemetry to the evidence.
 
 `drive` wraps `harness.drive`. The worker, the commands and `python -m runner.sandbox`
-all use it, so it needs only the standard library and pynvml.
+all use it, so it needs no Django.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from runner import harness
-from runner.gpus import devices, lock as gpu_lock, telemetry
+from runner.gpus import devices, lock as gpu_lock, telemetry, vendors
 from runner.gpus.lock import GpuLock
-from runner.gpus.nvml import Live, Nvml, NvmlError
 from runner.gpus.telemetry import GpuMonitor, Problem
+from runner.gpus.vendor import GpuError, Vendor
 
 # Makes a Start for `harness.drive` from CUDA_VISIBLE_DEVICES (None: unchanged) and the
 # lock descriptors that the run's processes must keep open.
@@ -42,7 +42,7 @@ class HostGpus:
     """
 
     locks: Path
-    nvml: Nvml = Live()  # noqa: RUF009  # stateless
+    vendor: Vendor = field(default_factory=vendors.vendor_here)
     chosen: tuple[str, ...] = ()
     avoided: Callable[[], Collection[str]] = tuple
     say: Callable[[str], None] = ignore
@@ -66,16 +66,16 @@ def drive(
     header, _ = harness.read_repro(source)
     if on_cpu or header.device == "cpu":
         body = harness.drive(source, start_with("", ()), cancelled=cancelled, **options)
-        return with_telemetry(body, driver_of(gpus.nvml))
+        return with_telemetry(body, driver_of(gpus.vendor))
     try:
         lock = acquire(gpus, header, cancelled)
     except gpu_lock.Interrupted:
         raise harness.Cancelled from None
     uuids = tuple(u for u in lock.uuids if not u.startswith(gpu_lock.BY_INDEX))
-    monitor = GpuMonitor(gpus.nvml, uuids)
+    monitor = GpuMonitor(gpus.vendor, uuids)
     try:
         with monitor:
-            names = ",".join(map(gpu_lock.visible, lock.uuids))
+            names = visible_names(gpus.vendor, lock.uuids)
             start = start_with(names or None, lock.descriptors)
             body = harness.drive(source, start, cancelled=cancelled, **options)
     finally:
@@ -84,10 +84,18 @@ def drive(
         if problem and gpus.on_problem:
             gpus.on_problem(problem)
         lock.release()
-    problem = problem or wrong_device(body, uuids)
+    if gpus.vendor.torch_knows_uuids:
+        problem = problem or wrong_device(body, uuids)
     if problem:
         invalidate(body, problem.reason)
     return with_telemetry(body, monitor.report(), uuids)
+
+
+def visible_names(vendor: Vendor, names: Sequence[str]) -> str:
+    """CUDA_VISIBLE_DEVICES for locked GPUs; those known by number keep it."""
+    if any(name.startswith(gpu_lock.BY_INDEX) for name in names):
+        return ",".join(map(gpu_lock.visible, names))
+    return vendor.visible_names(names) if names else ""
 
 
 def acquire(
@@ -108,12 +116,12 @@ def candidates(gpus: HostGpus, header: harness.Header) -> list[tuple[str, ...]]:
     if gpus.chosen:
         return [gpus.chosen]
     try:
-        inventory = devices.inventory(gpus.nvml)
-    except NvmlError:
-        # Torch may see what NVML does not.
-        count = header.min_devices * devices.has_nodes()
+        inventory = devices.inventory(gpus.vendor)
+    except GpuError:
+        # Torch may see what the library does not.
+        count = header.min_devices * vendors.has_device_nodes()
         names = [f"{gpu_lock.BY_INDEX}{index}" for index in range(count)]
-        uuids = devices.proc_uuids()[: header.min_devices] or names
+        uuids = gpus.vendor.kernel_uuids()[: header.min_devices] or names
         return [tuple(uuids)] if uuids else []
     avoided = gpus.avoided()
     usable = [row for row in inventory if row["uuid"] not in avoided]
@@ -160,17 +168,17 @@ def with_telemetry(
     return body
 
 
-_drivers: WeakKeyDictionary[Nvml, tuple[float, Any]] = WeakKeyDictionary()
+_drivers: WeakKeyDictionary[Vendor, tuple[float, Any]] = WeakKeyDictionary()
 
 
-def driver_of(nvml: Nvml) -> dict[str, Any]:
+def driver_of(vendor: Vendor) -> dict[str, Any]:
     """{"driver": version or error}, asked once a minute: a run may take 10 ms."""
-    read_at, version = _drivers.get(nvml, (-math.inf, None))
+    read_at, version = _drivers.get(vendor, (-math.inf, None))
     if time.monotonic() - read_at > DRIVER_KEPT_S:
         try:
-            with devices.session(nvml):
-                version = devices.system(nvml)["driver"]
-        except NvmlError as error:
+            with vendor.session():
+                version = vendor.system()["driver"]
+        except GpuError as error:
             version = {"error": error.name}
-        _drivers[nvml] = time.monotonic(), version
+        _drivers[vendor] = time.monotonic(), version
     return {"driver": version}

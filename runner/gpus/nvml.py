@@ -1,35 +1,70 @@
-"""NVML backends: the driver through pynvml, or a file of recorded answers.
+"""NVIDIA's GPUs through NVML: the driver by pynvml, or recorded answers.
 
-Standard library and pynvml (nvidia-ml-py).
+Standard library and pynvml (nvidia-ml-py), so that it works beside torch without the
+site. Names of fields and errors as NVML gives them.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
+
+from runner.gpus import answers
+from runner.gpus.answers import Library, as_structure
+from runner.gpus.vendor import MIB, Gpu, GpuError, is_error, reading
 
 try:
     import pynvml
 except ImportError:  # A machine with torch and a checkout need not have it.
     pynvml = None
 
-
-class NvmlError(Exception):
-    """NVML could not answer; `name` as NVML calls it, such as "NotSupported"."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-class Nvml(Protocol):
-    """Something that answers NVML's functions by their C names."""
-
-    def ask(self, function: str, *arguments: Any) -> Any:
-        """The answer. Raises NvmlError."""
+DEVICES = Path("/dev")
+PROC_GPUS = Path("/proc/driver/nvidia/gpus")
+# nvml.h; spelled out because the recorded answers need no pynvml.
+ARCHITECTURES = {
+    2: "Kepler",
+    3: "Maxwell",
+    4: "Pascal",
+    5: "Volta",
+    6: "Turing",
+    7: "Ampere",
+    8: "Ada",
+    9: "Hopper",
+    10: "Blackwell",
+    13: "Rubin",
+}
+COMPUTE_MODES = {
+    0: "default",
+    1: "exclusive_thread",
+    2: "prohibited",
+    3: "exclusive_process",
+}
+CLOCK_REASONS = {
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+    0x200: "board_limit",
+    0x400: "reliability",
+}
+CLOCKS = {"graphics": 0, "sm": 1, "memory": 2}
+# (error type, counter): NVML_MEMORY_ERROR_TYPE_*, NVML_VOLATILE_ECC/AGGREGATE_ECC
+ECC = {
+    "corrected_volatile": (0, 0),
+    "uncorrected_volatile": (1, 0),
+    "corrected_aggregate": (0, 1),
+    "uncorrected_aggregate": (1, 1),
+}
+REMAPPED = ("corrected", "uncorrected", "pending", "failure")
 
 
 class Live:
@@ -37,72 +72,42 @@ class Live:
 
     def ask(self, function: str, *arguments: Any) -> Any:
         if pynvml is None:
-            raise NvmlError("BindingsNotInstalled")
+            raise GpuError("BindingsNotInstalled")
         call = getattr(pynvml, function, None)
         if call is None:
-            raise NvmlError("FunctionNotFound")
+            raise GpuError("FunctionNotFound")
         try:
             return call(*arguments)
         except pynvml.NVMLError as error:
             name = type(error).__name__
             short = name.removeprefix("NVMLError_")
             number = getattr(error, "value", "?")
-            raise NvmlError(short if short != name else f"Error{number}") from error
+            raise GpuError(short if short != name else f"Error{number}") from error
 
 
-class Recorded:
-    """Answers from a file, which is read again at each nvmlInit.
+class Recorded(answers.Recorded):
+    """Answers from a file; `answers.as_json` and `Recorder` write its form."""
 
-    A handle is the mapping of its device. A call with further arguments has the key
-    "function(1,0)"; a call without an answer raises NotSupported.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.answers: Mapping[str, Any] = {}
+    start, stop = "nvmlInit", "nvmlShutdown"
 
     def ask(self, function: str, *arguments: Any) -> Any:
-        if function == "nvmlInit":
-            self.answers = json.loads(self.path.read_text())
-        table: Mapping[str, Any] = self.answers
-        if arguments and isinstance(arguments[0], dict):
-            table, arguments = arguments[0], arguments[1:]
         if function == "nvmlDeviceGetCount":
             return len(self.answers.get("devices", []))
         if function == "nvmlDeviceGetHandleByIndex":
             return self.answers["devices"][arguments[0]]
         if function == "nvmlDeviceGetMigDeviceHandleByIndex":
-            instances = table.get("mig", [])
-            if arguments[0] >= len(instances):
-                raise NvmlError("NotFound")
-            return instances[arguments[0]]
-        key = f"{function}({','.join(map(str, arguments))})" if arguments else function
-        quiet = function in ("nvmlInit", "nvmlShutdown")
-        answer = table.get(key, None if quiet else {"error": "NotSupported"})
-        if isinstance(answer, dict) and "error" in answer:
-            raise NvmlError(answer["error"])
-        return as_structure(answer)
-
-
-def as_structure(answer: Any) -> Any:
-    """JSON as pynvml returns it: objects become structures with attributes."""
-    if isinstance(answer, dict):
-        return SimpleNamespace(**answer)
-    if isinstance(answer, list):
-        return [as_structure(item) for item in answer]
-    return answer
-
-
-def open_nvml(answers: str = "") -> Nvml:
-    """The driver, or the file of recorded answers that is named."""
-    return Recorded(Path(answers)) if answers else Live()
+            instances = arguments[0].get("mig", [])
+            if arguments[1] >= len(instances):
+                raise GpuError("NotFound")
+            return instances[arguments[1]]
+        return as_structure(super().ask(function, *arguments))
 
 
 class Recorder:
-    """Forwards calls to a backend and keeps the answers in the form of `Recorded`."""
+    """Forwards calls to a library and keeps the answers in the form of `Recorded`."""
 
-    def __init__(self, nvml: Nvml) -> None:
-        self.nvml = nvml
+    def __init__(self, library: Library) -> None:
+        self.library = library
         self.answers: dict[str, Any] = {"about": "recorded", "devices": []}
         self.tables: dict[int, dict[str, Any]] = {}
         self.kept: list[Any] = []  # handles: an id is theirs only while they live
@@ -111,10 +116,10 @@ class Recorder:
         table, rest = self.answers, arguments
         if arguments and id(arguments[0]) in self.tables:
             table, rest = self.tables[id(arguments[0])], arguments[1:]
-        key = f"{function}({','.join(map(str, rest))})" if rest else function
+        key = answers.key_of(function, rest)
         try:
-            answer = self.nvml.ask(function, *arguments)
-        except NvmlError as error:
+            answer = self.library.ask(function, *arguments)
+        except GpuError as error:
             if "HandleByIndex" not in function:
                 table[key] = {"error": error.name}
             raise
@@ -124,13 +129,192 @@ class Recorder:
             self.tables[id(answer)] = {}
             table.setdefault(place, []).append(self.tables[id(answer)])
         elif function not in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount"):
-            table[key] = as_json(answer)
+            table[key] = answers.as_json(answer)
         return answer
 
 
-def as_json(answer: Any) -> Any:
-    if isinstance(answer, (list, tuple)):
-        return [as_json(item) for item in answer]
-    names = [name for name, *_ in getattr(answer, "_fields_", [])]
-    names = names or list(getattr(answer, "__dict__", {}))
-    return {name: getattr(answer, name) for name in names} if names else answer
+class Nvidia:
+    """The GPUs of NVML; of one in MIG mode its instances."""
+
+    name = "nvidia"
+    versions: tuple[str, ...] = ("driver", "nvml", "cuda_driver")
+    torch_knows_uuids = True
+
+    def __init__(self, library: Library | None = None) -> None:
+        self.ask = (library or Live()).ask
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        self.ask("nvmlInit")
+        try:
+            yield
+        finally:
+            reading(self.ask, "nvmlShutdown")
+
+    def gpus(self) -> Iterator[Gpu]:
+        for index in range(self.ask("nvmlDeviceGetCount")):
+            try:
+                board = self.ask("nvmlDeviceGetHandleByIndex", index)
+                parts = list(self.mig_instances(board)) or [board]
+            except GpuError:
+                continue  # Lost, or another user's: the rest is still there.
+            for handle in parts:
+                uuid = reading(self.ask, "nvmlDeviceGetUUID", handle)
+                if not is_error(uuid):
+                    yield Gpu(uuid, handle, board, index)
+
+    def mig_instances(self, board: Any) -> Iterator[Any]:
+        """Handles of a GPU's MIG instances; none where the mode is off or unknown."""
+        if reading(self.mig_mode, board) != 1:
+            return
+        for number in range(self.ask("nvmlDeviceGetMaxMigDeviceCount", board)):
+            try:
+                yield self.ask("nvmlDeviceGetMigDeviceHandleByIndex", board, number)
+            except GpuError:
+                continue
+
+    def system(self) -> dict[str, Any]:
+        """Versions of the driver, NVML and the CUDA that the driver supports."""
+        return {
+            "driver": reading(self.ask, "nvmlSystemGetDriverVersion"),
+            "nvml": reading(self.ask, "nvmlSystemGetNVMLVersion"),
+            "cuda_driver": reading(self.cuda_driver),
+        }
+
+    def cuda_driver(self) -> str:
+        version = self.ask("nvmlSystemGetCudaDriverVersion_v2")
+        return f"{version // 1000}.{version % 1000 // 10}"
+
+    def identity(self, gpu: Gpu) -> dict[str, Any]:
+        board = gpu.board
+        return {
+            "uuid": gpu.uuid,
+            "name": reading(self.ask, "nvmlDeviceGetName", gpu.handle),
+            "architecture": reading(
+                self.named, "nvmlDeviceGetArchitecture", board, ARCHITECTURES
+            ),
+            "capability": reading(self.capability, board),
+            "memory_total": self.memory(gpu)["memory_total"],
+            "mig_mode": reading(self.mig_mode, board),
+            "gpu_instance": reading(self.number, "GpuInstanceId", gpu),
+            "compute_instance": reading(self.number, "ComputeInstanceId", gpu),
+            "compute_mode": reading(
+                self.named, "nvmlDeviceGetComputeMode", board, COMPUTE_MODES
+            ),
+            "persistence": reading(self.ask, "nvmlDeviceGetPersistenceMode", board),
+        }
+
+    def number(self, what: str, gpu: Gpu) -> int:
+        return int(self.ask(f"nvmlDeviceGet{what}", gpu.handle))
+
+    def named(self, function: str, board: Any, names: Mapping[int, str]) -> str:
+        number = self.ask(function, board)
+        return names.get(number, str(number))
+
+    def capability(self, board: Any) -> str:
+        major, minor = self.ask("nvmlDeviceGetCudaComputeCapability", board)
+        return f"{major}.{minor}"
+
+    def mig_mode(self, board: Any) -> int:
+        current, _pending = self.ask("nvmlDeviceGetMigMode", board)
+        return int(current)
+
+    def state(self, gpu: Gpu) -> dict[str, Any]:
+        return {
+            **self.load(gpu),
+            "energy": reading(self.thousandths, "TotalEnergyConsumption", gpu),
+            "ecc": {
+                name: reading(self.ask, "nvmlDeviceGetTotalEccErrors", gpu.board, *of)
+                for name, of in ECC.items()
+            },
+            "remapped_rows": reading(self.remapped_rows, gpu),
+            "processes": reading(self.processes, gpu),
+        }
+
+    def load(self, gpu: Gpu) -> dict[str, Any]:
+        return {
+            **self.memory(gpu),
+            "power": reading(self.thousandths, "PowerUsage", gpu),
+            "temperature": reading(self.temperature, gpu),
+            "clocks": {
+                name: reading(self.ask, "nvmlDeviceGetClockInfo", gpu.board, kind)
+                for name, kind in CLOCKS.items()
+            },
+            "throttle": reading(self.throttle, gpu),
+        }
+
+    def thousandths(self, what: str, gpu: Gpu) -> float:
+        """NVML counts milliwatts and millijoules."""
+        return float(self.ask(f"nvmlDeviceGet{what}", gpu.board) / 1000)
+
+    def remapped_rows(self, gpu: Gpu) -> dict[str, int]:
+        counts = self.ask("nvmlDeviceGetRemappedRows", gpu.board)
+        return dict(zip(REMAPPED, counts, strict=True))
+
+    def memory(self, gpu: Gpu) -> dict[str, Any]:
+        """Total, used and free memory in MiB."""
+        answer = reading(self.ask, "nvmlDeviceGetMemoryInfo", gpu.handle)
+        names = ("total", "used", "free")
+        if is_error(answer):
+            return {f"memory_{name}": answer for name in names}
+        return {f"memory_{name}": getattr(answer, name) // MIB for name in names}
+
+    def temperature(self, gpu: Gpu) -> int:
+        try:
+            return int(self.ask("nvmlDeviceGetTemperature", gpu.board, 0))
+        except GpuError as error:
+            if error.name != "FunctionNotFound":
+                raise
+            return int(self.ask("nvmlDeviceGetTemperatureV", gpu.board, 0))
+
+    def throttle(self, gpu: Gpu) -> list[str]:
+        """Clock event reasons; drivers before 535 know the older function name only."""
+        try:
+            bits = self.ask("nvmlDeviceGetCurrentClocksEventReasons", gpu.board)
+        except GpuError as error:
+            if error.name != "FunctionNotFound":
+                raise
+            bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", gpu.board)
+        return [name for bit, name in CLOCK_REASONS.items() if bits & bit]
+
+    def processes(self, gpu: Gpu) -> list[dict[str, Any]]:
+        """Compute processes: host pid, and memory in MiB or None where NVML has none.
+
+        In a container the list may be empty although other processes use the GPU.
+        """
+        rows = []
+        for row in self.ask("nvmlDeviceGetComputeRunningProcesses", gpu.handle):
+            used = row.usedGpuMemory
+            memory = None if used is None else used // MIB
+            rows.append({"pid": row.pid, "memory": memory})
+        return rows
+
+    def requested(self) -> str | None:
+        return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+    def visible_names(self, uuids: Sequence[str]) -> str:
+        return ",".join(uuids)
+
+    def device_nodes(self, visible: str) -> list[str]:
+        """Of the GPUs only the `visible` UUIDs, if the kernel driver lists all."""
+        nodes = sorted(str(path) for path in DEVICES.glob("nvidia*"))
+        numbers = {row["GPU UUID"]: row.get("Device Minor") for row in kernel_rows()}
+        wanted = {numbers.get(uuid) for uuid in visible.split(",")}
+        if not visible or None in wanted:
+            return nodes
+        others = {f"{DEVICES}/nvidia{n}" for n in set(numbers.values()) - wanted}
+        return [path for path in nodes if path not in others]
+
+    def kernel_uuids(self) -> list[str]:
+        whole = re.compile(r"GPU-[0-9a-f-]{36}")
+        uuids = [row["GPU UUID"] for row in kernel_rows()]
+        return [uuid for uuid in uuids if whole.fullmatch(uuid)]
+
+
+def kernel_rows() -> Iterator[dict[str, str]]:
+    """What the kernel driver's /proc files say of each GPU."""
+    for path in sorted(PROC_GPUS.glob("*/information")):
+        lines = (line.partition(":") for line in path.read_text().splitlines())
+        row = {name.strip(): value.strip() for name, _, value in lines}
+        if "GPU UUID" in row:
+            yield row

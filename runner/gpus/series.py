@@ -16,7 +16,7 @@ DIGITS = 1
 class Series:
     """Memory (MiB), power (W), temperature (°C) and SM clock (MHz) against seconds.
 
-    A reading that NVML refused is null; a quantity it never gave has no list.
+    A reading that was refused is null; a quantity it never gave has no list.
     """
 
     def __init__(self) -> None:
@@ -61,6 +61,6 @@ def values_of(reading: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def number(value: Any) -> float | None:
-    """A reading, or None where NVML answered with an error."""
+    """A reading, or None where it is an error."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return round(value, DIGITS) if is_number else None

@@ -1,21 +1,20 @@
 """GPU telemetry before, during and after a run, and the health check of its GPUs.
 
-Fields and units as in runner.gpus.devices; each is a value or {"error": name}. A thread
+Fields and units as in runner.gpus.vendor; each is a value or {"error": name}. A thread
 of the runner samples, so that the run cannot tamper with its telemetry. Standard
-library and pynvml.
+library and the vendors'.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runner.gpus import devices
-from runner.gpus.devices import Gpu, is_error
-from runner.gpus.nvml import Nvml, NvmlError
+from runner.gpus.devices import system_errors
 from runner.gpus.series import Series
+from runner.gpus.vendor import Gpu, GpuError, Vendor, is_error
 
 SAMPLE_S = 0.2
 # A driver frees the memory of a dead process within moments, not at once.
@@ -37,12 +36,12 @@ class Problem(NamedTuple):
 class GpuMonitor:
     """Reads some GPUs before, during and after the `with` block of a run.
 
-    Afterwards `report()` and `problem()` describe it. Errors of NVML are recorded, not
-    raised.
+    Afterwards `report()` and `problem()` describe it. Errors of its library are
+    recorded, not raised.
     """
 
-    def __init__(self, nvml: Nvml, uuids: Sequence[str]) -> None:
-        self.nvml = nvml
+    def __init__(self, vendor: Vendor, uuids: Sequence[str]) -> None:
+        self.vendor = vendor
         self.uuids = tuple(uuids)
         self.system: dict[str, Any] = {}
         self.identities: dict[str, dict[str, Any]] = {}
@@ -56,8 +55,8 @@ class GpuMonitor:
 
     def __enter__(self) -> GpuMonitor:
         self.system = self._system()
-        self.identities = self._read(devices.identity)
-        self.before = self._read(devices.state)
+        self.identities = self._read(self.vendor.identity)
+        self.before = self._read(self.vendor.state)
         for uuid, reading in self.before.items():
             merge_sample(self.extremes.setdefault(uuid, {}), reading)
         if self.before:
@@ -69,36 +68,34 @@ class GpuMonitor:
         self._ending.set()
         if self._sampler:
             self._sampler.join()
-        self.after = self._read(devices.state) if self.before else {}
+        self.after = self._read(self.vendor.state) if self.before else {}
         deadline = time.monotonic() + SETTLE_S
         while self._unsettled() and time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_S)
-            self.after = self._read(devices.state)
+            self.after = self._read(self.vendor.state)
 
     def _system(self) -> dict[str, Any]:
         try:
-            with devices.session(self.nvml):
-                return devices.system(self.nvml)
-        except NvmlError as error:
-            return devices.system_errors(error)
+            with self.vendor.session():
+                return self.vendor.system()
+        except GpuError as error:
+            return system_errors(self.vendor, error)
 
-    def _read(self, what: Any) -> dict[str, dict[str, Any]]:
-        """{uuid: fields}, without GPUs that NVML no longer lists."""
+    def _read(self, what: Callable[[Gpu], dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """{uuid: fields}, without GPUs that are no longer listed."""
         if not self.uuids:
             return {}
         try:
-            with devices.session(self.nvml):
-                return {gpu.uuid: what(self.nvml, gpu) for gpu in self._mine(self.nvml)}
-        except NvmlError:
+            with self.vendor.session():
+                mine = (gpu for gpu in self.vendor.gpus() if gpu.uuid in self.uuids)
+                return {gpu.uuid: what(gpu) for gpu in mine}
+        except GpuError:
             return {}
-
-    def _mine(self, nvml: Nvml) -> Iterable[Gpu]:
-        return (gpu for gpu in devices.gpus(nvml) if gpu.uuid in self.uuids)
 
     def _sample(self) -> None:
         began = time.monotonic()
         while True:
-            for uuid, reading in self._read(devices.load).items():
+            for uuid, reading in self._read(self.vendor.load).items():
                 merge_sample(self.extremes.setdefault(uuid, {}), reading)
                 self.series.take(uuid, time.monotonic() - began, reading)
             self.samples += 1
@@ -189,10 +186,10 @@ def health(
 ) -> tuple[str, str] | None:
     """(error reason, details) of a GPU that the run left unhealthy, or None."""
     if after is None:
-        return "device_lost", "NVML does not list the GPU any more"
+        return "device_lost", "its driver does not list the GPU any more"
     memory_used = after["memory_used"]
     if is_error(memory_used) and not is_error(before["memory_used"]):
-        return "device_lost", f"NVML says {memory_used['error']}"
+        return "device_lost", f"its driver says {memory_used['error']}"
     facts = [
         *changes("ECC errors", before["ecc"], after["ecc"]),
         *changes("remapped rows", before["remapped_rows"], after["remapped_rows"]),

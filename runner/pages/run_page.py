@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import F
+from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from kb.choices import Fidelity, Verdict
@@ -15,7 +16,7 @@ from kb.findings.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
-from runner import harness
+from runner import access, harness
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
@@ -92,6 +93,7 @@ class RunPage:
     log_more: bool
     pace: Pace | None
     difference: Difference | None
+    may_cancel: bool
 
     @property
     def name(self) -> str:
@@ -163,7 +165,7 @@ def find(run_id: UUID) -> Run | None:
     return rows.filter(pk=run_id).first()
 
 
-def build(run: Run, after: int = 0) -> RunPage:
+def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
     lang = current_lang()
     shown = verdicted(run.evidence) if run.evidence else None
     log, more = log_lines(run, after)
@@ -182,6 +184,7 @@ def build(run: Run, after: int = 0) -> RunPage:
         log_more=more,
         pace=pace_of(run, steps),
         difference=since_last(run.evidence) if run.evidence else None,
+        may_cancel=not run.is_over and access.may_cancel(request, run),
     )
 
 

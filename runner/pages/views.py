@@ -126,7 +126,7 @@ def wanted_run(run_id: UUID) -> Run:
 @never_cache
 @require_safe
 def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    page = run_page.build(wanted_run(run_id))
+    page = run_page.build(wanted_run(run_id), request)
     context = {"page": page, "cached": "cached" in request.GET}
     return render(request, "runner/run.html", context)
 
@@ -137,12 +137,12 @@ def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The live part of a run's page; once the run is over, the whole of it."""
     run = wanted_run(run_id)
     if run.is_over:
-        context = {"page": run_page.build(run), "fragment": True}
+        context = {"page": run_page.build(run, request), "fragment": True}
         response = render(request, "runner/_run_over.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#run", "innerHTML"
         return response
     after = request.GET.get("after", "0")
-    page = run_page.build(run, int(after[:9]) if after.isdecimal() else 0)
+    page = run_page.build(run, request, int(after[:9]) if after.isdecimal() else 0)
     context = {"page": page, "fragment": True}
     return render(request, "runner/_run_live.html", context)
 
@@ -156,7 +156,7 @@ def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     if "HX-Request" not in request.headers:
         return redirect(run)
     # The page follows the run already: only what the reader has just changed.
-    context = {"page": run_page.build(wanted_run(run_id)), "fragment": True}
+    context = {"page": run_page.build(wanted_run(run_id), request), "fragment": True}
     return render(request, "runner/_run_cancelled.html", context)
 
 

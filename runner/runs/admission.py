@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from kb.choices import DeviceClass
 from kb.models import Repro
+from kb.versions.order import build_order
+from runner.builds import pins
 from runner.models import Build, Device, Installation, Worker
 from runner.runs import fleet, refusals
 from runner.runs.fleet import WORKER_STALE, ago
@@ -123,3 +125,25 @@ def no_device(build: Build) -> RunRefused:
 
 def has_capability(gpu: Device, lowest: int) -> bool:
     return fleet.capability_number(gpu.capability) >= lowest
+
+
+def installed_builds() -> list[Build]:
+    """Builds with a working installation somewhere, newest version first."""
+    rows = Build.objects.filter(installations__state=Installation.State.READY)
+    return sorted(
+        rows.distinct(), key=lambda row: build_order(row.raw, row.slug), reverse=True
+    )
+
+
+def default_build(repro: Repro, device: str) -> Build | None:
+    """Where a run goes that names no build: what a new site installs, else the newest.
+
+    Of those that could run it; where none could, the first of all, whose refusal says
+    why.
+    """
+    builds = installed_builds()
+    pinned = pins.default_build().slug
+    builds.sort(key=lambda build: build.slug != pinned)
+    fleet_now = FleetSnapshot()
+    able = (row for row in builds if not fleet_now.refusal(repro, row, device))
+    return next(able, builds[0] if builds else None)

@@ -15,10 +15,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from runner.builds import registry
-from runner.gpus import devices, lock, nvml
+from runner.gpus import devices, lock, vendors
 from runner.gpus.gpu_run import HostGpus, ignore
-from runner.gpus.nvml import NvmlError
 from runner.gpus.telemetry import Problem
+from runner.gpus.vendor import GpuError, Vendor
 from runner.models import Device, Installation, Run
 
 log = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ def locks() -> Path:
 
 
 @lru_cache(maxsize=4)
-def nvml_source(answers: str) -> nvml.Nvml:
-    return nvml.open_nvml(answers)
+def vendor(recorded: str) -> Vendor:
+    return vendors.vendor_here(recorded)
 
 
 def for_run(
@@ -46,7 +46,7 @@ def for_run(
     """
     return HostGpus(
         locks=locks(),
-        nvml=nvml_source(settings.NVML_ANSWERS),
+        vendor=vendor(settings.GPU_ANSWERS),
         chosen=tuple(filter(None, chosen.split(","))),
         avoided=withdrawn,
         say=say,
@@ -66,13 +66,13 @@ def withdrawn() -> frozenset[str]:
 
 
 def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
-    """GPUs that runs may have: from NVML, else those that a build's probe saw."""
+    """GPUs that runs may have: from its driver, else those that a build's probe saw."""
     try:
-        return list(_inventory(settings.NVML_ANSWERS, _cache_period()))
-    except NvmlError:
+        return list(_inventory(settings.GPU_ANSWERS, _cache_period()))
+    except GpuError:
         probed = [row.facts.get("devices") or [] for row in installations]
         torch_gpus = max(probed, key=len, default=[])
-        names = devices.proc_uuids()
+        names = vendor(settings.GPU_ANSWERS).kernel_uuids()
         if len(names) != len(torch_gpus):
             names = [f"{lock.BY_INDEX}{index}" for index in range(len(torch_gpus))]
         return [
@@ -86,14 +86,14 @@ def _cache_period() -> int:
 
 
 @lru_cache(maxsize=4)
-def _inventory(answers: str, period: int) -> tuple[dict[str, Any], ...]:
-    return tuple(devices.inventory(nvml_source(answers)))
+def _inventory(recorded: str, period: int) -> tuple[dict[str, Any], ...]:
+    return tuple(devices.inventory(vendor(recorded)))
 
 
 def clear_cache() -> None:
-    """Drop the cached inventory and NVML connection."""
+    """Drop the cached inventory and the connection to the driver."""
     _inventory.cache_clear()
-    nvml_source.cache_clear()
+    vendor.cache_clear()
 
 
 def quarantine(problem: Problem, run: Run | None = None) -> None:

@@ -48,6 +48,17 @@ def refusal(requester: str) -> RunRefused | None:
     return None
 
 
+def left(requester: str) -> tuple[int, int]:
+    """Runs that this requester may still start, and in how many seconds one more."""
+    own = Run.objects.filter(requester=requester, created_at__gt=ago(HOUR))
+    started = list(own.order_by("created_at").values_list("created_at", flat=True))
+    if not requester or not started:
+        return settings.RUNS_PER_HOUR, 0
+    soonest = started[0] + HOUR - timezone.now()
+    seconds = max(1, ceil(soonest.total_seconds()))
+    return max(0, settings.RUNS_PER_HOUR - len(started)), seconds
+
+
 def seconds_until_one_more(requester: str) -> int:
     """Seconds until the oldest run that counts is an hour old."""
     recent = Run.objects.filter(requester=requester).order_by("-created_at")

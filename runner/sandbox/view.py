@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from runner import harness
+from runner.gpus import vendors
 from runner.sandbox.layout import Layout, chain, too_wide
 
 Entry = dict[str, Any]
@@ -27,7 +28,6 @@ INSIDE_CACHE = "/cache"
 INSIDE_SEED = "/seed"
 SCRATCH = "/tmp/run"  # noqa: S108  # the run's own tmpfs
 
-DEVICES, GPUS = Path("/dev"), Path("/proc/driver/nvidia/gpus")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # Library stores; files of loaders and compilers; dpkg, for Debian's torch; processors.
 SHARED = (
@@ -167,34 +167,9 @@ def passwd(users: Iterable[int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def gpu_devices(visible: str = "") -> list[str]:
-    """NVIDIA's device files; of the GPUs only the `visible` UUIDs, if all are known.
-
-    /proc/driver/nvidia/gpus has UUID and device number of each.
-    """
-    nodes = sorted(str(path) for path in DEVICES.glob("nvidia*"))
-    numbers = gpu_numbers()
-    visible_numbers = {numbers.get(uuid) for uuid in visible.split(",")}
-    if not visible or None in visible_numbers:
-        return nodes
-    others = {f"{DEVICES}/nvidia{n}" for n in set(numbers.values()) - visible_numbers}
-    return [path for path in nodes if path not in others]
-
-
-def gpu_numbers() -> dict[str, str]:
-    """UUID -> number of its device file, for the GPUs that the driver lists."""
-    numbers = {}
-    for path in GPUS.glob("*/information"):
-        lines = (line.partition(":") for line in path.read_text().splitlines())
-        fields = {name.strip(): value.strip() for name, _, value in lines}
-        if "GPU UUID" in fields and "Device Minor" in fields:
-            numbers[fields["GPU UUID"]] = fields["Device Minor"]
-    return numbers
-
-
 def gpu_entries(visible: str) -> list[Entry]:
     """The devices, and /sys, which the driver's library reads before it opens them."""
-    devices = gpu_devices(visible)
+    devices = vendors.device_nodes(visible)
     if not devices:
         return []
     nodes = [{"kind": "bind", "source": p, "target": p} for p in devices]

@@ -17,15 +17,15 @@ from kb.models import Record
 from kb.publishing import saving
 from runner import harness
 from runner.evidence import store
-from runner.models import Run, Worker
+from runner.models import Installation, Run, Worker
 from runner.runs import fleet, ledger
 from tests.support import runs
 
 # fmt: off
 RECORD_KEYS = [
-    "id", "slug", "revision", "modified", "publication", "upstream",
+    "id", "slug", "revision", "modified_at", "publication", "upstream",
     "symptom_class", "components", "title", "symptom", "environment", "root_cause",
-    "workaround", "diagnoses", "fix", "fix_version", "affected_when", "affected",
+    "workarounds", "diagnoses", "fix", "fixes", "affected_when", "affected",
     "preconditions", "signatures", "claims", "contradictions", "sources", "aliases",
     "related", "repros", "results", "urls",
 ]
@@ -80,8 +80,8 @@ class RecordApiTest(ApiTest):
         self.assertEqual(list(body), RECORD_KEYS)
         self.assertEqual(body["title"], {"en": "A sample", "zh": "一个样例"})
         self.assertIn("<strong>NaN</strong>", body["symptom"]["html"]["en"])
-        self.assertEqual(body["workaround"][0]["status"], "untested")
-        self.assertIn("Turn it off.", body["workaround"][0]["markdown"]["en"])
+        self.assertEqual(body["workarounds"][0]["status"], "untested")
+        self.assertIn("Turn it off.", body["workarounds"][0]["markdown"]["en"])
         self.assertEqual([row["state"] for row in body["claims"]], ["documented"] * 2)
         self.assertEqual(body["results"]["first_bad"], None)
 
@@ -113,9 +113,9 @@ class RecordApiTest(ApiTest):
         body = self.get("records/NAN-9001")
         self.assertEqual(body["results"]["present"], 1)
         self.assertEqual(body["results"]["first_bad"], runs.SLUG)
-        self.assertEqual(body["workaround"][0]["status"], "verified")
-        self.assertEqual(body["workaround"][0]["evidence"], seen["digest"])
-        by_build = body["workaround"][0]["status_by_build"]
+        self.assertEqual(body["workarounds"][0]["status"], "verified")
+        self.assertEqual(body["workarounds"][0]["evidence"], seen["digest"])
+        by_build = body["workarounds"][0]["status_by_build"]
         self.assertEqual(by_build, {runs.SLUG: "verified"})
         self.assertEqual(body["claims"][0]["state"], "verified")
         self.assertEqual(body["claims"][0]["evidence"], [seen["digest"]])
@@ -155,7 +155,7 @@ class RecordApiTest(ApiTest):
             ("records?limit=201", "invalid", 400),
             ("records?limit=many", "invalid", 400),
             ("records?build=nowhere", "invalid", 400),
-            ("records?q=" + "x" * 5000, "invalid", 400),
+            ("records?q=" + "x" * 3000, "invalid", 400),
             # PostgreSQL refuses such text, with an exception.
             ("records?cursor=%00", "invalid", 400),
             ("records?q=%00", "invalid", 400),
@@ -232,7 +232,7 @@ class LookupApiTest(ApiTest):
         self.assert_problem(self.post("affected", {"items": []}, 400), "invalid", 400)
 
     def test_bodies_that_are_no_json(self) -> None:
-        for sent in (b"\xff", b"{", b'{"log": NaN}', b"[" * 100_000, b"9" * 5000):
+        for sent in (b"\xff", b"{", b'{"log": NaN}', b"[" * 100_000, b"9" * 4000):
             with self.subTest(sent[:9]):
                 response = self.client.post(
                     "/api/v1/lookup", sent, content_type="application/json"
@@ -243,6 +243,57 @@ class LookupApiTest(ApiTest):
     def test_a_paste_with_nul_and_a_lone_surrogate_is_answered(self) -> None:
         body = self.post("lookup", {"log": "loss: nan \x00 \ud800"}, 200)
         self.assertIn(body["outcome"], ("none", "possible"))
+
+
+class ConventionsTest(ApiTest):
+    def test_the_address_of_the_api_says_where_everything_is(self) -> None:
+        body = self.get("")
+        for path in body["links"].values():
+            answered = self.client.get(path)
+            self.assertNotIn(b'"code":"not_found"', answered.content, path)
+            self.assertNotEqual(answered.status_code, 500, path)
+        self.assertRedirects(
+            self.client.get("/api/"), "/api/v1/", fetch_redirect_response=False
+        )
+
+    def test_several_logs_are_looked_up_at_once(self) -> None:
+        items = [{"id": "a", "log": "Segfault"}, {"id": "b", "env": "torch==9.9.0"}]
+        body = self.post("lookup/batch", {"items": items, "lang": "en"}, 200)
+        self.assertEqual([item["id"] for item in body["items"]], ["a", "b"])
+        for item, sent in zip(body["items"], items, strict=True):
+            asked = {key: sent[key] for key in ("log", "env") if key in sent}
+            alone = self.post("lookup", {**asked, "lang": "en"}, 200)
+            del alone["lang_used"]
+            self.assertEqual(item["answer"], alone)
+        for wrong, code, status in (
+            ([], "invalid", 400),
+            ([{"id": "a", "log": " "}], "empty_paste", 400),
+            ([{"log": "x" * 600_000}, {"log": "y" * 600_000}], "too_large", 413),
+            ([{"log": "x"}] * 101, "invalid", 400),
+        ):
+            answer = self.post("lookup/batch", {"items": wrong}, status)
+            self.assert_problem(answer, code, status)
+
+    def test_records_that_changed_since(self) -> None:
+        changed = self.get("records/NAN-9001")["modified_at"]
+        for path in ("records", "records?q=sample"):
+            sign = "&" if "?" in path else "?"
+            for since, count in ((changed, 1), ("2999-01-01T00:00:00Z", 0)):
+                found = self.get(f"{path}{sign}modified_since={since}")["items"]
+                self.assertEqual(len(found), count, (path, since))
+
+    def test_an_empty_parameter_is_a_value_like_any_other(self) -> None:
+        for path in (
+            "records?lang=",
+            "runs?state=",
+            "records?limit=",
+            "records?build=",
+        ):
+            self.assert_problem(self.get(path, 400), "invalid", 400)
+
+    def test_a_long_address_is_a_problem_of_its_own(self) -> None:
+        body = self.get(f"records?q={'x' * 5000}", 414)
+        self.assert_problem(body, "address_too_long", 414)
 
 
 class RunApiTest(ApiTest):
@@ -292,7 +343,7 @@ class RunApiTest(ApiTest):
         body = self.post(f"runs/{run['id']}/cancel", {}, 409)
         self.assert_problem(body, "run_over", 409)
         self.assertTrue(self.get(f"runs/{run['id']}/log")["end"])
-        for after in ("-1", "x", "²", "9" * 5000):
+        for after in ("-1", "x", "²", "9" * 4000):
             body = self.get(f"runs/{run['id']}/log?after={after}", 400)
             self.assert_problem(body, "invalid", 400)
 
@@ -311,6 +362,28 @@ class RunApiTest(ApiTest):
             with self.subTest(fields):
                 self.assert_problem(self.submit(status, **fields), code, status)
         self.assertEqual(Run.objects.count(), 0)
+
+    def test_a_run_that_names_no_build_goes_to_the_default(self) -> None:
+        body = self.post("runs", {"record": "NAN-9001"}, 202)
+        self.assertEqual(body["build"], runs.SLUG)
+        self.assertIsNone(body["urls"]["evidence"])
+        self.assertEqual(self.get("")["default_build"], runs.SLUG)
+        unknown = self.submit(404, build="2.1.0")
+        self.assertIn(runs.SLUG, unknown["detail"])
+        Run.objects.all().delete()
+        Installation.objects.all().delete()
+        body = self.post("runs", {"record": "NAN-9001"}, 404)
+        self.assert_problem(body, "unknown_build", 404)
+        self.assertIsNone(self.get("")["default_build"])
+
+    def test_each_answer_says_how_many_runs_are_left(self) -> None:
+        body = {"record": "NAN-9001"}
+        for left in (settings.RUNS_PER_HOUR - 1, settings.RUNS_PER_HOUR - 1):
+            response = self.client.post("/api/v1/runs", body, "application/json")
+            policy = f'"runs";q={settings.RUNS_PER_HOUR};w=3600'
+            self.assertEqual(response["RateLimit-Policy"], policy)
+            # The second joins the first, which costs nothing.
+            self.assertRegex(response["RateLimit"], rf'^"runs";r={left};t=\d+$')
 
     def test_a_full_queue_says_when_to_come_back(self) -> None:
         for number in range(settings.QUEUED_PER_REQUESTER):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 from django.conf import settings
 from django.test import SimpleTestCase
@@ -153,6 +154,21 @@ class BootstrapTest(SimpleTestCase):
     def test_it_looks_where_the_site_does(self) -> None:
         self.assertEqual(bootstrap.data_dir(), datadir.DATA_DIR)
         self.assertEqual(bootstrap.builds_dir(), settings.BUILDS_DIR)
+
+
+class DataDirTest(SimpleTestCase):
+    def test_a_folder_that_others_could_read_is_closed_to_them(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "data")
+            for before, after in ((0o755, 0o750), (0o770, 0o770), (0o700, 0o700)):
+                path.mkdir(exist_ok=True)
+                path.chmod(before)
+                with mock.patch.multiple(
+                    datadir, DATA_DIR=path, SECRET_KEY_FILE=path / "secret_key"
+                ):
+                    datadir.ensure()
+                self.assertEqual(path.stat().st_mode & 0o777, after)
+                self.assertEqual((path / "secret_key").stat().st_mode & 0o777, 0o600)
 
 
 class LocksTest(SimpleTestCase):

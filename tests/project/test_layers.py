@@ -33,8 +33,8 @@ FLOORS: tuple[str, ...] = (
     "kb.editor kb.release_pages kb.sharing kb.symptoms",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
-    "runner.sandbox.jail runner.parameters",
-    "runner.sandbox runner.gpus",
+    "runner.sandbox.jail runner.parameters runner.gpus",
+    "runner.sandbox",
     "runner.pool",
     "runner.pool.__main__ runner.sandbox.__main__",
     # --- of the site ---

@@ -169,6 +169,10 @@ def install(interpreter: Path | str, slug: str = SLUG, **facts: Any) -> Installa
     )
 
 
+# Who the test client is to the site: an address, as nobody logged in.
+CLIENT = "address:127.0.0.1"
+
+
 def make_run(repro: Repro | None = None, **fields: Any) -> Run:
     repro = repro or make_repro()
     defaults: dict[str, Any] = {

@@ -40,6 +40,13 @@ def parser_of() -> argparse.ArgumentParser:
         epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
         "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
     )
+    add_choices(parser)
+    add_outputs(parser)
+    return parser
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """What runs, and in which Python."""
     parser.add_argument(
         "--record",
         action="append",
@@ -68,6 +75,10 @@ def parser_of() -> argparse.ArgumentParser:
         default="",
         help="interpreter with the torch to test / 要测试的解释器",
     )
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """What is printed and written."""
     parser.add_argument(
         "--json",
         nargs="?",
@@ -95,7 +106,6 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument(
         "--list", action="store_true", help="only list the repros / 仅列出"
     )
-    return parser
 
 
 def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:

@@ -213,7 +213,7 @@ class AnswerTests(ShippedCase):
                 "affected",
                 "workarounds",
                 "diagnoses",
-                "fix_version",
+                "fixes",
                 "urls",
             ],
         )
@@ -225,7 +225,7 @@ class AnswerTests(ShippedCase):
             {"name", "kind", "apply", "cost", "status", "evidence"}
             | {"seen_on", "not_executed"},
         )
-        self.assertEqual(set(match["fix_version"][0]), {"package", "version", "kind"})
+        self.assertEqual(set(match["fixes"][0]), {"package", "version", "kind"})
         self.assertTrue(match["urls"]["html"]["zh"].startswith("/zh/NAN-0001/"))
         self.assertEqual(match["urls"]["record"], "/api/v1/records/NAN-0001")
         self.assertEqual(match["urls"]["runs"], "/api/v1/runs?record=NAN-0001")

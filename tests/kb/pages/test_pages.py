@@ -655,7 +655,7 @@ class RunPageTest(PageTest):
         self.assertIn("the worker stopped responding", page)
 
     def test_cancel(self) -> None:
-        run = runs.make_run(self.repro)
+        run = runs.make_run(self.repro, requester=runs.CLIENT)
         response = self.client.post(f"/en/runs/{run.id}/cancel/")
         self.assertRedirects(response, f"/en/runs/{run.id}/")
         self.assertIn("Cancelled", self.page(f"/en/runs/{run.id}/"))

@@ -16,7 +16,6 @@ from kb.models import Finding, Record, Repro
 from kb.publishing import saving
 from kb.search.ranking import filters
 from kb.search.ranking.filters import verdicts_on
-from kb.search.ranking.find import find
 from kb.search.ranking.listing import listing
 from kb.search.ranking.snippets import snippet
 from kb.search.reading.glossary import SYNONYMS, phrase_of, synonyms_of
@@ -24,6 +23,7 @@ from kb.search.reading.query import MAX_TERMS, read_query
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
 from tests.support import loaded
 from tests.support.records import save_all
+from tests.support.words import find
 
 LAST = "NAN-0007"
 

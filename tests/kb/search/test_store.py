@@ -36,13 +36,13 @@ from kb.publishing.loading import load_records
 from kb.search.index import writer
 from kb.search.index.documents import ALGORITHM, Terms, contents_of
 from kb.search.index.store import NEAREST, current_engine, current_store
-from kb.search.ranking.find import find
 from kb.search.reading.tokens import analyse
 from runner.evidence.repros import inspect
 from tests.support import loaded
 from tests.support.records import save_all
 from tests.support.runs import read_sample
 from tests.support.search_answers import make_records
+from tests.support.words import find
 
 ROOT = Path(settings.BASE_DIR)
 POSTGRES = "postgres://postgres@127.0.0.1/doesitnan_search"

@@ -254,6 +254,16 @@ class DeletionTest(SharingTest):
         self.assertEqual(done.status_code, 302)
         self.assertFalse(SharedAnswer.objects.exists())
 
+    def test_the_list_of_all_is_for_operators_alone(self) -> None:
+        self.keep()
+        for group, status in (("viewer", 403), ("editor", 403), ("operator", 200)):
+            user = User.objects.create_user(group, is_staff=True)
+            user.groups.add(Group.objects.get(name=group))
+            client = Client()
+            client.force_login(user)
+            listed = client.get("/admin/kb/sharedanswer/")
+            self.assertEqual(listed.status_code, status, group)
+
     def test_staff_without_the_right_do_not(self) -> None:
         row = self.keep()
         user = User.objects.create_user("ed", is_staff=True)

@@ -14,7 +14,8 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 from runner.gpus import devices, lock, nvml
-from runner.gpus.nvml import NvmlError, Recorded, Recorder
+from runner.gpus.nvml import Nvidia, Recorded, Recorder
+from runner.gpus.vendor import GpuError, is_error
 from tests import TESTS
 
 ANSWERS = TESTS / "nvml"
@@ -22,30 +23,30 @@ A100, H100 = (f"GPU-11111111-2222-3333-4444-55555555551{n}" for n in (0, 1))
 SUBPROCESS_S = 60
 
 
-def replayed(name: str) -> Recorded:
-    return Recorded(ANSWERS / f"{name}.json")
+def replayed(name: str) -> Nvidia:
+    return Nvidia(Recorded(ANSWERS / f"{name}.json"))
 
 
 class Nothing:
     """A host without a GPU."""
 
     def ask(self, function: str, *arguments: object) -> object:
-        raise NvmlError("LibraryNotFound")
+        raise GpuError("LibraryNotFound")
 
 
 class SnapshotTest(SimpleTestCase):
     def test_no_gpu_is_an_ordinary_state(self) -> None:
         missing = {"error": "LibraryNotFound"}
         expected = dict.fromkeys(("driver", "nvml", "cuda_driver", "devices"), missing)
-        self.assertEqual(devices.snapshot(Nothing()), expected)
-        with self.assertRaises(NvmlError):
-            devices.inventory(Nothing())
+        self.assertEqual(devices.snapshot(Nvidia(Nothing())), expected)
+        with self.assertRaises(GpuError):
+            devices.inventory(Nvidia(Nothing()))
 
     def test_the_library_of_this_machine_answers_in_the_same_form(self) -> None:
-        found = devices.snapshot(nvml.Live())
+        found = devices.snapshot(Nvidia())
         self.assertEqual(set(found), {"driver", "nvml", "cuda_driver", "devices"})
         for value in found.values():
-            self.assertTrue(devices.is_error(value) or isinstance(value, (str, list)))
+            self.assertTrue(is_error(value) or isinstance(value, (str, list)))
 
     def test_every_field_of_a_data_center_gpu(self) -> None:
         found = devices.snapshot(replayed("h200"))
@@ -105,7 +106,7 @@ class SnapshotTest(SimpleTestCase):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(answers, file)
             file.flush()
-            rows = devices.inventory(Recorded(Path(file.name)))
+            rows = devices.inventory(Nvidia(Recorded(Path(file.name))))
         self.assertEqual([row["uuid"] for row in rows], [H100])
 
     def test_what_the_environment_hides_is_not_offered(self) -> None:
@@ -127,11 +128,11 @@ class SnapshotTest(SimpleTestCase):
     def test_a_recording_replays_as_the_same(self) -> None:
         for name in ("two_gpus", "mig", "geforce"):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
-                recorder = Recorder(replayed(name))
-                expected = devices.snapshot(recorder)
+                recorder = Recorder(Recorded(ANSWERS / f"{name}.json"))
+                expected = devices.snapshot(Nvidia(recorder))
                 path = Path(folder) / "answers.json"
                 path.write_text(json.dumps(recorder.answers))
-                self.assertEqual(devices.snapshot(Recorded(path)), expected)
+                self.assertEqual(devices.snapshot(Nvidia(Recorded(path))), expected)
                 self.assertEqual(len(expected["devices"]), 1 + (name != "geforce"))
 
     def test_the_kernel_names_gpus_that_nvml_does_not(self) -> None:
@@ -141,8 +142,9 @@ class SnapshotTest(SimpleTestCase):
             path.write_text(
                 f"Model: \t NVIDIA H100\nIRQ:   \t 42\nGPU UUID: \t {H100}\n"
             )
-            self.assertEqual(devices.proc_uuids(Path(folder)), [H100])
-            self.assertEqual(devices.proc_uuids(Path(folder, "none")), [])
+            for place, uuids in ((Path(folder), [H100]), (Path(folder, "none"), [])):
+                with mock.patch.object(nvml, "PROC_GPUS", place):
+                    self.assertEqual(Nvidia().kernel_uuids(), uuids)
 
 
 HOLDER = """

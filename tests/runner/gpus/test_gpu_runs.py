@@ -209,14 +209,14 @@ DRIVER = """
 import sys
 from pathlib import Path
 from runner import sandbox
-from runner.gpus import gpu_run, nvml
+from runner.gpus import gpu_run, vendors
 python, repro, locks, answers = sys.argv[1:]
 gpu_run.drive(
     Path(repro).read_text(),
     lambda visible, held: sandbox.start_in(
         python, repro, gpus=visible, hold_fds=held, on_line=print
     ),
-    gpu_run.HostGpus(Path(locks), nvml.Recorded(Path(answers))),
+    gpu_run.HostGpus(Path(locks), vendors.vendor_here(answers)),
     on_event=lambda *words: print(*words, flush=True),
 )
 """
@@ -287,7 +287,7 @@ class OnSite(Played):
 
     def setUp(self) -> None:
         super().setUp()
-        site = override_settings(NVML_ANSWERS=str(self.path), DATA_DIR=self.folder)
+        site = override_settings(GPU_ANSWERS=str(self.path), DATA_DIR=self.folder)
         site.enable()
         self.addCleanup(site.disable)
         host_gpus.clear_cache()

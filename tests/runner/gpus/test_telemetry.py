@@ -13,10 +13,11 @@ from django.test import (
     SimpleTestCase,
 )
 
-from runner.gpus import devices, telemetry
+from runner.gpus import telemetry
 from runner.gpus.gpu_run import HostGpus
-from runner.gpus.nvml import NvmlError, Recorded
+from runner.gpus.nvml import Nvidia, Recorded
 from runner.gpus.telemetry import GpuMonitor
+from runner.gpus.vendor import GpuError
 from tests import TESTS
 
 ANSWERS = TESTS / "nvml"
@@ -57,14 +58,14 @@ class Played(SimpleTestCase):
         self.change(index, **{MEMORY: memory})
 
     def rig(self, **fields: Any) -> HostGpus:
-        return HostGpus(self.folder / "locks", Recorded(self.path), **fields)
+        return HostGpus(self.folder / "locks", Nvidia(Recorded(self.path)), **fields)
 
 
 class WatchTest(Played):
     def watch(
         self, during: Callable[[], None], after: Callable[[], None]
     ) -> GpuMonitor:
-        watch = GpuMonitor(Recorded(self.path), [H200])
+        watch = GpuMonitor(Nvidia(Recorded(self.path)), [H200])
         with watch:
             during()
             seen = watch.samples
@@ -124,9 +125,9 @@ class WatchTest(Played):
     def test_without_nvml_there_is_nothing_to_say(self) -> None:
         class Nothing:
             def ask(self, function: str, *arguments: object) -> object:
-                raise NvmlError("DriverNotLoaded")
+                raise GpuError("DriverNotLoaded")
 
-        with GpuMonitor(Nothing(), [H200]) as watch:
+        with GpuMonitor(Nvidia(Nothing()), [H200]) as watch:
             pass
         self.assertIsNone(watch.problem())
         self.assertEqual(watch.report()["driver"], {"error": "DriverNotLoaded"})
@@ -134,10 +135,10 @@ class WatchTest(Played):
 
 class HealthTest(Played):
     def reading(self) -> dict[str, Any]:
-        nvml = Recorded(self.path)
-        with devices.session(nvml):
-            (gpu,) = devices.gpus(nvml)
-            return devices.state(nvml, gpu)
+        vendor = Nvidia(Recorded(self.path))
+        with vendor.session():
+            (gpu,) = vendor.gpus()
+            return vendor.state(gpu)
 
     def verdict(self, **answers: Any) -> tuple[str, str] | None:
         before = self.reading()

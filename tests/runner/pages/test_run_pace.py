@@ -135,8 +135,11 @@ class LiveRunTest(PageTest):
 
 
 class CancelTest(PageTest):
+    def own_run(self, **fields: Any) -> Run:
+        return runs.make_run(self.repro, requester=runs.CLIENT, **fields)
+
     def test_it_says_so_at_once_in_heading_and_button(self) -> None:
-        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        run = self.own_run(state="running", phase="control", attempt=1)
         answer = self.client.post(
             f"/en/runs/{run.id}/cancel/", headers={"HX-Request": "true"}
         )
@@ -152,13 +155,13 @@ class CancelTest(PageTest):
         self.assertRegex(html, r'id="run-cancel"\s+hx-swap-oob')
 
     def test_without_scripts_it_leads_back_to_the_run(self) -> None:
-        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        run = self.own_run(state="running", phase="control", attempt=1)
         answer = self.client.post(f"/en/runs/{run.id}/cancel/", follow=True)
         self.assertEqual(answer.redirect_chain[0][0], f"/en/runs/{run.id}/")
         self.assertIn('<h1 id="run-title">Cancelling …</h1>', answer.content.decode())
 
     def test_a_queued_run_is_cancelled_with_it(self) -> None:
-        run = runs.make_run(self.repro)
+        run = self.own_run()
         answer = self.client.post(
             f"/en/runs/{run.id}/cancel/", headers={"HX-Request": "true"}
         )

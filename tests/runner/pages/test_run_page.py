@@ -123,7 +123,13 @@ class LiveTest(PageTest):
         self.assertNotIn("first", fragment)
 
     def test_without_scripts_all_is_there(self) -> None:
-        run = runs.make_run(self.repro, state="running", phase="control", attempt=1)
+        run = runs.make_run(
+            self.repro,
+            state="running",
+            phase="control",
+            attempt=1,
+            requester=runs.CLIENT,
+        )
         html = self.page(f"/en/runs/{run.id}/")
         self.assertIn('<noscript><meta http-equiv="refresh" content="5">', html)
         self.assertIn(f'action="/en/runs/{run.id}/cancel/"', html)

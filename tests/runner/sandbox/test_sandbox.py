@@ -21,6 +21,7 @@ from django.test import SimpleTestCase, tag
 from django.utils import translation
 
 from runner import harness, sandbox
+from runner.gpus import nvml, vendors
 from runner.models import Worker
 from runner.sandbox import (
     bubblewrap,
@@ -279,15 +280,15 @@ class ViewTest(SimpleTestCase):
                 f"Model: \t\t X\nGPU UUID: \t {uuid}\nDevice Minor: \t {number}\n"
             )
         (self.folder / "nvidiactl").touch()
-        places = {"DEVICES": self.folder, "GPUS": self.folder / "gpus"}
-        with mock.patch.multiple(view, **places):
+        places = {"DEVICES": self.folder, "PROC_GPUS": self.folder / "gpus"}
+        with mock.patch.multiple(nvml, **places):
             for visible, names in (
                 ("GPU-b", "nvidia1 nvidiactl"),
                 ("GPU-a,GPU-b", "nvidia0 nvidia1 nvidiactl"),
                 ("", "nvidia0 nvidia1 nvidiactl"),
                 ("GPU-unknown", "nvidia0 nvidia1 nvidiactl"),
             ):
-                found = [Path(path).name for path in view.gpu_devices(visible)]
+                found = [Path(path).name for path in vendors.device_nodes(visible)]
                 self.assertEqual(" ".join(found), names)
             entries = view.gpu_entries("GPU-b")
             self.assertEqual(entries[0]["target"], "/sys")

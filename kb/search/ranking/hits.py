@@ -1,4 +1,4 @@
-"""Finding records by the words of a query (`kb.lookup` finds them by a pasted log)."""
+"""Records found by the words of a query (`kb.lookup` finds them by a pasted log)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from functools import cached_property
 from django.utils.safestring import SafeString
 
 from kb.models import Record
-from kb.search.index.store import current_store
-from kb.search.ranking.listing import by_words
 from kb.search.ranking.snippets import snippet
-from kb.search.reading.query import Query, read_query
-
-MAX_HITS = 50
+from kb.search.reading.query import Query
 
 
 @dataclass
@@ -30,13 +26,6 @@ class Hit:
     def snippet(self) -> SafeString:
         """HTML with the words in <mark>; made for those hits that are shown."""
         return snippet(self.record, self.query, self.lang)
-
-
-def find(query: str, lang: str) -> list[Hit]:
-    """The published records that best answer words in either language, best first."""
-    terms = read_query(query)
-    _facets, scores = by_words(terms, current_store(), MAX_HITS)
-    return hits(list(scores.items()), terms, lang)
 
 
 def hits(scores: list[tuple[str, float]], query: Query, lang: str) -> list[Hit]:

@@ -1,0 +1,164 @@
+"""A record as Markdown for programs, and a list of all records for them (llms.txt).
+
+The same facts as the page, without its controls: what people see, whom it affects, what
+runs showed on which builds, what helps with its code, causes and sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.cache import patch_vary_headers
+from django.utils.translation import gettext as _
+from django.views.decorators.http import conditional_page, require_safe
+
+from kb import wording
+from kb.findings import diagnoses, remedies, results
+from kb.findings.results import Cell
+from kb.languages import current_lang
+from kb.models import Record
+from kb.records.articles import split_workarounds
+from kb.records.snippets import expanded
+from kb.syndication.metadata import base_address
+from kb.versions.affected import described
+
+MARKDOWN = "text/markdown; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
+
+
+@conditional_page
+@require_safe
+def record(request: HttpRequest, record_id: str) -> HttpResponse:
+    rows = Record.objects.addressable().with_everything()
+    found = rows.filter(pk=record_id).first()
+    if found is None:
+        raise Http404(_("There is no record %s.") % record_id)
+    blocks = blocks_of(found, base_address(request), current_lang())
+    text = "\n\n".join(block for block in blocks if block) + "\n"
+    response = HttpResponse(text, content_type=MARKDOWN)
+    response["Link"] = f'<{found.get_absolute_url()}>; rel="canonical"'
+    return response
+
+
+@conditional_page
+@require_safe
+def llms(request: HttpRequest) -> HttpResponse:
+    """https://llmstxt.org: what the site is, and each record with its Markdown."""
+    base = base_address(request)
+    lines = [
+        "# Does it NaN?",
+        "",
+        "> Known training failures of PyTorch (NaN loss, lost or wrong gradients),",
+        "> each with a repro that was run on released builds. Every record is Markdown",
+        "> at the addresses below; /zh/ in place of /en/ is the Chinese one.",
+        "",
+        f"- [API]({base}/api/v1/openapi.json): look-up of logs, environments, records,"
+        " runs and evidence",
+        f"- [OSV]({base}/osv/PyPI/all.zip): which releases are affected",
+        "",
+        "## Records",
+        "",
+    ]
+    rows = Record.objects.visible().order_by("pk").only("title_en", "summary_en")
+    for row in rows:
+        summary = f": {row.summary_en}" if row.summary_en else ""
+        lines.append(f"- [{row.pk} {row.title_en}]({base}/en/{row.pk}.md){summary}")
+    response = HttpResponse("\n".join(lines) + "\n", content_type=PLAIN)
+    patch_vary_headers(response, ("Host",))
+    return response
+
+
+def blocks_of(record: Record, base: str, lang: str) -> Iterator[str]:
+    """The document's blocks, which blank lines part."""
+    findings = list(record.findings.all())
+    yield f"# {record.pk} {record.text('title', lang)}"
+    yield record.text("summary", lang)
+    yield f"<{base}{record.get_absolute_url()}>"
+    if record.withdrawn_because_en:
+        yield _("Withdrawn: %s") % record.text("withdrawn_because", lang)
+    yield from section(_("Affected"), affected_lines(record, lang))
+    cells = list(results.cells(findings))
+    yield from section(_("As observed here"), observed_lines(cells, lang))
+    yield from section(_("Symptom"), [prose(record, "symptom", lang)])
+    yield from signature_blocks(record)
+    inputs = [row.as_claim_input() for row in findings]
+    for item in diagnoses.of_record(record, inputs):
+        yield f"## {_('Is it yours?')}\n\n{item['text'][lang]}\n\n{fence(item['code'])}"
+    yield from workaround_blocks(record, lang)
+    for name, title in (("root_cause", _("Root cause")), ("fix", _("Fix"))):
+        yield from section(title, [prose(record, name, lang)])
+    yield from section(_("Sources"), source_lines(record, lang))
+
+
+def section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    text = "\n".join(line for line in lines if line)
+    if text:
+        yield f"## {title}\n\n{text}"
+
+
+def prose(record: Record, name: str, lang: str) -> str:
+    return record.text(name, lang).strip()
+
+
+def affected_lines(record: Record, lang: str) -> Iterator[str]:
+    for entry in record.affected:
+        listed = [row["raw"] for row in entry.get("builds", [])]
+        events = described(entry["events"]) if entry.get("events") else ""
+        said = "; ".join(filter(None, [events, ", ".join(listed)]))
+        yield f"- {entry['package']} {said}"
+    for entry in record.preconditions:
+        yield f"- {entry['text'][lang]}"
+
+
+def observed_lines(cells: list[Cell], lang: str) -> Iterator[str]:
+    """One line for neighbouring builds with one verdict, by repro and device."""
+    by_repro = sorted(cells, key=lambda cell: (cell.repro, cell.device_class))
+    for _key, row in groupby(by_repro, lambda cell: (cell.repro, cell.device_class)):
+        for verdict, group in groupby(row, lambda cell: cell.verdict):
+            built = list(group)
+            first, last = built[0], built[-1]
+            span = first.build_raw
+            if last is not first:
+                span = f"{first.build_raw} – {last.build_raw}"
+            badge = wording.BADGES[verdict].line(lang)
+            yield f"- torch {span}, {first.device_class}, {first.repro}.py: {badge}"
+
+
+def signature_blocks(record: Record) -> Iterator[str]:
+    """Lines that programs printed; names of metrics are none."""
+    lines = [row["text"] for row in record.signatures if row["kind"] != "facet"]
+    if lines:
+        yield fence("\n".join(lines), "text")
+
+
+def workaround_blocks(record: Record, lang: str) -> Iterator[str]:
+    """In the order in which to try them, each with its code as it was run."""
+    code = {f"apply_{row['name']}": row.get("apply", "") for row in record.workarounds}
+    texts = split_workarounds(record.text("workaround", lang))
+    found = remedies.of_record(record, list(record.findings.all()))
+    if found:
+        yield f"## {_('Workarounds')}"
+    for remedy in found:
+        name, entry = remedy.entry["name"], remedy.entry
+        status = wording.WORKAROUND_STATUSES[remedy.status][lang]
+        yield f"### {name} ({status})"
+        yield expanded(texts.get(name, ""), code).strip()
+        if entry["kind"] != "code":
+            yield fence(entry["apply"], "")
+        if entry["cost"][lang]:
+            yield _("Cost: %s") % entry["cost"][lang]
+
+
+def source_lines(record: Record, lang: str) -> Iterator[str]:
+    for row in record.sources:
+        note = f" {row['note'][lang]}" if row.get("note") else ""
+        yield f"- {row['title']} <{row['url']}>{note}"
+
+
+def fence(code: str, info: str = "python") -> str:
+    ticks = "```"
+    while ticks in code:
+        ticks += "`"
+    return f"{ticks}{info}\n{code}\n{ticks}"

@@ -1,0 +1,17 @@
+"""The search by words as one call: what the page of results does with a query."""
+
+from __future__ import annotations
+
+from kb.search.index.store import current_store
+from kb.search.ranking.hits import Hit, hits
+from kb.search.ranking.listing import by_words
+from kb.search.reading.query import read_query
+
+MAX_HITS = 50
+
+
+def find(query: str, lang: str) -> list[Hit]:
+    """The published records that best answer words in either language, best first."""
+    terms = read_query(query)
+    _facets, scores = by_words(terms, current_store(), MAX_HITS)
+    return hits(list(scores.items()), terms, lang)
