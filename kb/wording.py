@@ -308,6 +308,7 @@ CONFIDENCES = {
 }
 NO_MATCH = _("No known issue matches.")
 LEADS = _("Leads, which are no match:")
+SEVERAL_CAUSES = _("Several causes look like this; what tells them apart:")
 ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
 REPRODUCE = _("Reproduce it here:")
 

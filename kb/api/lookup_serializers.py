@@ -147,10 +147,34 @@ class LeadSerializer(Serializer):
     urls = RecordUrlsSerializer()
 
 
+class CauseSerializer(Serializer):
+    """`tells`: what tells this record apart from the others with the symptom."""
+
+    record = string()
+    title = TextField()
+    tells = TextField()
+    urls = RecordUrlsSerializer()
+
+
+class SymptomUrlsSerializer(Serializer):
+    html = TextField()
+
+
+class SymptomShownSerializer(Serializer):
+    """What several records show alike, where the paste does not tell which it is."""
+
+    slug = string()
+    title = TextField()
+    summary = TextField()
+    causes = CauseSerializer(many=True)
+    urls = SymptomUrlsSerializer()
+
+
 class LookupAnswerSerializer(LangUsed):
     query = UnderstoodSerializer()
     outcome = word([item.value for item in Confidence])
     matches = MatchSerializer(many=True)
+    symptoms = SymptomShownSerializer(many=True)
     leads = LeadSerializer(many=True)
     also_affecting = texts()
 

@@ -17,7 +17,7 @@ from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import diagnoses, remedies
-from kb.lookup import leads
+from kb.lookup import leads, symptoms
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -105,6 +105,7 @@ def answer(paste: Paste, env: str) -> Json:
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
+        "symptoms": several_causes(items, paste),
         "leads": leads.documents_of(
             found, rows.in_bulk([lead.record for lead in found])
         ),
@@ -112,6 +113,13 @@ def answer(paste: Paste, env: str) -> Json:
             environment, {item["record"] for item in items}
         ),
     }
+
+
+def several_causes(items: list[Json], paste: Paste) -> list[Json]:
+    """Symptoms that the paste shows, where it does not tell their cause."""
+    if items and items[0]["confidence"] in (Confidence.EXACT, Confidence.MATCH):
+        return []
+    return symptoms.documents_of(symptoms.of_paste(paste))
 
 
 def query_document(paste: Paste, env: str, environment: Environment) -> Json:

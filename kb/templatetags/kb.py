@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _, ngettext
 from kb import wording
 from kb.choices import FIX_KINDS, PRECONDITIONS, SOURCE_KINDS, ClaimState
 from kb.languages import OTHER, Text, current_lang
-from kb.models import Claim, Record
+from kb.models import Claim, Record, Symptom
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
 
@@ -26,8 +26,8 @@ NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
 
 
 @register.filter
-def text(record: Record, field: str) -> str:
-    """The record's `field` in the reader's language, else in the other."""
+def text(record: Record | Symptom, field: str) -> str:
+    """The `field` in the reader's language, else in the other."""
     lang = current_lang()
     return record.text(field, lang) or record.text(field, OTHER[lang])
 

@@ -19,7 +19,8 @@ ROOT = Path(settings.BASE_DIR)
 APPS = ("config", "kb", "runner")
 # From the ground up. Rooms of one floor do not know each other.
 FLOORS: tuple[str, ...] = (
-    "kb.languages kb.apps kb.progress kb.style_sheets runner.exits runner.harness",
+    "kb.languages kb.apps kb.progress kb.style_sheets kb.requester runner.exits "
+    "runner.harness",
     "kb.wording",
     "kb.choices",
     "kb.problems",
@@ -29,7 +30,7 @@ FLOORS: tuple[str, ...] = (
     "kb.publishing kb.releases",
     "kb.lookup kb.syndication",
     "kb.api kb.pages kb.admin",
-    "kb.editor kb.release_pages",
+    "kb.editor kb.release_pages kb.sharing kb.symptoms",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail runner.parameters runner.gpus",
