@@ -28,6 +28,7 @@ from kb.lookup.paste import (
     read_stream,
     readable,
 )
+from kb.lookup.traps import traps_in
 from kb.models import Finding, Record, Repro
 from kb.search.index.store import current_store
 from kb.search.ranking.logs import BY_CONFIDENCE, Confidence, LogMatch, Why, match_log
@@ -98,18 +99,18 @@ def answer(paste: Paste, env: str) -> Json:
     matches = match_log(paste.reading, store)[:MAX_MATCHES]
     spoken = leads.Leads(paste, store)
     items = ranked(matches, paste.reading, environment, spoken.nearness)
-    found = spoken.besides({item["record"] for item in items})
+    matched = {item["record"] for item in items}
+    traps = traps_in(paste, matched)
+    found = leads.with_traps(spoken.besides(matched), traps, spoken.nearness)
     rows = Record.objects.visible().only(*LEAD_FIELDS)
     return {
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
         "leads": leads.documents_of(
-            found, rows.in_bulk([lead.record for lead in found])
+            found, rows.in_bulk([lead.record for lead in found]), traps
         ),
-        "also_affecting": also_affecting(
-            environment, {item["record"] for item in items}
-        ),
+        "also_affecting": also_affecting(environment, matched),
     }
 
 
