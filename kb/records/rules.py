@@ -98,6 +98,7 @@ CONDITION: tuple[Key, ...] = tuple(
         "from": NAMES,
         "of": arguments,
         "attribute": truth,
+        "member": truth,
         "mentions": WORDS,
         "unmentioned": WORDS,
         "sliced": truth,

@@ -350,7 +350,7 @@ def kinds_returned(value: Value) -> Iterator[str]:
                     yield "dict"
 
 
-def is_attribute(value: Value) -> bool:
+def is_member(value: Value) -> bool:
     """Whether it was read off an object of a class that stands in the file."""
     owner = value.inputs[0] if value.inputs else None
     return bool(value.attribute and owner is not None and owner.cls is not None)
@@ -379,9 +379,8 @@ CHECKS: Dict[str, Any] = {
     "at_most": lambda value, wanted: is_number(value) and value.const <= wanted,
     "dtype": lambda value, wanted: value.dtype in wanted,
     "holds": lambda value, wanted: wanted in value.holds,
-    "attribute": lambda value, wanted: (
-        bool(value.attribute and not value.made) == wanted
-    ),
+    "attribute": lambda value, wanted: bool(value.attribute) == wanted,
+    "member": lambda value, wanted: is_member(value) == wanted,
     "mentions": mentions,
     "unmentioned": lambda value, wanted: not mentions(value, wanted),
     "sliced": lambda value, wanted: value.sliced == wanted,
