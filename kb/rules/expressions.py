@@ -137,7 +137,8 @@ class Expressions:
             return Value(name=CUSTOMARY[node.id])
         if node.id in BUILTINS:
             return Value(name="builtins." + node.id)
-        return Value()
+        # Of nowhere in the file: the same object wherever it is named.
+        return self.scope.outermost().names.setdefault(node.id, Value())
 
     def attribute(self, node: ast.Attribute) -> Value:
         return self.attribute_of(self.read(node.value), node.attr)

@@ -21,6 +21,12 @@ class Scope:
         self.names: Dict[str, Value] = {}
         self.around = around
 
+    def outermost(self) -> Scope:
+        scope = self
+        while scope.around is not None:
+            scope = scope.around
+        return scope
+
     def find(self, name: str) -> Optional[Value]:
         scope: Optional[Scope] = self
         while scope is not None:

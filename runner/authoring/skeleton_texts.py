@@ -106,6 +106,16 @@ title = "@TITLE@"
 [[check]]
 name = "workaround_todo_name"
 text = {en = "TODO: what it does", zh = "TODO：做了什么"}
+
+# What the trap looks like in Python source, where that can be seen at all: it has to fire
+# in trigger and to be silent in control and in every apply_. severity: @RULE_SEVERITIES@.
+# [[rule]]
+# name = "todo_name"
+# severity = "warning"
+# message = {en = "TODO: what this code does; what to write", zh = "TODO：代码的后果与改法"}
+# step = [{event = ["torch.todo"], with = {"input@0" = {dtype = ["float16"]}}}]
+# never_after = [".todo"]
+# fix = {argument = "todo", value = "False"}
 """
 ENGLISH = """\
 ## Symptom
