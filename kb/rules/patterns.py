@@ -17,7 +17,7 @@ Json = Dict[str, Any]
 Bound = Dict[str, object]
 OPEN: Any = object()
 MOST_TRIED = 4000
-DEEPEST = 12
+DEEPEST, MOST_SEEN = 12, 100
 ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)?(?:@(?P<at>\d+))?")
 # Calls that give back the elements of their first argument in another shape.
 SHAPED = re.compile(
@@ -296,7 +296,7 @@ def made_by(value: Value, deeply: bool) -> Iterator[Event]:
     pending: List[Tuple[Value, int]] = [(entry, 1) for entry in value.inputs]
     while pending:
         part, depth = pending.pop(0)
-        if id(part) in seen or depth > DEEPEST or len(seen) > 400:
+        if id(part) in seen or depth > DEEPEST or len(seen) > MOST_SEEN:
             continue
         seen.add(id(part))
         if part.made is not None:
@@ -322,7 +322,7 @@ def mentions(value: Value, names: Sequence[str]) -> bool:
     """Whether it was made from an attribute of one of these names."""
     seen: Set[int] = set()
     pending = [value]
-    while pending and len(seen) < 400:
+    while pending and len(seen) < MOST_SEEN:
         part = pending.pop()
         if id(part) in seen:
             continue
