@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Dict, Iterator, List, Optional, Pattern, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from kb.rules.names import exact, is_written, names_of, words_of
 from kb.rules.reading import Trace
 from kb.rules.values import Event, Value
 
@@ -114,54 +115,21 @@ class Rule:
                 if at + 1 < len(self.steps):
                     more = [*chosen, event]
                     yield from self.follow(trace, at + 1, event, found, more)
-                elif not any(
-                    self.never_after.match(later.name)
-                    for later in trace[event.at + 1 :]
-                ):
+                elif not self.is_undone(trace, event):
                     yield event
+
+    def is_undone(self, trace: Trace, event: Event) -> bool:
+        if not self.data.get("never_after"):
+            return False
+        return any(
+            self.never_after.match(later.name) for later in trace[event.at + 1 :]
+        )
 
 
 def together(one: Event, other: Event) -> bool:
     """Whether both can happen in one run: not on two ways of one branch."""
     ways = dict(one.path)
     return all(ways.get(node, number) == number for node, number in other.path)
-
-
-# --- names --------------------------------------------------------------------------
-def names_of(patterns: Sequence[str]) -> Pattern[str]:
-    """Names with `*` for any; nothing at all for none."""
-    if not patterns:
-        return re.compile(r"(?!)")
-    return re.compile("|".join(map(translated, patterns)))
-
-
-def translated(pattern: str) -> str:
-    # "[for]" and "=[]" mean themselves.
-    parts = (re.escape(part) for part in pattern.split("*"))
-    return "(?:%s)\\Z" % ".*".join(parts)
-
-
-def words_of(patterns: Sequence[str]) -> List[str]:
-    """The last word of each name, with its `*`; empty where one has none."""
-    words = []
-    for pattern in patterns:
-        parts = [part for part in re.split(r"[^\w*]+", pattern) if part.strip("*")]
-        if not parts:
-            return []
-        words.append(parts[-1])
-    return list(dict.fromkeys(words))
-
-
-def exact(words: List[str]) -> List[str]:
-    """The words, or none where one has a `*`."""
-    return [] if any("*" in word for word in words) else words
-
-
-def is_written(word: str, written: Set[str]) -> bool:
-    if "*" not in word:
-        return word in written
-    start = word.partition("*")[0]
-    return any(one.startswith(start) for one in written)
 
 
 def needed(step: Json) -> Iterator[List[str]]:
