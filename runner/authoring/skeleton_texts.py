@@ -101,12 +101,6 @@ kind = "report"
 url = "@URL@"
 title = "@TITLE@"
 
-# What each workaround_<name> and refuted_<name> does, in a few words that also read
-# well before a colon: "Scores computed in float32: the bug is gone".
-[[check]]
-name = "workaround_todo_name"
-text = {en = "TODO: what it does", zh = "TODO：做了什么"}
-
 # What the trap looks like in Python source, where that can be seen at all: it has to fire
 # in trigger and to be silent in control and in every apply_. severity: @RULE_SEVERITIES@.
 # [[rule]]
@@ -116,6 +110,12 @@ text = {en = "TODO: what it does", zh = "TODO：做了什么"}
 # step = [{event = ["torch.todo"], with = {"input@0" = {dtype = ["float16"]}}}]
 # never_after = [".todo"]
 # fix = {argument = "todo", value = "False"}
+
+# What each workaround_<name> and refuted_<name> does, in a few words that also read
+# well before a colon: "Scores computed in float32: the bug is gone".
+[[check]]
+name = "workaround_todo_name"
+text = {en = "TODO: what it does", zh = "TODO：做了什么"}
 """
 ENGLISH = """\
 ## Symptom
