@@ -101,12 +101,12 @@ kind = "report"
 url = "@URL@"
 title = "@TITLE@"
 
-# What the trap looks like in Python source, where that can be seen at all: it has to fire
-# in trigger and to be silent in control and in every apply_. severity: @RULE_SEVERITIES@.
+# What the trap looks like in Python source, where that can be seen: it has to fire in
+# trigger, and to be silent in control and every apply_. severity: @RULE_SEVERITIES@.
 # [[rule]]
 # name = "todo_name"
 # severity = "warning"
-# message = {en = "TODO: what this code does; what to write", zh = "TODO：代码的后果与改法"}
+# message = {en = "TODO: what it does; what to write", zh = "TODO：后果与改法"}
 # step = [{event = ["torch.todo"], with = {"input@0" = {dtype = ["float16"]}}}]
 # never_after = [".todo"]
 # fix = {argument = "todo", value = "False"}
