@@ -135,14 +135,27 @@ class MatchSerializer(Serializer):
     urls = RecordUrlsSerializer()
 
 
+class TrapSerializer(Serializer):
+    """A line of the pasted code that is written as the record's bug needs it."""
+
+    rule = string()
+    severity = word(choices.RULE_SEVERITIES)
+    line = number()
+    pasted = string()
+
+
 class LeadSerializer(Serializer):
-    """A record that speaks of what the paste speaks of: no answer, a place to look."""
+    """A record that speaks of what the paste speaks of: no answer, a place to look.
+
+    `why`: what the rule says that fires on the pasted code, where there is a `trap`.
+    """
 
     record = string()
     title = TextField()
     score = serializers.FloatField()
     words = texts()
     why = TextField()
+    trap = TrapSerializer(allow_null=True)
     diagnoses = DiagnosisSerializer(many=True)
     urls = RecordUrlsSerializer()
 

@@ -19,8 +19,8 @@ ROOT = Path(settings.BASE_DIR)
 APPS = ("config", "kb", "runner")
 # From the ground up. Rooms of one floor do not know each other.
 FLOORS: tuple[str, ...] = (
-    "kb.languages kb.apps kb.progress kb.style_sheets kb.requester runner.exits "
-    "runner.harness",
+    "kb.languages kb.apps kb.progress kb.style_sheets kb.requester kb.rules "
+    "runner.exits runner.harness",
     "kb.wording",
     "kb.choices",
     "kb.problems",
@@ -55,7 +55,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # Runs where there is no Django: beside torch, or from a checkout alone.
 WITHOUT_DJANGO = (
     *("runner.harness", "runner.exits", "runner.sandbox", "runner.pool"),
-    *("runner.gpus", "runner.builds.probe", "runner.builds.features"),
+    *("runner.gpus", "runner.builds.probe", "runner.builds.features", "kb.rules"),
 )
 CELERY_ALLOWED = {
     *("config/__init__.py", "config/celery.py"),
