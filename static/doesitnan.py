@@ -45,6 +45,8 @@ Line = Tuple[int, str]
 HEAD_LINES, TAIL_LINES, MIDDLE_LINES = 1000, 3000, 2000
 LINE_CHARS = 4000
 BEFORE, AFTER = 2, 4
+# A report of nan_probe.py has at most so many lines.
+REPORT = 30
 # In lower case; what a message, a traceback or a bad number has.
 TELLS = re.compile(
     r"error|warn|exception|unsupported|overflow|underflow|non-?\s?finite|mismatch|"
@@ -98,7 +100,8 @@ def key_lines(kept: List[Line]) -> List[Line]:
         kind = NOT_LETTERS.sub("", line)[:400]
         seen[kind] += 1
         if seen[kind] <= 5:
-            wanted.update(range(max(0, at - BEFORE), min(len(kept), at + AFTER + 1)))
+            after = REPORT if "nan_probe" in line else AFTER
+            wanted.update(range(max(0, at - BEFORE), min(len(kept), at + after + 1)))
     return [kept[at] for at in sorted(wanted)]
 
 
