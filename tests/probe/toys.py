@@ -128,6 +128,15 @@ class Checkpointed(nn.Module):
         return checkpoint(self.body, x, use_reentrant=self.reentrant)
 
 
+calls = []
+
+
+def again(x):
+    """Bad when it is called the second time, as by a checkpoint."""
+    calls.append(1)
+    return (x * (NAN if len(calls) == 2 else 1.0)) ** 2
+
+
 class Dead(nn.Module):
     """Fills memory behind torch's back, as a kernel of another library does."""
 
@@ -176,6 +185,7 @@ for name, body in {
     "checkpoint": Checkpointed(RootOfZero(), reentrant=False),
     "checkpoint_reentrant": Checkpointed(RootOfZero(), reentrant=True),
     "checkpoint_forward": Checkpointed(ZeroByZero(), reentrant=False),
+    "checkpoint_again": Checkpointed(again, reentrant=False),
 }.items():
     TOYS[name] = lambda body=body: report(body)
 
@@ -326,9 +336,9 @@ def exception():
     model, out = Model(LogOfNegative()), io.StringIO()
     try:
         with nan_probe.watch(model, file=out):
-            loss = loss_of(model)
-            if not torch.isfinite(loss):
-                raise ValueError("loss")
+            loss_of(model)
+            (ONES * 2).sum()
+            raise ValueError("loss")
     except ValueError:
         pass
     return {"report": out.getvalue(), "after": state(model)}
@@ -356,7 +366,9 @@ def error():
 
 @toy
 def error_overflow():
+    """An Inf that becomes no NaN: raised at the end of the step."""
     model = Model(Overflow())
+    model.down = nn.Identity()
     try:
         with nan_probe.watch(model, error=True):
             loss_of(model).backward()
@@ -420,6 +432,7 @@ def run():
         found["seen"] = float(model.body.seen)
         found["grads"] = all(p.grad is not None for p in model.parameters())
         found["bad"] = not bool(torch.isfinite(loss))
+        found["grad"] = bool(torch.isnan(model.up.weight.grad).any())
     before = torch.get_rng_state()
     model = Model(Attention(shut=[1]))
     model.down = nn.Sequential(nn.Dropout(0.5), model.down)
