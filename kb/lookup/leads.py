@@ -50,6 +50,8 @@ def spoken_of(paste: Paste) -> dict[str, float]:
         text = "\n".join(paste.texts(kind))
         if kind == Kind.CODE:
             add(weights, of_code(text[:WRITTEN_CHARS]))
+        elif kind == Kind.PROBE and paste.reading.probe:
+            add(weights, weighted_words(paste.reading.probe.words))
         elif kind in PRINTED:
             add(weights, weighted_words(text[:PRINTED_CHARS]))
         elif kind != Kind.ENVIRONMENT:
