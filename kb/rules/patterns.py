@@ -20,9 +20,10 @@ OPEN: Any = object()
 MOST_TRIED = 4000
 DEEPEST, MOST_SEEN = 12, 100
 ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)?(?:@(?P<at>\d+))?")
-# Calls that give back the elements of their first argument in another shape.
+# Calls that give back the elements of their first argument in another shape, or often.
 SHAPED = re.compile(
-    r".*\.(?:view|reshape|flatten|squeeze|unsqueeze|transpose|permute|expand|clone)"
+    r".*\.(?:view|reshape|flatten|squeeze|unsqueeze|transpose|permute|expand|clone"
+    r"|repeat|tile)"
 )
 
 SPELLED = {
