@@ -29,6 +29,7 @@ urlpatterns = [
         name="api-record-repro",
     ),
     path("doctor.py", files.Doctor.as_view(), name="api-doctor"),
+    path("lint.py", files.Linter.as_view(), name="api-linter"),
     path("doesitnan.py", files.UserCommand.as_view(), name="api-user-command"),
     path(
         "contradictions",

@@ -96,6 +96,10 @@ RUNNING_PER_REQUESTER = env_int("RUNNING_PER_REQUESTER", 2)
 RUNS_PER_HOUR = env_int("RUNS_PER_HOUR", 120)
 LOG_DAYS = env_int("LOG_DAYS", 90)
 RUN_DAYS = env_int("RUN_DAYS", 365)
+# How long an answer is kept that a reader chose to keep for others; 0: none is.
+SHARED_ANSWER_DAYS = env_int("SHARED_ANSWER_DAYS", 30)
+SHARES_ANONYMOUS = env_bool("SHARES_ANONYMOUS", True)
+SHARES_PER_HOUR = env_int("SHARES_PER_HOUR", 20)
 POOL_MEMORY_MIB = env_int("POOL_MEMORY_MIB", 2048)
 ISSUES_DIR = BASE_DIR / "fixtures" / "issues"
 

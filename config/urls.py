@@ -43,6 +43,8 @@ urlpatterns = [
         path("", include("runner.pages.urls")),
         path("", include("kb.editor.urls")),
         path("", include("kb.release_pages.urls")),
+        path("", include("kb.sharing.urls")),
+        path("", include("kb.symptoms.urls")),
         path("", include("kb.pages.urls")),
     ),
 ]

@@ -108,6 +108,7 @@ SIGNATURE_KINDS = ("message", "code", "frame", "facet")
 # Those that are a line of a log, and where it was seen.
 SIGNATURE_LINES = ("message", "code")
 SIGNATURE_SEEN = ("printed", "reported")
+RULE_SEVERITIES = ("error", "warning", "note")
 WORKAROUND_KINDS = ("code", "env", "config", "upgrade", "downgrade")
 SOURCE_KINDS = {
     "article": _("article"),

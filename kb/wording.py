@@ -280,6 +280,7 @@ NOT_RUN = {
     ),
 }
 # Where there is no build to speak of.
+ON_DEVICE = {"cuda": _("a GPU"), "cpu": _("a processor")}
 NEVER_RUN = {
     "affected": _(
         "Nobody has run it here on {device} yet; what is documented says affected. "
@@ -307,6 +308,7 @@ CONFIDENCES = {
 }
 NO_MATCH = _("No known issue matches.")
 LEADS = _("Leads, which are no match:")
+SEVERAL_CAUSES = _("Several causes look like this; what tells them apart:")
 ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
 REPRODUCE = _("Reproduce it here:")
 

@@ -7,15 +7,15 @@ from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q
 from django.http import HttpRequest
-from rest_framework.throttling import BaseThrottle
 
+from kb.requester import requester
 from runner.models import Run
-from runner.runs import throttle
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
-# Rows of the API's tokens and answers: nothing that a reader of pages has to see.
-HIDDEN = ("token", "keptanswer")
+# Rows of the API's tokens and answers, and answers of which one has to know the
+# address: nothing that a reader of pages has to see.
+HIDDEN = ("token", "keptanswer", "sharedanswer")
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],
@@ -24,6 +24,7 @@ GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("kb", "claim", ("add", "change", "delete")),
     ],
     OPERATOR: [
+        ("kb", "sharedanswer", ("view", "delete")),
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
         ("runner", "installation", ("change", "delete")),
@@ -40,8 +41,9 @@ def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
         for app, model, actions in grants:
             for action in actions:
                 rows = Q(content_type__app_label=app)
-                rows &= ~Q(content_type__model__in=HIDDEN) & (
+                rows &= (
                     Q(codename__startswith=f"{action}_")
+                    & ~Q(content_type__model__in=HIDDEN)
                     if model == "*"
                     else Q(codename=f"{action}_{model}")
                 )
@@ -68,12 +70,3 @@ def may_cancel(request: HttpRequest, run: Run) -> bool:
     """
     is_own = may_run(request.user) and run.requester == requester(request)
     return is_own or may_operate(request.user)
-
-
-def requester(request: HttpRequest) -> str:
-    """The key that rate limits count runs under: the user, else the address."""
-    if not isinstance(request.user, AnonymousUser):
-        return f"user:{request.user.pk}"
-    # Behind NUM_PROXIES proxies, the address that the outermost one saw.
-    ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
-    return f"address:{throttle.address_key(ident or '')}"

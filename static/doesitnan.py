@@ -15,6 +15,8 @@ matches, 3 only possible ones, 1 none, 2 wrong usage or no answer.
 Standard library only, Python 3.8 or newer.
 """
 
+from __future__ import annotations
+
 import argparse
 import codecs
 import collections
@@ -30,7 +32,7 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Deque, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Tuple
 
 SITE = ""
 MATCH, NONE, TROUBLE, POSSIBLE = 0, 1, 2, 3
@@ -41,6 +43,7 @@ ANSWER_BYTES = 4 * 1024 * 1024
 
 Line = Tuple[int, str]
 
+# --- lines and masks: from kb/lookup/masking.py by `manage.py write_words` ---
 # --- which lines ----------------------------------------
 HEAD_LINES, TAIL_LINES, MIDDLE_LINES = 1000, 3000, 2000
 LINE_CHARS = 4000
@@ -67,12 +70,12 @@ def tells(line: str) -> bool:
     return bool(TELLS.search(low) or ZERO_METRIC.search(low) or FRAME.search(line))
 
 
-def kept_lines(lines: Iterable[Line]) -> List[Line]:
+def kept_lines(lines: Iterable[Line]) -> list[Line]:
     """The ends of a log and what complains between them; memory is bounded."""
-    kept: List[Line] = []
-    middle: List[Line] = []
-    kinds: Set[str] = set()
-    tail: Deque[Line] = collections.deque()
+    kept: list[Line] = []
+    middle: list[Line] = []
+    kinds: set[str] = set()
+    tail: collections.deque[Line] = collections.deque()
     for line in lines:
         if len(kept) < HEAD_LINES:
             kept.append(line)
@@ -87,10 +90,10 @@ def kept_lines(lines: Iterable[Line]) -> List[Line]:
     return kept + middle + list(tail)
 
 
-def key_lines(kept: List[Line]) -> List[Line]:
+def key_lines(kept: list[Line]) -> list[Line]:
     """The lines that tell, with a few around them: long messages are wrapped."""
-    wanted: Set[int] = set()
-    seen: Dict[str, int] = collections.defaultdict(int)
+    wanted: set[int] = set()
+    seen: dict[str, int] = collections.defaultdict(int)
     for at, (_, line) in enumerate(kept):
         if not tells(line):
             continue
@@ -102,10 +105,10 @@ def key_lines(kept: List[Line]) -> List[Line]:
     return [kept[at] for at in sorted(wanted)]
 
 
-def within(lines: List[Line]) -> List[Line]:
-    """As many as the site reads: the first third and the last of too many."""
+def within(lines: list[Line], most: int = MOST_BYTES) -> list[Line]:
+    """As many as there is room for: the first third and the last of too many."""
     size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
-    while size > MOST_BYTES and len(lines) > 1:
+    while size > most and len(lines) > 1:
         cut = len(lines) // 3
         lines = lines[:cut] + lines[cut + max(1, len(lines) // 10) :]
         size = sum(len(text.encode("utf-8", "replace")) + 1 for _, text in lines)
@@ -191,6 +194,7 @@ JOURNAL = re.compile(
     r"^(\w{3} {1,2}\d{1,2} \d\d:\d\d:\d\d |\d{4}-\d\d-\d\dT\S+ )[\w.-]+(?= \S+\[\d+\]:)"
 )
 RANK_HOST = re.compile(r"(?<=\[)(?=[\w.-]*[A-Za-z])[\w.-]+(?=:\d{1,7}\])")
+POD = re.compile(r"(?<=\[pod/)[\w./-]+(?=\])")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 COMMON_NAMES = {
     "root",
@@ -204,7 +208,7 @@ COMMON_NAMES = {
 }
 
 
-def named_shown(found: "re.Match[str]") -> str:
+def named_shown(found: re.Match[str]) -> str:
     """The name, and the value only where it tells of neither a secret nor a person."""
     name, between, value = found.groups()
     kind = SECRET.search(name)
@@ -227,12 +231,12 @@ def path_shown(path: str) -> str:
     return "/_/" + (name if SOURCE.match(name) else "_")
 
 
-def address_shown(found: "re.Match[str]") -> str:
+def address_shown(found: re.Match[str]) -> str:
     known = KNOWN_SITES.match(found.group())
     return found.group() if known else "https://masked.invalid/"
 
 
-def quoted_shown(found: "re.Match[str]") -> str:
+def quoted_shown(found: re.Match[str]) -> str:
     path = found.group()
     # "<string>", "<frozen importlib>": no file. train.py: no folder.
     bare = path.startswith("<") or not re.search(r"[/\\]", path)
@@ -265,6 +269,7 @@ class Masks:
             (MAIL, "user@host"),
             (JOURNAL, r"\1host"),
             (RANK_HOST, "host"),
+            (POD, "_/_"),
             (QUOTED, quoted_shown),
             (HOME, "/_"),
             (PATH, lambda found: path_shown(found.group())),
@@ -274,10 +279,22 @@ class Masks:
             (self.own, "user"),
         ):
             if pattern:
-                masked = pattern.sub(shown, line)  # type: ignore[union-attr]
+                masked = pattern.sub(shown, line)
                 self.count += masked != line
                 line = masked
         return line
+
+
+# --- packages that records speak of ----------------------------------------
+ASKED_PACKAGES = (
+    "torch torchvision torchaudio torchtitan torchao torchtune triton numpy "
+    "transformers accelerate peft trl datasets deepspeed lightning pytorch-lightning "
+    "flash-attn flash-linear-attention fla-core xformers apex transformer-engine "
+    "bitsandbytes megatron-core llamafactory ms-swift vllm timm diffusers"
+).split()
+
+
+# --- end of lines and masks ---
 
 
 def own_names() -> List[str]:
@@ -291,12 +308,6 @@ def own_names() -> List[str]:
 
 
 # --- what is installed ----------------------------------------
-ASKED_PACKAGES = (
-    "torch torchvision torchaudio torchtitan torchao torchtune triton numpy "
-    "transformers accelerate peft trl datasets deepspeed lightning pytorch-lightning "
-    "flash-attn flash-linear-attention fla-core xformers apex transformer-engine "
-    "bitsandbytes megatron-core llamafactory ms-swift vllm timm diffusers"
-).split()
 
 
 def installed() -> str:
@@ -410,6 +421,10 @@ WORDS = {
         "Leads, which are no match:",
         "线索（不是匹配）：",
     ),
+    "several": (
+        "Several causes look like this; what tells them apart:",
+        "有多种原因会呈现这一症状，区分方法如下：",
+    ),
     "also": (
         "Other known issues that affect this environment: %s",
         "影响此环境的其他已知问题：%s",
@@ -463,9 +478,21 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
         say("")
     if not found["matches"]:
         say(word("none", lang))
+    for symptom in found.get("symptoms", []):
+        causes(symptom, lang, site)
     leads(found.get("leads", []), lang, site)
     if found["also_affecting"]:
         say(word("also", lang) % ", ".join(map(plain, found["also_affecting"])))
+
+
+def causes(symptom: Dict[str, Any], lang: str, site: str) -> None:
+    """What several records show alike, and what tells each of them apart."""
+    say(word("several", lang))
+    say("  " + plain(symptom["title"][lang]))
+    for cause in symptom["causes"]:
+        say("  %s  %s" % (cause["record"], plain(cause["title"][lang])))
+        say("    " + plain(cause["tells"][lang]))
+    say("  " + urllib.parse.urljoin(site, symptom["urls"]["html"][lang]))
 
 
 def leads(found: List[Dict[str, Any]], lang: str, site: str) -> None:

@@ -8,6 +8,7 @@
   if (!box) return;
   const [form, note] = [box.form, document.querySelector("#paste-note")];
   const picker = form.elements.file;
+  const button = form.querySelector(".paste-foot button");
   const [HEAD, TAIL, MIDDLE, CHARS] = [1000, 3000, 2000, 4000];
   const COMPLAINS = /error|warning|exception|unsupported|overflow|underflow|non-?finite|mismatch|traceback|assert|fail|nan(?![a-z])|inf(?<![a-z]inf)(?![a-z])|gb\d{4}|_status_|xid|misaligned|illegal|does not|not require|溢出|不匹配|失败|断言/;
   const NOT_LETTERS = /[\P{L}]+/gu;
@@ -74,15 +75,21 @@
     return first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
   };
 
-  const take = async (file) => {
+  const read = async (file) => {
     const decoder = new TextDecoderStream(await encoding(file));
     const reader = file.stream().pipeThrough(decoder).getReader();
     const telling = new TellingLines();
     const small = file.size <= room();
-    let [rest, whole] = ["", ""];
+    let [rest, whole, done, tenths] = ["", "", 0, -1];
     for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
+      const { done: over, value } = await reader.read();
+      if (over) break;
+      done += value.length;
+      // Of a file of gigabytes one wants to see that something happens, and hear it now and then.
+      if (!small && Math.floor((10 * done) / file.size) > tenths) {
+        tenths = Math.floor((10 * done) / file.size);
+        say("reading", { name: file.name, percent: 10 * tenths });
+      }
       if (small) whole += value;
       const lines = (rest + value).split("\n");
       rest = lines.pop();
@@ -98,13 +105,28 @@
     box.focus();
   };
 
-  form.addEventListener("dragover", (event) => {
+  // What is in the box is not sent while it is being read; a folder cannot be.
+  const take = async (file) => {
+    button.disabled = true;
+    try {
+      await read(file);
+    } catch {
+      say("unreadable", { name: file.name });
+    } finally {
+      button.disabled = false;
+    }
+  };
+
+  // Anywhere on the page: beside the box the browser would leave for the file.
+  document.addEventListener("dragover", (event) => {
     if (!event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
     form.classList.add("over");
   });
-  form.addEventListener("dragleave", () => form.classList.remove("over"));
-  form.addEventListener("drop", (event) => {
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) form.classList.remove("over");
+  });
+  document.addEventListener("drop", (event) => {
     form.classList.remove("over");
     const [file] = event.dataTransfer.files;
     if (!file) return;
@@ -127,6 +149,6 @@
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing) return;
     event.preventDefault();
-    form.requestSubmit();
+    if (!button.disabled) form.requestSubmit();
   });
 })();

@@ -202,10 +202,10 @@
   const box = one("#keys-on");
   if (box) box.checked = enabled();
 
-  // On a phone the filters start folded, unless one is set.
+  // Where the filters stand over the list they start folded, unless one is set.
   const facets = one("details.facets");
   if (facets) {
-    const folds = matchMedia("(max-width: 720px)").matches && !one("input:checked", facets);
+    const folds = matchMedia("(max-width: 1000px)").matches && !one("input:checked", facets);
     if (folds) facets.open = false;
     facets.dataset.settled = "";
   }

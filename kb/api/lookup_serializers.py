@@ -135,22 +135,59 @@ class MatchSerializer(Serializer):
     urls = RecordUrlsSerializer()
 
 
+class TrapSerializer(Serializer):
+    """A line of the pasted code that is written as the record's bug needs it."""
+
+    rule = string()
+    severity = word(choices.RULE_SEVERITIES)
+    line = number()
+    pasted = string()
+
+
 class LeadSerializer(Serializer):
-    """A record that speaks of what the paste speaks of: no answer, a place to look."""
+    """A record that speaks of what the paste speaks of: no answer, a place to look.
+
+    `why`: what the rule says that fires on the pasted code, where there is a `trap`.
+    """
 
     record = string()
     title = TextField()
     score = serializers.FloatField()
     words = texts()
     why = TextField()
+    trap = TrapSerializer(allow_null=True)
     diagnoses = DiagnosisSerializer(many=True)
     urls = RecordUrlsSerializer()
+
+
+class CauseSerializer(Serializer):
+    """`tells`: what tells this record apart from the others with the symptom."""
+
+    record = string()
+    title = TextField()
+    tells = TextField()
+    urls = RecordUrlsSerializer()
+
+
+class SymptomUrlsSerializer(Serializer):
+    html = TextField()
+
+
+class SymptomShownSerializer(Serializer):
+    """What several records show alike, where the paste does not tell which it is."""
+
+    slug = string()
+    title = TextField()
+    summary = TextField()
+    causes = CauseSerializer(many=True)
+    urls = SymptomUrlsSerializer()
 
 
 class LookupAnswerSerializer(LangUsed):
     query = UnderstoodSerializer()
     outcome = word([item.value for item in Confidence])
     matches = MatchSerializer(many=True)
+    symptoms = SymptomShownSerializer(many=True)
     leads = LeadSerializer(many=True)
     also_affecting = texts()
 

@@ -17,7 +17,7 @@ from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import diagnoses, remedies
-from kb.lookup import leads
+from kb.lookup import leads, symptoms
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -28,6 +28,7 @@ from kb.lookup.paste import (
     read_stream,
     readable,
 )
+from kb.lookup.traps import traps_in
 from kb.models import Finding, Record, Repro
 from kb.search.index.store import current_store
 from kb.search.ranking.log_lines import BY_CONFIDENCE, Confidence, Why
@@ -99,19 +100,27 @@ def answer(paste: Paste, env: str) -> Json:
     matches = match_log(paste.reading, store)[:MAX_MATCHES]
     spoken = leads.Leads(paste, store)
     items = ranked(matches, paste.reading, environment, spoken.nearness)
-    found = spoken.besides({item["record"] for item in items})
+    matched = {item["record"] for item in items}
+    traps = traps_in(paste, matched)
+    found = leads.with_traps(spoken.besides(matched), traps, spoken.nearness)
     rows = Record.objects.visible().only(*LEAD_FIELDS)
     return {
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
+        "symptoms": several_causes(items, paste),
         "leads": leads.documents_of(
-            found, rows.in_bulk([lead.record for lead in found])
+            found, rows.in_bulk([lead.record for lead in found]), traps
         ),
-        "also_affecting": also_affecting(
-            environment, {item["record"] for item in items}
-        ),
+        "also_affecting": also_affecting(environment, matched),
     }
+
+
+def several_causes(items: list[Json], paste: Paste) -> list[Json]:
+    """Symptoms that the paste shows, where it does not tell their cause."""
+    if items and items[0]["confidence"] in (Confidence.EXACT, Confidence.MATCH):
+        return []
+    return symptoms.documents_of(symptoms.of_paste(paste))
 
 
 def query_document(paste: Paste, env: str, environment: Environment) -> Json:

@@ -11,6 +11,7 @@ from kb.findings import diagnoses
 from kb.findings.claims import FindingInput
 from kb.languages import Text as _
 from kb.lookup.paste import Paste
+from kb.lookup.traps import Trap
 from kb.models import Finding, Record
 from kb.search.index.store import Store
 from kb.search.ranking.leads import Lead, leads_from, near_of
@@ -49,6 +50,8 @@ def spoken_of(paste: Paste) -> dict[str, float]:
         text = "\n".join(paste.texts(kind))
         if kind == Kind.CODE:
             add(weights, of_code(text[:WRITTEN_CHARS]))
+        elif kind == Kind.PROBE and paste.reading.probe:
+            add(weights, weighted_words(paste.reading.probe.words))
         elif kind in PRINTED:
             add(weights, weighted_words(text[:PRINTED_CHARS]))
         elif kind != Kind.ENVIRONMENT:
@@ -79,26 +82,55 @@ def add(weights: dict[str, float], more: dict[str, float]) -> None:
         weights[token] = max(weight, weights.get(token, 0.0))
 
 
-def documents_of(leads: Iterable[Lead], rows: Mapping[str, Record]) -> list[Json]:
+def with_traps(
+    leads: list[Lead], traps: Mapping[str, Trap], nearness: Mapping[str, float]
+) -> list[Lead]:
+    """The records whose traps the code has stand first, each once."""
+    words = {lead.record: lead.words for lead in leads}
+    first = [
+        Lead(record, nearness.get(record, 0.0), words.get(record, ()))
+        for record in traps
+    ]
+    return first + [lead for lead in leads if lead.record not in traps]
+
+
+def documents_of(
+    leads: Iterable[Lead], rows: Mapping[str, Record], traps: Mapping[str, Trap]
+) -> list[Json]:
     """The leads in their order; `rows`: their records."""
     wanted = [pk for pk, row in rows.items() if row.diagnoses]
     findings: dict[str, list[FindingInput]] = defaultdict(list)
     for row in Finding.objects.diagnoses(wanted):
         findings[row.record_id].append(row.as_claim_input())
     return [
-        document(lead, rows[lead.record], findings[lead.record])
+        document(lead, rows[lead.record], findings[lead.record], traps.get(lead.record))
         for lead in leads
         if lead.record in rows
     ]
 
 
-def document(lead: Lead, row: Record, findings: list[FindingInput]) -> Json:
+def document(
+    lead: Lead, row: Record, findings: list[FindingInput], trap: Trap | None
+) -> Json:
+    """`why`: what the rule says that fires on the code, else the words in common."""
+    words = WHY.filled(words=", ".join(lead.words))
     return {
         "record": row.id,
         "title": row.both("title"),
         "score": round(lead.score, 2),
         "words": list(lead.words),
-        "why": WHY.filled(words=", ".join(lead.words)),
+        "why": trap.finding.rule["message"] if trap else words,
+        "trap": trap_document(trap) if trap else None,
         "diagnoses": diagnoses.of_record(row, findings),
         "urls": record_urls(row),
+    }
+
+
+def trap_document(trap: Trap) -> Json:
+    rule = trap.finding.rule
+    return {
+        "rule": rule["name"],
+        "severity": rule["severity"],
+        "line": trap.line,
+        "pasted": trap.pasted,
     }

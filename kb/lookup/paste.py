@@ -151,10 +151,11 @@ def kinds_of(paste: Paste) -> list[str]:
     if paste.is_only_environment or not paste.text.strip():
         return environment
     reading = paste.reading
-    if reading.probe:
-        return ["nan_probe", *(["traceback"] if reading.traceback else [])]
     kinds = {part.kind for part in paste.parts}
     others = [kind.value for kind in (Kind.CODE, Kind.CONFIG) if kind in kinds]
+    if reading.probe:
+        traceback = ["traceback"] if reading.traceback else []
+        return ["nan_probe", *traceback, *others]
     if reading.traceback:
         return ["traceback", *others, *environment]
     if not is_log(reading):

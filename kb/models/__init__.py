@@ -13,7 +13,9 @@ from kb.models.search import (
     SearchState,
     SearchTerm,
 )
+from kb.models.shared import SharedAnswer
 from kb.models.standing import Flip, Standing, TallyState, TestedBuild
+from kb.models.symptom import Symptom
 
 __all__ = [
     "Claim",
@@ -26,7 +28,9 @@ __all__ = [
     "SearchRemoved",
     "SearchState",
     "SearchTerm",
+    "SharedAnswer",
     "Standing",
+    "Symptom",
     "TallyState",
     "TestedBuild",
 ]

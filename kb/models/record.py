@@ -91,6 +91,11 @@ class Record(models.Model):
         default=list, blank=True, db_default=Value([], models.JSONField())
     )
 
+    # What its traps look like in Python source (kb.rules).
+    rules = models.JSONField(
+        default=list, blank=True, db_default=Value([], models.JSONField())
+    )
+
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
     html = models.JSONField(default=dict, blank=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
@@ -13,7 +13,8 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb.choices import Verdict
-from kb.models import Finding, Record, Standing
+from kb.lookup import symptoms
+from kb.models import Finding, Record, Standing, Symptom
 from kb.pages.facets import Facet, chosen_build, chosen_facets, facets, value_label
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
@@ -63,6 +64,8 @@ class BrowsePage:
     groups: list[Group]
     window: Window
     total: int
+    # Before the records of the first page, where nothing is filtered.
+    symptoms: list[Symptom] = field(default_factory=list)
 
 
 def build(query: QueryDict) -> BrowsePage:
@@ -81,6 +84,7 @@ def build(query: QueryDict) -> BrowsePage:
         groups=list(groups(placed, page_window, group_by, on)),
         window=page_window,
         total=len(every_record()),
+        symptoms=[] if chosen or page_window.first > 1 else symptoms.every(),
     )
 
 

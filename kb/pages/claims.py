@@ -12,10 +12,12 @@ from django.http import QueryDict
 from kb.choices import ClaimState
 from kb.models import Record, Standing
 from kb.pages.paging import Window, window
-from kb.pages.record import ClaimRow, claim_rows
+from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested
 
 # Records on a page; each brings its claims.
 PER_PAGE = 20
+# Of a record, without unfolding.
+OPEN = 4
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,11 @@ class StateOption:
 
 @dataclass(frozen=True)
 class RecordClaims:
+    """`first` are shown at once, `further` unfold."""
+
     record: Record
-    rows: list[ClaimRow]
+    first: list[ClaimRow]
+    further: list[ClaimRow]
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ def build(query: QueryDict) -> ClaimsPage:
             StateOption(state, counts[state] or 0, state in checked)
             for state in ClaimState.values
         ],
-        groups=[claims_of(record, states) for record in with_claims(ids)],
+        groups=[claims_of(record, checked) for record in with_claims(ids)],
         window=page_window,
         shown=sum(counts[state] or 0 for state in states),
         total=sum(count or 0 for count in counts.values()),
@@ -73,6 +78,10 @@ def with_claims(ids: list[str]) -> QuerySet[Record]:
     return rows.prefetch_related("claims", "findings").defer("html")
 
 
-def claims_of(record: Record, states: set[str]) -> RecordClaims:
+def claims_of(record: Record, checked: set[str]) -> RecordClaims:
+    """Open are those that were asked for, else those that execution contradicts."""
     rows = claim_rows(record, list(record.findings.all()))
-    return RecordClaims(record, [row for row in rows if row.state in states])
+    if checked:
+        rows = [row for row in rows if row.state in checked]
+    first = (rows if checked else contested(rows))[:OPEN]
+    return RecordClaims(record, first, [row for row in rows if row not in first])

@@ -14,6 +14,7 @@ from kb.syndication import metadata
 SECTION = {
     "record-list": "records",
     "record-detail": "records",
+    "symptom-detail": "records",
     "matrix": "matrix",
     "compare": "matrix",
     "compare-start": "matrix",

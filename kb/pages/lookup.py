@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +21,8 @@ from kb.pages.front import FrontPage
 from kb.pages.paste import form as paste_form
 from kb.pages.paste.form import Pasted
 from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
+from kb.pages.paste.symptoms import Symptom, causes_in, symptoms_of
+from kb.search.reading.cleaning import UNSEEN
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
 from kb.search.reading.signatures import read_signatures
@@ -32,10 +33,6 @@ LINES_SHOWN = 60
 CHARS_SHOWN = 2000
 PACKAGES_SHOWN = 8
 OTHERS_SHOWN = 8
-# Controls, and marks that change the direction of text, as visible codes.
-UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-)
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,7 @@ class LookupPage:
     others: list[Match] = field(default_factory=list)
     also: list[Record] = field(default_factory=list)
     leads: list[Lead] = field(default_factory=list)
+    symptoms: list[Symptom] = field(default_factory=list)
     parts: list[ShownPart] = field(default_factory=list)
     # What the reader said of parts, to be sent again.
     corrections: list[str] = field(default_factory=list)
@@ -127,7 +125,8 @@ class LookupPage:
 
     @property
     def found_anything(self) -> bool:
-        return bool(self.best or self.others or self.also or self.leads)
+        found = (self.best, self.others, self.also, self.leads, self.symptoms)
+        return any(found)
 
     @property
     def also_shown(self) -> list[Record]:
@@ -163,7 +162,9 @@ def answer(request: HttpRequest) -> LookupPage:
 
 def too_large() -> str:
     return _(
-        "That is more than 1 MiB. Paste the part around the first warning or traceback."
+        "That is more than a form may hold. Go back: what you pasted is still in the "
+        "box. Send the log as a file, up to 64 MiB, or paste the part around the first "
+        "warning or traceback."
     )
 
 
@@ -184,9 +185,7 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
 
 
 def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> LookupPage:
-    log = pasted.log
-    ids = [item["record"] for item in (*result["matches"], *result["leads"])]
-    records = Record.objects.visible().in_bulk(ids + result["also_affecting"])
+    records = named_records(result)
     matches = [
         match_of(item, records[item["record"]])
         for item in result["matches"]
@@ -195,31 +194,50 @@ def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> Look
     sure = bool(matches) and result["outcome"] in ("exact", "match")
     also = [records[key] for key in result["also_affecting"] if key in records]
     best = matches[0] if sure else None
+    # What tells causes apart is said of each once.
+    told = set(causes_in(result["symptoms"]))
+    affected = {match.record.pk: match.found["affected"] for match in matches}
     leads = [
         Lead(item, records[item["record"]])
         for item in result["leads"]
-        if item["record"] in records
+        if item["record"] in records.keys() - told
     ]
+    others = [item for item in matches[sure:] if item.record.pk not in told]
     return LookupPage(
         template="kb/lookup.html",
         status=200,
-        log=log,
+        log=pasted.log,
         env=pasted.env,
         is_part=pasted.is_part,
         query=result["query"],
         outcome=result["outcome"],
         heading=heading(result, best, matches, also, leads),
         best=best,
-        others=(matches[1:] if sure else matches)[:OTHERS_SHOWN],
+        others=others[:OTHERS_SHOWN],
         also=also,
         leads=leads,
-        parts=shown_parts(result["query"]["parts"]),
+        symptoms=symptoms_of(result["symptoms"], records, affected),
         corrections=said,
-        pasted=pasted_lines(log, kinds_of(result["query"]["key_lines"], matches)),
-        packages=list(result["query"]["env"]["packages"].items())[:PACKAGES_SHOWN],
-        took_it_for=taken_for(result["query"]),
         triage="" if sure else triage.address_for(result["query"]),
+        **how_read(pasted.log, result["query"], matches),
     )
+
+
+def named_records(result: dict[str, Any]) -> dict[str, Record]:
+    """The records that an answer names, as far as they may be seen."""
+    ids = [item["record"] for item in (*result["matches"], *result["leads"])]
+    ids += [*causes_in(result["symptoms"]), *result["also_affecting"]]
+    return Record.objects.visible().in_bulk(ids)
+
+
+def how_read(log: str, query: dict[str, Any], matches: list[Match]) -> dict[str, Any]:
+    """What the page says of the paste itself."""
+    return {
+        "parts": shown_parts(query["parts"]),
+        "pasted": pasted_lines(log, kinds_of(query["key_lines"], matches)),
+        "packages": list(query["env"]["packages"].items())[:PACKAGES_SHOWN],
+        "took_it_for": taken_for(query),
+    }
 
 
 def match_of(item: dict[str, Any], record: Record) -> Match:
@@ -313,6 +331,8 @@ def heading(
             "%(count)d known issues affect this environment.",
             len(also),
         ) % {"count": len(also)}
+    if result["symptoms"]:
+        return _("Several causes look like this; nothing tells yet which it is.")
     if leads:
         return ngettext(
             "Nothing matches. %(count)d record speaks of the same.",

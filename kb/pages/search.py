@@ -9,7 +9,8 @@ from django.http import QueryDict
 from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
-from kb.models import Record
+from kb.lookup import symptoms
+from kb.models import Record, Symptom
 from kb.pages.facets import Facet, Option, chosen_build, chosen_facets, facets
 from kb.pages.paging import Window, window
 from kb.search.ranking.filters import UNTESTED, Verdicts, verdicts_on
@@ -33,6 +34,8 @@ class SearchPage:
     window: Window = field(default_factory=lambda: window("", 0, PER_PAGE))
     total: int = 0
     unknown: list[str] = field(default_factory=list)
+    # Before the hits of the first page.
+    symptoms: list[Symptom] = field(default_factory=list)
     facets: list[Facet] = field(default_factory=list)
     build: str = ""
     builds: list[str] = field(default_factory=list)
@@ -81,6 +84,7 @@ def answer(
         window=page_window,
         total=results.total,
         unknown=results.unknown,
+        symptoms=symptoms.of_words(page.query) if page_window.first == 1 else [],
         facets=list(facets(results.counts, chosen)),
         build=on,
         builds=builds,

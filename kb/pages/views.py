@@ -31,11 +31,11 @@ from kb.pages import (
     front as front_page,
     lookup,
     reader_choice,
-    record as record_page,
     search as search_page,
     theme,
     triage as triage_page,
 )
+from kb.pages.record import page as record_page
 
 
 @login_not_required

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from kb.findings import standings
 from kb.models import Record, Repro
 from kb.progress import Tell
+from kb.publishing import symptoms
 from kb.publishing.rows import apply, content_digest, record_to_file, repro_columns
 from kb.records import rendering
 from kb.records.files import (
@@ -35,6 +36,7 @@ from kb.records.files import (
     repro_problems,
     write_record,
 )
+from kb.records.symptoms import read_symptoms
 from kb.search.index import writer
 
 Force = Literal["files", "site"]
@@ -109,15 +111,18 @@ def load_records(
     on_new_repros: Callable[[Record], None] | None = None,
     tell: Tell | None = None,
 ) -> LoadReport:
-    """Load every folder below `root`, or none.
+    """Load every folder below `root`, and the symptoms beside it, or nothing.
 
     `force` says whose changes win where both sides changed. Rows without a folder
     stay. `on_new_repros` gets each record whose repros changed, in the transaction;
     `tell` hears how many are done.
     Raises RecordError with every problem of every folder.
     """
-    files = read_all(root, other_ids=set(Record.objects.values_list("id", flat=True)))
+    other_ids = set(Record.objects.values_list("id", flat=True))
+    files = read_all(root, other_ids)
     repros = inspect_all(files, inspect)
+    known = {*other_ids, *(file.id for file in files)}
+    symptom_files = read_symptoms(root, known)
     problems = list(taken_problems(files))
     if problems:
         raise RecordError(problems)
@@ -138,6 +143,8 @@ def load_records(
             carry_out(p, current.get(p.file.id), html[p.file.id], on_new_repros)
             for p in told(plans, tell)
         ]
+        if symptom_files is not None:
+            symptoms.store(symptom_files)
         writer.bring_up_to_date()
         standings.bring_up_to_date()
     return LoadReport(loaded, without_folder)

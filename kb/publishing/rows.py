@@ -42,6 +42,7 @@ LISTS = {
     "diagnoses": "diagnosis",
     "sources": "source",
     "check_titles": "check",
+    "rules": "rule",
 }
 # Keys that are code of a repro: the column, the key and the function's prefix.
 CODE = (("workarounds", "apply", "apply_"), ("diagnoses", "code", "diagnose_"))

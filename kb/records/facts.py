@@ -11,6 +11,7 @@ from kb.choices import (
     FIX_KINDS,
     LANGS,
     PRECONDITION_KEYS,
+    RULE_SEVERITIES,
     SIGNATURE_KINDS,
     SIGNATURE_LINES,
     SIGNATURE_SEEN,
@@ -23,6 +24,7 @@ from kb.choices import (
     SymptomClass,
     Upstream,
 )
+from kb.records import rules
 from kb.records.values import (
     EVENT_KINDS,
     SCHEMA,
@@ -136,10 +138,18 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("name", matching(WORD, "workaround_upcast", 80)),
         Key("text", both_languages(200, one_line=True)),
     ),
+    "rule": (
+        Key("name", NAME),
+        Key("severity", one_of(RULE_SEVERITIES)),
+        Key("message", both_languages(400, one_line=True)),
+        Key("step", rules.steps),
+        Key("never_after", rules.NAMES, optional=True),
+        Key("fix", rules.fix, optional=True),
+    ),
 }
 NAMED = (
     *(("workaround", "name"), ("diagnosis", "name")),
-    *(("claim", "id"), ("source", "id"), ("check", "name")),
+    *(("claim", "id"), ("source", "id"), ("check", "name"), ("rule", "name")),
 )
 KEYS: tuple[Key, ...] = (
     Key("schema", schema),

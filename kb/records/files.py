@@ -24,6 +24,7 @@ from kb.records.articles import (
 from kb.records.build_slugs import known_builds, slug_problems
 from kb.records.facts import Facts, facts_problems, rows
 from kb.records.open_places import unfinished
+from kb.records.rules import proof_problems
 from kb.records.snippets import (
     different_snippets,
     fence_problems,
@@ -331,7 +332,13 @@ def repro_problems(
     record: RecordFile, repros: Mapping[str, ReproFacts]
 ) -> list[Problem]:
     """Contradictions between a record and the headers and checks of its repros."""
-    return [*header_problems(record, repros), *check_problems(record, repros)]
+    headers = {stem: facts.header for stem, facts in repros.items()}
+    found = proof_problems(dict(rows(record.facts, "rule")), record.repros, headers)
+    return [
+        *header_problems(record, repros),
+        *check_problems(record, repros),
+        *(Problem(FACTS_FILE, key, message) for key, message in found),
+    ]
 
 
 def header_problems(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from kb.records.articles import HEADINGS, at_line, scan
-from kb.records.files import ARTICLE_FILES, FACTS_FILE, Problem, read_text
+from kb.records.files import ARTICLE_FILES, Problem, read_text
 
 TABLE = re.compile(r"\s*\[\[\s*(\w+)\s*\]\]")
 KEY = re.compile(r"\s*(\w+)\s*=")
@@ -27,7 +27,7 @@ def located(root: Path, problem: Problem) -> str:
     line, own = line_of(name, text, problem), OWN_LINE.fullmatch(message)
     if key and key == at_line(number_in(key)):
         line, key = number_in(key), ""
-    elif own and name != FACTS_FILE:
+    elif own and not name.endswith(".toml"):
         # Of a section it counts from what stands first below the heading.
         line = int(own[1]) + (first_below(text, line) - 1 if line else 0)
         message = own[2]
@@ -42,7 +42,7 @@ def number_in(key: str) -> int:
 
 def line_of(name: str, text: str, problem: Problem) -> int:
     """The line of a problem's key; 0 where that is not known."""
-    if name == FACTS_FILE:
+    if name.endswith(".toml"):
         return line_of_key(text, problem.key)
     for lang, article in ARTICLE_FILES.items():
         if name == article:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from kb.records.facts import TABLES, Facts, canonical
 
+BARE = re.compile(r"[A-Za-z0-9_-]+")
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
@@ -30,11 +32,20 @@ def literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(literal(item) for item in value)}]"
     if isinstance(value, dict):
-        pairs = ", ".join(f"{name} = {literal(item)}" for name, item in value.items())
+        pairs = ", ".join(
+            f"{bare_or_quoted(name)} = {literal(item)}" for name, item in value.items()
+        )
         return f"{{{pairs}}}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
     raise TypeError(f"issue.toml holds no {type(value).__name__}")
+
+
+def bare_or_quoted(name: str) -> str:
+    """A key of an inline table, such as "input@0"."""
+    return name if BARE.fullmatch(name) else basic_string(name)
 
 
 def basic_string(text: str) -> str:

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
 
-from kb.models import Record
+from kb.models import Record, Symptom
 from kb.syndication.metadata import base_address
 
 PAGES = ("front", "record-list", "matrix", "claim-list", "triage", "build-list")
@@ -46,7 +46,30 @@ class RecordSitemap(Sitemap):  # type: ignore[type-arg]
         return item.modified
 
 
-SITEMAPS = {"pages": PageSitemap, "records": RecordSitemap}
+class SymptomSitemap(Sitemap):  # type: ignore[type-arg]
+    """Symptoms of which any record is listed; the page of another is no page."""
+
+    i18n = True
+    alternates = True
+
+    def items(self) -> list[Symptom]:
+        listed = Record.objects.filter(standing__isnull=False)
+        ids = set(listed.values_list("pk", flat=True))
+        return [
+            row
+            for row in Symptom.objects.all()
+            if any(cause["record"] in ids for cause in row.causes)
+        ]
+
+    def lastmod(self, item: Symptom) -> datetime:
+        return item.modified
+
+
+SITEMAPS = {
+    "pages": PageSitemap,
+    "records": RecordSitemap,
+    "symptoms": SymptomSitemap,
+}
 
 
 @login_not_required

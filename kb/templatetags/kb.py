@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -15,7 +16,7 @@ from django.utils.translation import gettext as _, ngettext
 from kb import wording
 from kb.choices import FIX_KINDS, PRECONDITIONS, SOURCE_KINDS, ClaimState
 from kb.languages import OTHER, Text, current_lang
-from kb.models import Claim, Record
+from kb.models import Claim, Record, Symptom
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
 
@@ -25,8 +26,8 @@ NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
 
 
 @register.filter
-def text(record: Record, field: str) -> str:
-    """The record's `field` in the reader's language, else in the other."""
+def text(record: Record | Symptom, field: str) -> str:
+    """The `field` in the reader's language, else in the other."""
     lang = current_lang()
     return record.text(field, lang) or record.text(field, OTHER[lang])
 
@@ -256,11 +257,11 @@ def claim_state(state: str) -> dict[str, str]:
     return {"css": css, "sign": sign, "label": str(known.label)}
 
 
-@register.simple_tag
-def claim_states(rows: Iterable[Any]) -> str:
-    """In which states claims are, each named once."""
-    states = dict.fromkeys(row.state for row in rows)
-    return join_words(ClaimState(state).label for state in states)
+@register.inclusion_tag("kb/_claim_states.html")
+def claim_states(rows: Iterable[Any]) -> dict[str, Any]:
+    """In which states claims are, each with their number."""
+    counts = Counter(row.state for row in rows)
+    return {"states": [(state, counts[state]) for state in counts]}
 
 
 @register.inclusion_tag("_copy.html")

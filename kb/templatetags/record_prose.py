@@ -7,9 +7,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from kb.models import Record
-from kb.pages import prose, record as record_page_of
+from kb.pages import prose
 from kb.pages.prose import Prose
-from kb.pages.record import RecordPage
+from kb.pages.record import page as record_page_of
+from kb.pages.record.page import RecordPage
 from kb.templatetags.kb import nanify
 
 register = template.Library()

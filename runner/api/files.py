@@ -21,6 +21,7 @@ from kb.models import Record, Repro
 from kb.problems import Problem
 from runner.harness import source_digest
 from runner.takeaway.doctor import doctor
+from runner.takeaway.lint import lint
 from runner.takeaway.single_file import file_name, single_file
 
 FILE, SOURCE = "file", "source"
@@ -85,6 +86,13 @@ class Doctor(Endpoint):
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """Every published repro in one file, for the user's own environment."""
         return python_file(request, doctor(), "doctor.py")
+
+
+class Linter(Endpoint):
+    @operation("get_linter", PYTHON, tags=["files"])
+    def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
+        """The rules of every published record in one file: `python lint.py PATH`."""
+        return python_file(request, lint(), "lint.py")
 
 
 class UserCommand(Endpoint):

@@ -60,6 +60,7 @@ RULES: dict[str, Rule] = {
     "get_record_matrix": read,
     "get_single_file": read,
     "get_doctor": read,
+    "get_linter": read,
     "get_user_command": read,
     "get_service": read,
     "look_up": read,

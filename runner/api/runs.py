@@ -30,8 +30,9 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
+from kb.requester import requester
 from runner import harness
-from runner.access import may_cancel, requester
+from runner.access import may_cancel
 from runner.api import prefer
 from runner.api.idempotency import Answered, once
 from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer

@@ -161,6 +161,7 @@ def vocabularies() -> dict[str, str]:
         "SIGNATURE_SEEN": choices.SIGNATURE_SEEN,
         "BUILD_STATES": BUILD_STATES,
         "FIX_KINDS": choices.FIX_KINDS,
+        "RULE_SEVERITIES": choices.RULE_SEVERITIES,
         "WORKAROUND_KINDS": choices.WORKAROUND_KINDS,
         "CLAIM_KINDS": choices.ClaimKind.values,
         "EXPECTS": choices.Expects.values,

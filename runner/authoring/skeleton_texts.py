@@ -101,6 +101,16 @@ kind = "report"
 url = "@URL@"
 title = "@TITLE@"
 
+# What the trap looks like in Python source, where that can be seen: it has to fire in
+# trigger, and to be silent in control and every apply_. severity: @RULE_SEVERITIES@.
+# [[rule]]
+# name = "todo_name"
+# severity = "warning"
+# message = {en = "TODO: what it does; what to write", zh = "TODO：后果与改法"}
+# step = [{event = ["torch.todo"], with = {"input@0" = {dtype = ["float16"]}}}]
+# never_after = [".todo"]
+# fix = {argument = "todo", value = "False"}
+
 # What each workaround_<name> and refuted_<name> does, in a few words that also read
 # well before a colon: "Scores computed in float32: the bug is gone".
 [[check]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 
@@ -40,6 +40,7 @@ class Release:
 
     name: str
     columns: list[Column]
+    has_page: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,10 @@ def columns_of(raw: Mapping[str, str]) -> list[Column]:
     return [Column(slug, labels[slug]) for slug in ordered]
 
 
-def releases_of(columns: Sequence[Column]) -> list[Release]:
-    """The same columns, each release with its builds."""
+def releases_of(columns: Sequence[Column], tested: Container[str]) -> list[Release]:
+    """The same columns, each release with its builds. `tested` have pages."""
     return [
-        Release(name, list(builds))
+        Release(name, list(builds), name in tested)
         for name, builds in groupby(columns, key=lambda column: column.release)
     ]
 

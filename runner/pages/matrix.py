@@ -14,7 +14,7 @@ from kb.models import Finding, Flip, Record, Repro, Standing, TestedBuild
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.ranking.filters import stored_values
-from kb.versions.order import build_order
+from kb.versions.order import build_order, release_of
 from runner.models import Build
 from runner.pages.grid import Column, Release, Span, columns_of, fold, releases_of
 from runner.pages.squares import JUDGED, row_squares
@@ -103,11 +103,15 @@ class ModelRuns:
 
 @dataclass(frozen=True)
 class Matrix:
-    """One page of records. `every_column`: also those that the filter hides."""
+    """One page of records. `every_column`: also those that the filter hides.
+
+    `tested`: releases on which something was run.
+    """
 
     filter: Filter
     columns: list[Column]
     every_column: list[Column]
+    tested: frozenset[str]
     rows: list[MatrixRow]
     models: list[Finding]
     unrun_models: list[Record]
@@ -117,7 +121,7 @@ class Matrix:
 
     @property
     def releases(self) -> list[Release]:
-        return releases_of(self.columns)
+        return releases_of(self.columns, self.tested)
 
     @property
     def modelled(self) -> list[ModelRuns]:
@@ -136,11 +140,10 @@ def by_build(row: Finding) -> tuple[object, ...]:
     return build_order(row.build_raw, row.build)
 
 
-def every_column() -> list[Column]:
-    """The builds that were tested, and those that could be."""
-    raw = dict(TestedBuild.objects.values_list("slug", "raw"))
-    raw |= dict(Build.objects.runnable().values_list("slug", "raw"))
-    return columns_of(raw)
+def every_column(tested: dict[str, str]) -> list[Column]:
+    """The builds that were tested (slug -> raw version), and those that could be."""
+    runnable = dict(Build.objects.runnable().values_list("slug", "raw"))
+    return columns_of(tested | runnable)
 
 
 def build_matrix(query: QueryDict) -> Matrix:
@@ -148,7 +151,8 @@ def build_matrix(query: QueryDict) -> Matrix:
     standings = query_filter.standings()
     page = window(query.get("page", ""), standings.count(), PER_PAGE)
     records = records_at(list(standings.values_list("pk", flat=True)[page.rows]))
-    every = every_column()
+    tested = dict(TestedBuild.objects.values_list("slug", "raw"))
+    every = every_column(tested)
     columns = [item for item in every if item.slug in query_filter.builds] or every
     triggers = [row for record in records for row in record.findings.all()]
     slugs = {column.slug for column in columns}
@@ -156,6 +160,7 @@ def build_matrix(query: QueryDict) -> Matrix:
         filter=query_filter,
         columns=columns,
         every_column=every,
+        tested=frozenset(map(release_of, tested.values())),
         rows=[row for row in matrix_rows(records, columns) if query_filter.shows(row)],
         models=[row for row in triggers if row.is_model and row.build in slugs],
         unrun_models=[row for row in records if is_unrun_model(row, triggers)],

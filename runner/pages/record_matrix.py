@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Prefetch
 
 from kb.choices import Verdict
-from kb.findings.checks import title_of
+from kb.findings.checks import kind_of, title_of
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
 from runner.pages.grid import Column, Square, columns_of, flip_of, range_label
@@ -59,6 +59,31 @@ class ReproMatrix:
     is_model: bool
     checks: list[CheckColumn]
     rows: list[BuildsRow]
+
+    @property
+    def tables(self) -> list[CheckTable]:
+        """What was tried in vain stands by itself: all side by side are too many."""
+        refuted = [kind_of(check.name) == "refuted" for check in self.checks]
+        both = [self.table(refuted, of=False), self.table(refuted, of=True)]
+        return [table for table in both if table.checks]
+
+    def table(self, refuted: list[bool], *, of: bool) -> CheckTable:
+        places = [at for at, is_refuted in enumerate(refuted) if is_refuted is of]
+        checks = [self.checks[at] for at in places]
+        rows = [
+            replace(row, squares=[row.squares[at] for at in places])
+            for row in self.rows
+        ]
+        return CheckTable(checks, rows, of)
+
+
+@dataclass(frozen=True)
+class CheckTable:
+    """Some checks of a repro, by builds."""
+
+    checks: list[CheckColumn]
+    rows: list[BuildsRow]
+    is_refuted: bool
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
+from kb.requester import requester
 from runner import access, harness
 from runner.models import Build
 from runner.runs import submission
@@ -79,7 +80,7 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
             data["build"],
             data["repro"].device,
             data["trials"] or data["repro"].header.get("trials", 1),
-            requester=access.requester(request),
+            requester=requester(request),
             again=data["again"],
             values=form.values(),
         )

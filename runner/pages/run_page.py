@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from kb.choices import Fidelity, Verdict
+from kb.findings import checks
 from kb.findings.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
@@ -237,7 +238,7 @@ def verdicted(evidence: Evidence) -> Verdicted:
         sentence=verdicts.evidence_sentence(body)[lang],
         hits=hits,
         trials=trials,
-        notes=notes_of(body),
+        notes=notes_of(body, evidence.record),
         observations=observations_of(body["checks"], header),
         plots=plots_of(body["checks"]),
         bug=bug_of(header),
@@ -245,20 +246,30 @@ def verdicted(evidence: Evidence) -> Verdicted:
     )
 
 
-def notes_of(body: dict[str, Any]) -> list[str]:
+def notes_of(body: dict[str, Any], record: Record | None) -> list[str]:
     """How the workarounds and the refuted recommendations of this run came out."""
+    lang = current_lang()
+
+    def named(kind: str, names: list[str]) -> str:
+        """Each as the record calls it; without a record by the name of its check."""
+        titles = [
+            checks.title_of(record, f"{kind}_{name}")[lang] if record else name
+            for name in names
+        ]
+        return ("；" if lang == "zh" else "; ").join(titles)
+
     by_status: dict[str, list[str]] = {}
     for name, status in body.get("workarounds", {}).items():
         by_status.setdefault(status, []).append(name)
-    lang = current_lang()
     colon = "：" if lang == "zh" else ": "
     notes = [
-        f"{verdicts.workaround(status, lang)[1]}{colon}{', '.join(names)}"
+        f"{verdicts.workaround(status, lang)[1]}{colon}{named('workaround', names)}"
         for status, names in by_status.items()
     ]
     useless = [name for name, out in body.get("refuted", {}).items() if out == "bug"]
     if useless:
-        notes.append(_("Confirmed useless: %(names)s") % {"names": ", ".join(useless)})
+        shown = named("refuted", useless)
+        notes.append(_("Confirmed useless: %(names)s") % {"names": shown})
     return notes
 
 

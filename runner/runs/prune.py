@@ -1,19 +1,22 @@
-"""Retention: deletes old logs and superseded runs, never evidence."""
+"""Retention: deletes old logs, superseded runs, expired answers, never evidence."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from kb.models import SharedAnswer
 from runner.models import Chore, LogChunk, Run, RunLog
 from runner.runs import fleet
 
 EVERY = timedelta(days=1)
 # Rows deleted in one transaction: others write in between.
 BATCH = 500
+Due = QuerySet[RunLog] | QuerySet[Run] | QuerySet[SharedAnswer]
 
 
 def old_logs() -> QuerySet[RunLog]:
@@ -42,16 +45,21 @@ def superseded_runs() -> QuerySet[Run]:
 
 def prune(*, dry_run: bool = False) -> dict[str, int]:
     """Delete what is due; returns the counts, which `dry_run` only predicts."""
+    due: dict[str, Due] = {
+        "logs": old_logs(),
+        "runs": superseded_runs(),
+        "answers": SharedAnswer.objects.expired(),
+    }
     if dry_run:
-        return {"logs": old_logs().count(), "runs": superseded_runs().count()}
-    done = {"logs": delete(old_logs()), "runs": delete(superseded_runs())}
+        return {name: rows.count() for name, rows in due.items()}
+    done = {name: delete(rows) for name, rows in due.items()}
     Chore.note(Chore.PRUNE, done)
     return done
 
 
-def delete(rows: QuerySet[RunLog] | QuerySet[Run]) -> int:
+def delete(rows: Due) -> int:
     total = 0
-    while keys := list(rows.order_by().values_list("pk", flat=True)[:BATCH]):
+    while keys := batch_of(rows):
         with transaction.atomic():
             # In one statement: the cascade would fetch the lines of each run.
             if rows.model is Run:
@@ -59,6 +67,10 @@ def delete(rows: QuerySet[RunLog] | QuerySet[Run]) -> int:
             rows.model._default_manager.filter(pk__in=keys).delete()
         total += len(keys)
     return total
+
+
+def batch_of(rows: Due) -> list[Any]:
+    return list(rows.order_by().values_list("pk", flat=True)[:BATCH])
 
 
 def prune_if_due() -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from ipaddress import ip_address, ip_network
 from math import ceil
 
 from django.conf import settings
@@ -16,7 +15,6 @@ from runner.runs.fleet import ago
 from runner.runs.refusals import RunRefused
 
 HOUR = timedelta(hours=1)
-IPV6_PREFIX = 64  # one household or machine has that many addresses
 # For refusals that end when runs do, not after a known time.
 RETRY_S = 30
 
@@ -67,16 +65,3 @@ def seconds_until_one_more(requester: str) -> int:
     started = recent.values_list("created_at", flat=True)
     oldest = started[settings.RUNS_PER_HOUR - 1]
     return max(1, ceil((oldest + HOUR - timezone.now()).total_seconds()))
-
-
-def address_key(text: str) -> str:
-    """The key an address is counted under: an IPv4 address, or an IPv6 /64 network."""
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return text[:100]
-    if address.version == 4:
-        return str(address)
-    if address.ipv4_mapped:
-        return str(address.ipv4_mapped)
-    return str(ip_network((address, IPV6_PREFIX), strict=False))

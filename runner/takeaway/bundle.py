@@ -26,24 +26,24 @@ from runner import harness
 
 HARNESS = Path(harness.__file__)
 PROGRAMS = Path(__file__).parent / "programs"
+ROOT = Path(__file__).parents[2]
 # PEP 723 allows one such block in a file; a second one is read inside texts, too.
 BLOCK = re.compile(r"^# /// [a-zA-Z0-9-]+$", re.MULTILINE)
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Bundle:
-    """A file to take away. `notes`: what stands on top, one line each.
-
-    `modules`: of `programs/`, what the program imports besides `carried`.
-    """
+class Carrier:
+    """A file to take away. `notes`: what stands on top, one line each."""
 
     program: str
     notes: list[str]
     python: str
     dependencies: list[str]
-    repros: list[Repro]
-    modules: tuple[str, ...] = ()
+
+    def parts(self) -> dict[str, str]:
+        """Path below the folder -> text; what a reader looks for stands first."""
+        raise NotImplementedError
 
     def text(self) -> str:
         parts = self.parts()
@@ -64,8 +64,20 @@ class Bundle:
         ]
         return "\n".join(lines) + "\n"
 
+
+@dataclass(frozen=True)
+class Bundle(Carrier):
+    """Repros with what runs and judges them.
+
+    `modules`: of `programs/`, what the program imports besides `carried`; `packages`:
+    of the site, such as "kb/rules/sarif.py".
+    """
+
+    repros: list[Repro]
+    modules: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
     def parts(self) -> dict[str, str]:
-        """Path below the folder -> text; what a reader looks for stands first."""
         found = {path_of(repro): repro.source for repro in self.repros}
         manifest = {
             "repros": [about(repro) for repro in self.repros],
@@ -77,7 +89,18 @@ class Bundle:
         for name in (self.program, "carried", *self.modules):
             found[f"{name}.py"] = program(name)
         found["harness.py"] = HARNESS.read_text("utf-8")
-        return found
+        return found | carried_modules(self.packages)
+
+
+def carried_modules(paths: Iterable[str]) -> dict[str, str]:
+    """Modules of the site that need nothing of it, with the packages around them."""
+    found = {}
+    for path in paths:
+        for folder in reversed(Path(path).parents[:-1]):
+            package = (folder / "__init__.py").as_posix()
+            found[package] = (ROOT / package).read_text("utf-8")
+        found[path] = (ROOT / path).read_text("utf-8")
+    return found
 
 
 def program(name: str) -> str:

@@ -25,6 +25,7 @@ def doctor() -> str:
         dependencies=["torch"],
         repros=published_repros(),
         modules=("sarif",),
+        packages=("kb/rules/sarif.py",),
     )
     return bundle.text()
 

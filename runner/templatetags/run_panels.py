@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.pages import reader_choice
-from kb.pages.record import OnOff
+from kb.pages.record.workarounds import OnOff
 from runner.models import Build
 from runner.pages import (
     environment_facts,

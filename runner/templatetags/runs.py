@@ -15,7 +15,7 @@ from kb import wording
 from kb.findings import checks
 from kb.languages import current_lang
 from kb.models import Record
-from kb.pages.record import ClaimRow
+from kb.pages.record.claim_rows import ClaimRow
 from kb.templatetags.kb import (
     gap,
     join_sentences,

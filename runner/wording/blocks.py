@@ -1,6 +1,7 @@
-"""Words for the files that travel alone and import nothing of the site.
+"""What the files that travel alone share with the site, of which they import nothing.
 
-In each stands a block between two marks, made of `kb.wording`.
+In each stand blocks between two marks: words of `kb.wording`, and in the pipe client
+the masks of `kb.lookup.masking`.
 """
 
 from __future__ import annotations
@@ -8,15 +9,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 
 from kb import wording
 from kb.languages import Text
+from kb.lookup import masking
 from kb.wording import Said
 
 FIRST = "# --- words: from kb/wording.py by `manage.py write_words` ---\n"
 LAST = "# --- end of the words ---\n"
+MASKS_FIRST = (
+    "# --- lines and masks: from kb/lookup/masking.py by `manage.py write_words` ---\n"
+)
+MASKS_LAST = "# --- end of lines and masks ---\n"
+# From here on kb/lookup/masking.py is what both have.
+SHARED = "# --- which lines ---"
 
 
 def of_harness() -> str:
@@ -44,6 +53,7 @@ def of_pipe_client() -> str:
     lookup = {
         "none": wording.NO_MATCH,
         "leads": wording.LEADS,
+        "several": wording.SEVERAL_CAUSES,
         "also": wording.ALSO_AFFECTING,
         "reproduce": wording.REPRODUCE,
     }
@@ -51,9 +61,23 @@ def of_pipe_client() -> str:
     return table("WORDS", words)
 
 
-BLOCKS: dict[str, Callable[[], str]] = {
-    "runner/harness.py": of_harness,
-    "static/doesitnan.py": of_pipe_client,
+def of_masks() -> str:
+    source = Path(masking.__file__).read_text("utf-8")
+    return (SHARED + source.partition(SHARED)[2]).rstrip() + "\n\n"
+
+
+class Block(NamedTuple):
+    first: str
+    last: str
+    text: Callable[[], str]
+
+
+BLOCKS: dict[str, list[Block]] = {
+    "runner/harness.py": [Block(FIRST, LAST, of_harness)],
+    "static/doesitnan.py": [
+        Block(MASKS_FIRST, MASKS_LAST, of_masks),
+        Block(FIRST, LAST, of_pipe_client),
+    ],
 }
 
 
@@ -78,9 +102,12 @@ def path_of(name: str) -> Path:
 
 
 def with_words(name: str) -> str:
-    """The text of the file with its block as it should be."""
-    before, first, rest = path_of(name).read_text("utf-8").partition(FIRST)
-    _old, last, after = rest.partition(LAST)
-    if not (first and last):
-        raise ValueError(f"{name} has no block of words")
-    return f"{before}{FIRST}{BLOCKS[name]()}\n{LAST}{after}"
+    """The text of the file with its blocks as they should be."""
+    text = path_of(name).read_text("utf-8")
+    for block in BLOCKS[name]:
+        before, first, rest = text.partition(block.first)
+        _old, last, after = rest.partition(block.last)
+        if not (first and last):
+            raise ValueError(f"{name} lacks a block: {block.first}")
+        text = f"{before}{first}{block.text()}\n{last}{after}"
+    return text

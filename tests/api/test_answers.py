@@ -183,7 +183,8 @@ class LookupApiTest(ApiTest):
         saving.save(self.record)
         body = self.post("lookup", {"log": f"a.py:7: {sentence}"}, 200)
         self.assertEqual(
-            list(body), ["query", "outcome", "matches", "leads", "also_affecting"]
+            list(body),
+            ["query", "outcome", "matches", "symptoms", "leads", "also_affecting"],
         )
         self.assertEqual(body["outcome"], "exact")
         self.assertEqual(body["matches"][0]["record"], "NAN-9001")

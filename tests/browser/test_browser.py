@@ -42,7 +42,13 @@ DOCUMENT_WIDTH = (
 SEND = """
 ([action, fields]) => {
   const forms = [...document.querySelectorAll("form[method=post]")];
-  const form = forms.find(each => new URL(each.action).pathname.endsWith(action));
+  let form = forms.find(each => new URL(each.action).pathname.endsWith(action));
+  if (!form) {
+    // The form stands on a page that is itself a form's answer.
+    form = document.createElement("form");
+    [form.method, form.action] = ["post", action];
+    document.body.append(form);
+  }
   for (const [name, value] of Object.entries(fields)) {
     form.querySelectorAll(`[name="${name}"]`).forEach(field => field.remove());
     const field = document.createElement("input");

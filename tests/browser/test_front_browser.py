@@ -6,20 +6,40 @@ import tempfile
 from pathlib import Path
 
 from django.test import tag
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.test_browser import BrowserTest
 
 WARNING = 'UserWarning: "strides" \\ differ'
 DROP = """
-(text) => {
+([text, place]) => {
   const data = new DataTransfer();
   data.items.add(new File([text], "train.log"));
-  const form = document.querySelector("form.paste-box");
+  const target = document.querySelector(place);
   for (const type of ["dragover", "drop"]) {
-    form.dispatchEvent(
+    target.dispatchEvent(
       new DragEvent(type, {dataTransfer: data, bubbles: true, cancelable: true}));
   }
+}
+"""
+# Not drawn: to lay out 350,000 lines takes longer than all else.
+SEND_LONG = """
+() => {
+  const box = document.querySelector("#log");
+  box.style.display = "none";
+  box.value = "step loss 2.31\\n".repeat(350000);
+  box.form.submit();
+}
+"""
+# As a folder is: its stream ends with an error.
+UNREADABLE = """
+() => {
+  const file = new File(["x"], "train.log");
+  const fails = {start: (stream) => stream.error(new DOMException("gone"))};
+  Object.defineProperty(file, "stream", {value: () => new ReadableStream(fails)});
+  const drop = new DragEvent("drop", {bubbles: true, cancelable: true});
+  Object.defineProperty(drop, "dataTransfer", {value: {files: [file]}});
+  document.body.dispatchEvent(drop);
 }
 """
 
@@ -58,7 +78,7 @@ class FrontPageTest(BrowserTest):
         for way in ("drop", "choose"):
             page = self.open("/en/")
             if way == "drop":
-                page.evaluate(DROP, text)
+                page.evaluate(DROP, [text, "form.paste-box"])
             else:
                 page.set_input_files("#file", self.file(text))
             page.wait_for_selector("#paste-note:not([hidden])")
@@ -73,7 +93,7 @@ class FrontPageTest(BrowserTest):
 
     def test_a_small_file_goes_into_the_box_as_it_is(self) -> None:
         page = self.open("/en/")
-        page.evaluate(DROP, f"first\n{WARNING}\n")
+        page.evaluate(DROP, [f"first\n{WARNING}\n", "h1"])
         page.wait_for_selector("#paste-note:not([hidden])")
         self.assertEqual(page.input_value("#log"), f"first\n{WARNING}\n")
         self.assertNotIn("more than 1 MiB", self.send(page))
@@ -84,6 +104,31 @@ class FrontPageTest(BrowserTest):
             "(text) => document.querySelector('#log').value = text", long_log()
         )
         self.assertIn("NAN-9001", self.send(page))
+
+    def test_a_file_that_cannot_be_read_leaves_the_box_alone(self) -> None:
+        page = self.open("/en/")
+        page.fill("#log", WARNING)
+        page.evaluate(UNREADABLE)
+        expect(page.locator("#paste-note")).to_contain_text("train.log cannot be read")
+        self.assertEqual(page.input_value("#log"), WARNING)
+        self.assertIn("NAN-9001", self.send(page))
+        self.assertEqual(self.messages, [])
+
+    def test_a_paste_over_every_limit_is_still_there_after_going_back(self) -> None:
+        """Without a script: nothing reduces it before it is sent."""
+        page = self.open("/en/", java_script_enabled=False)
+        with page.expect_navigation():
+            page.evaluate(SEND_LONG)
+        expect(page.locator("#paste-error")).to_contain_text("Go back")
+        page.go_back()
+        left = page.evaluate("document.querySelector('#log').value.length")
+        self.assertEqual(left, 15 * 350_000)
+
+    def test_an_example_is_looked_up_by_a_click(self) -> None:
+        page = self.open("/en/", java_script_enabled=False)
+        page.locator(".examples button").first.click()
+        page.wait_for_url("**/en/lookup/")
+        expect(page.locator("main")).to_contain_text("None of the inputs have")
 
     def test_without_javascript_a_file_is_sent_whole(self) -> None:
         page = self.open("/en/", java_script_enabled=False)

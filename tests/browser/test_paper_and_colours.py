@@ -65,7 +65,7 @@ class PaperTest(BrowserTest):
     def on_paper(self, page: Page) -> None:
         self.assertLessEqual(self.pages(page), MOST_PAGES, page.url)
         page.emulate_media(media="print")
-        controls = page.locator("select, button, input, textarea")
+        controls = page.locator("select, button, input, textarea, .btn")
         seen = [node.is_visible() for node in controls.all()]
         self.assertFalse(any(seen), page.url)
         self.assertEqual(page.evaluate(BACKGROUND), LIGHT)

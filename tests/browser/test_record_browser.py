@@ -12,17 +12,11 @@ from playwright.sync_api import Page
 
 from runner.evidence import store
 from runner.models import Run
+from tests.browser.page_faults import WATCH_SHIFTS
 from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
 from tests.support import runs
 
 PATH = "/en/NAN-9001/sample/"
-# Sums what the browser itself counts as unexpected movement of things on screen.
-WATCH_SHIFTS = """
-window.shift = 0;
-new PerformanceObserver((list) => {
-  for (const entry of list.getEntries()) window.shift += entry.value;
-}).observe({type: "layout-shift", buffered: true});
-"""
 SHOWN = "getComputedStyle(document.querySelector('{}')).{}"
 
 

@@ -23,6 +23,7 @@ VALUES = {
     "short": "0123456789ab",
     "digest": "0" * 64,
     "name": "2.13.0",
+    "answer_id": "0" * 22,
     "build": "2.13.0-cpu",
     "before": "2.12.1",
     "after": "2.13.0",

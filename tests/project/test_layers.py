@@ -19,7 +19,8 @@ ROOT = Path(settings.BASE_DIR)
 APPS = ("config", "kb", "runner")
 # From the ground up. Rooms of one floor do not know each other.
 FLOORS: tuple[str, ...] = (
-    "kb.languages kb.apps kb.progress kb.style_sheets runner.exits runner.harness",
+    "kb.languages kb.apps kb.progress kb.style_sheets kb.requester kb.rules "
+    "runner.exits runner.harness",
     "kb.wording",
     "kb.choices",
     "kb.problems",
@@ -29,7 +30,7 @@ FLOORS: tuple[str, ...] = (
     "kb.publishing kb.releases",
     "kb.lookup kb.syndication",
     "kb.api kb.pages kb.admin",
-    "kb.editor kb.release_pages",
+    "kb.editor kb.release_pages kb.sharing kb.symptoms",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail runner.parameters runner.gpus",
@@ -56,7 +57,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # Runs where there is no Django: beside torch, or from a checkout alone.
 WITHOUT_DJANGO = (
     *("runner.harness", "runner.exits", "runner.sandbox", "runner.pool"),
-    *("runner.gpus", "runner.builds.probe", "runner.builds.features"),
+    *("runner.gpus", "runner.builds.probe", "runner.builds.features", "kb.rules"),
 )
 CELERY_ALLOWED = {
     *("config/__init__.py", "config/celery.py"),

@@ -1,186 +1,349 @@
-"""nan_probe.py on toy models under a real torch, and its report in the look-up box."""
+"""nan_probe.py on toy models under each real torch here, and its report in the box."""
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 from functools import cache
-from pathlib import Path
+from typing import Any
 
-from django.conf import settings
 from django.test import SimpleTestCase, TestCase
 
 from kb.environments.environment import find_environment
 from kb.lookup.answer import look_up
 from kb.lookup.paste import kinds_of, read_paste, readable
+from tests import TESTS
 from tests.support import loaded
 from tests.support.builds import torch_python
 from tests.support.log_corpus import read_log
+from tests.support.probes import PROBE, pythons
 
-PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"
-# Prints {name of a toy: the probe's report} as JSON.
-TOYS = """
-import io, json, sys
-sys.path.insert(0, sys.argv[1])
-import torch
-from torch import nn
-from nan_probe import NanProbe
+TOYS = TESTS / "probe" / "toys.py"
 
-class Distance(nn.Module):
-    def forward(self, a, b):
-        return ((a - b) * 0 * a).sum(-1).sqrt() * 0
 
-class Siamese(nn.Module):
-    '''The gradient of the distance of equal points is 0/0.'''
-    def __init__(self):
-        super().__init__()
-        self.embed, self.distance = nn.Linear(4, 3), Distance()
-    def forward(self, a, b):
-        return self.distance(self.embed(a), self.embed(b))
-
-class Attention(nn.Module):
-    def forward(self, q, mask):
-        scores = (q @ q.transpose(-1, -2)).masked_fill(mask, float("-inf"))
-        return torch.softmax(scores, -1) @ q
-
-class Masked(nn.Module):
-    '''A row without an open position; dropout draws random numbers on the way.'''
-    def __init__(self):
-        super().__init__()
-        self.drop = nn.Dropout(0.5)
-        self.layers = nn.ModuleList([Attention(), Attention()])
-        self.register_buffer("seen", torch.zeros(()))
-    def forward(self, x, mask):
-        self.seen += 1
-        for layer in self.layers:
-            x = layer(self.drop(x), mask)
-        return x
-
-class Ffn(nn.Module):
-    '''bfloat16 holds 1e38, not ten times that.'''
-    def __init__(self):
-        super().__init__()
-        self.up, self.down = nn.Linear(4, 4), nn.Linear(4, 2)
-    def forward(self, x):
-        h = self.up(x).abs().bfloat16() + 1
-        return self.down((h * 1e38 * 1e38).float())
-
-class Flaky(nn.Module):
-    '''Bad in its first call only, whatever goes in.'''
-    calls = 0
-    def forward(self, x):
-        Flaky.calls += 1
-        return x * (float("nan") if Flaky.calls == 1 else 1.0)
-
-def report(model, loss, **options):
-    out = io.StringIO()
-    probe = NanProbe(model, file=out, **options)
-    probe.step(loss)
-    probe.step(loss)
-    return out.getvalue()
-
-torch.manual_seed(0)
-ones, found = torch.ones(2, 4), {}
-siamese, masked, ffn, flaky = Siamese(), Masked(), Ffn(), nn.Sequential(Flaky())
-open_ = torch.zeros(3, 3, dtype=torch.bool)
-shut = open_.clone(); shut[2] = True
-x = torch.randn(2, 3, 4, requires_grad=True)
-found["backward"] = report(siamese, lambda: siamese(ones, ones).sum())
-found["forward"] = report(masked, lambda: masked(x, shut).sum())
-found["buffer"] = str(float(masked.seen))
-found["overflow"] = report(ffn, lambda: ffn(ones).sum())
-found["flaky"] = report(flaky, lambda: flaky(x).sum())
-found["healthy"] = report(masked, lambda: masked(x, open_).sum())
-found["not repeated"] = report(ffn, lambda: ffn(ones).sum(), rerun=False)
-found["batch"] = report(ffn, lambda: ffn(ones * float("nan")).sum())
-with torch.no_grad():
-    ffn.down.bias[0] = float("nan")
-found["parameter"] = report(ffn, lambda: ffn(ones).sum())
-before = torch.get_rng_state()
-report(masked, lambda: masked(x, shut).sum())
-after = torch.get_rng_state()
-torch.set_rng_state(before)
-for _ in range(2):
-    masked(x, shut)
-found["random"] = str(bool(torch.equal(after, torch.get_rng_state())))
-found["grads"] = str(all(p.grad is not None for p in siamese.parameters()))
-print(json.dumps(found))
-"""
+def ask(*command: str) -> str:
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=TOYS.parent,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @cache
-def reports() -> dict[str, str]:
-    done = subprocess.run(
-        [torch_python(), "-c", TOYS, str(PROBE.parent)],
-        capture_output=True,
-        text=True,
-        timeout=300,
+def toys(python: str, *names: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        ask(python, str(TOYS), str(PROBE.parent), *names)
     )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout)
     return found
 
 
-def row(report: str, name: str) -> str:
-    """What the report says of `name`."""
-    (value,) = [
-        line.split(": ", 1)[1]
-        for line in report.splitlines()
-        if line.startswith(f"  {name}: ")
-    ]
-    return value
+def toy(name: str) -> Any:
+    """Of the build of the tests."""
+    return toys(torch_python())[name]
 
 
-class ProbeTests(SimpleTestCase):
-    def test_the_first_bad_gradient(self) -> None:
-        report = reports()["backward"]
-        self.assertEqual(row(report, "direction"), "backward")
-        self.assertEqual(row(report, "module"), "distance (Distance)")
-        self.assertEqual(row(report, "op"), "SqrtBackward0")
-        self.assertEqual(row(report, "dtype"), "torch.float32")
-        self.assertEqual(row(report, "shape"), "[2]")
-        self.assertTrue(row(report, "value").startswith("nan 2, inf 0 of 2"))
-        self.assertTrue(row(report, "rerun").startswith("same"))
+def compiled(name: str) -> Any:
+    """One of those that compile: all in a process of their own."""
+    return toys(torch_python(), "compiled")[name]
 
-    def test_the_first_bad_value_of_a_forward_pass(self) -> None:
-        report = reports()["forward"]
-        self.assertEqual(row(report, "direction"), "forward")
-        self.assertEqual(row(report, "module"), "layers.0 (Attention)")
-        self.assertTrue(row(report, "op").startswith("aten._softmax"), report)
-        self.assertEqual(row(report, "shape"), "[2, 3, 3]")
-        self.assertTrue(row(report, "value").startswith("nan 6, inf 0 of 18"))
 
-    def test_overflow_names_the_type(self) -> None:
-        report = reports()["overflow"]
-        self.assertEqual(row(report, "dtype"), "torch.bfloat16")
-        self.assertTrue(row(report, "op").startswith("aten.mul"), report)
-        self.assertEqual(row(report, "module"), "the model itself (Ffn)")
-        self.assertTrue(row(report, "value").startswith("nan 0, inf 8 of 8"))
+def rows(report: str) -> dict[str, str]:
+    """What the report says, by row; each row stands there once."""
+    lines = [line for line in report.splitlines() if line.startswith("  ")]
+    found = dict(line[2:].split(": ", 1) for line in lines)
+    assert len(found) == len(lines), report
+    return found
+
+
+class EveryTorchTests(SimpleTestCase):
+    """What holds on each torch."""
+
+    def each(self, name: str) -> list[Any]:
+        return [toys(python)[name] for python in pythons()]
+
+    def check(self, name: str, **expected: str) -> None:
+        """Each row named says what is expected, or begins so."""
+        for report in self.each(name):
+            found = rows(report)
+            for row, begin in expected.items():
+                with self.subTest(name, row=row, torch=found["torch"]):
+                    self.assertEqual(found[row][: len(begin)], begin, report)
+
+    def test_a_nan_of_forward(self) -> None:
+        self.check(
+            "zero_by_zero",
+            direction="forward",
+            module="body (ZeroByZero)",
+            op="aten.div.Tensor",
+            cause="the op, from finite inputs",
+            line="toys.py:",
+            dtype="torch.float32",
+            shape="[2, 4]",
+            value="nan 8, inf 0 of 8",
+            inputs="torch.float32 [2, 4] |x| up to 0; torch.float32 [2, 4] |x| up to 0",
+            reached="the loss",
+        )
+        self.check("log", op="aten.log.default", module="body (LogOfNegative)")
+        for report in self.each("log"):
+            self.assertRegex(rows(report)["inputs"], r"\|x\| up to [1-9]")
+
+    def test_what_only_passes_it_on_is_not_named(self) -> None:
+        for name in ("zero_by_zero", "log", "where", "weight"):
+            for report in self.each(name):
+                with self.subTest(name):
+                    self.assertNotIn("then", rows(report))
+                    self.assertNotIn("made from", rows(report))
+
+    def test_what_an_op_in_place_read_before(self) -> None:
+        zero = "torch.float32 [2, 4] |x| up to 0"
+        self.check("in_place", op="aten.div_.Tensor", inputs=f"{zero}; {zero}")
+
+    def test_the_line_with_its_source(self) -> None:
+        for name, source in (
+            ("zero_by_zero", "return x * 0 / (x * 0)"),
+            ("log", "return torch.log(-x.abs() - 1)"),
+            ("where", "return torch.where(zero > 0, zero.sqrt(), x)"),
+            ("custom", "return zero / zero"),
+            (
+                "target",
+                "return mse(model(ONES), wrong)",
+            ),
+        ):
+            for report in self.each(name):
+                with self.subTest(name):
+                    self.assertTrue(
+                        rows(report)["line"].endswith(f": {source}"), report
+                    )
+
+    def test_an_overflow_names_type_and_magnitude(self) -> None:
+        self.check(
+            "overflow",
+            op="aten.add.Tensor",
+            module="body (Overflow)",
+            dtype="torch.float16 (up to 65504)",
+            value="nan 0, inf 8 of 8",
+            inputs="torch.float16 [2, 4] |x| up to 6e+04, 92% of its range",
+            then="nan of aten.addmm.default, forward, in down (Linear)",
+        )
+
+    def test_a_gradient_has_the_line_of_its_forward(self) -> None:
+        self.check(
+            "root",
+            direction="backward",
+            module="body (RootOfZero)",
+            op="SqrtBackward0 (aten.div.Tensor)",
+            value="nan 0, inf 2 of 2",
+            then="nan of PowBackward0 (aten.mul.Tensor), backward, in body (RootOf",
+            reached="the gradient of up.weight",
+        )
+        self.check("where", op="SqrtBackward0 (aten.div.Tensor)", value="nan 8, inf 0")
+        self.check("custom", op="WrongBackwardBackward (aten.div.Tensor)")
+        for report in self.each("root"):
+            self.assertIn("loss(model).backward()", rows(report)["called at"])
+
+    def test_weights_batch_and_target(self) -> None:
+        self.check("weight", direction="before the step", module="down.bias")
+        self.check("weight", cause="a weight or buffer", value="nan 1, inf 0 of 2")
+        self.check("batch", direction="before the step", cause="an input")
+        self.check("batch", module="(an argument of the model)")
+        self.check("keyword", direction="before the step", cause="an input")
+        self.check("target", direction="before the step", cause="an input")
+        self.check("target", module="(a batch or target)")
+
+    def test_a_mask_is_no_finding(self) -> None:
+        for name in ("mask", "mask_buffer", "mask_log", "healthy", "odd_tensors"):
+            for report in self.each(name):
+                with self.subTest(name):
+                    self.assertIn("nan_probe 2: nothing found\n", report)
+        for report in self.each("mask_log"):
+            absorbed = rows(report)["not finite, without effect"]
+            self.assertTrue(absorbed.startswith("inf of aten.log.default"), absorbed)
+        for name in ("mask", "mask_buffer"):
+            for report in self.each(name):
+                self.assertNotIn("not finite, without effect", report)
+
+    def test_a_shut_row_is_the_softmax_of_a_mask(self) -> None:
+        self.check(
+            "mask_shut",
+            op="aten._softmax.default",
+            cause="the op, from an Inf among its inputs",
+            **{"made from": "inf of aten.masked_fill.Scalar, forward, in body (Atten"},
+        )
+        self.check("mask_buffer_shut", op="aten._softmax.default")
+        self.check("mask_log_shut", op="aten.log.default", then="nan of aten._softmax")
+
+    def test_memory_behind_the_back_of_torch(self) -> None:
+        self.check("memory", cause="memory of torch.empty that no op seen here wrote")
+
+    def test_autocast(self) -> None:
+        self.check(
+            "autocast",
+            module="up (Linear)",
+            op="aten._to_copy.default",
+            dtype="torch.bfloat16 (up to 3.3895e+38)",
+            inputs="torch.float32 [4, 4] |x| up to 3.4e+38, 100% of its range",
+        )
+        for report in self.each("autocast_healthy"):
+            self.assertIn("nothing found\n", report)
+
+    def test_checkpoints(self) -> None:
+        for name in ("checkpoint", "checkpoint_reentrant"):
+            self.check(
+                name,
+                direction="backward",
+                module="body.body (RootOfZero)",
+                op="SqrtBackward0",
+                line="toys.py:",
+            )
+        self.check("checkpoint_forward", direction="forward", op="aten.div.Tensor")
+        self.check(
+            "checkpoint_again",
+            direction="forward",
+            module="(outside the model)",
+            op="aten.mul.Tensor",
+            cause="a constant in the code",
+            reached="the gradient of up.weight",
+        )
+
+    def test_no_backward_optimizer_and_accumulation(self) -> None:
+        self.check("no_backward", op="aten.log.default", reached="the last result")
+        self.check("optimizer", direction="optimizer", reached="a weight")
+        self.check("accumulation", cause="a constant in the code that is not finite")
+
+    def test_the_line_of_a_package_and_the_programs_own(self) -> None:
+        self.check("package", line="site-packages/library.py:2 in bad: return x.log()")
+        for report in self.each("package"):
+            self.assertIn("return library.bad(", rows(report)["called at"])
+
+    def test_ranks(self) -> None:
+        for python in pythons():
+            heard, made = map(rows, toys(python)["ranks"])
+            with self.subTest(made["torch"]):
+                self.assertEqual((heard["rank"], made["rank"]), ("0 of 2", "1 of 2"))
+                self.assertEqual(made["module"], "module.body (RootOfZero)")
+                self.assertTrue(made["op"].startswith("SqrtBackward0"), made)
+                self.assertTrue(heard["cause"].startswith("not seen"), heard)
+                self.assertIn("c10d.allreduce_", heard["other ranks"])
+
+    def test_every_third_step(self) -> None:
+        for found in self.each("every_third"):
+            self.assertIn("  step: 6 (from 0; every 3 is watched)\n", found["report"])
+            self.assertEqual(found["report"].count("first non-finite value"), 1)
+            # Steps, steps watched, hooks and modes: a mode in watched steps only, and
+            # neither once something was found.
+            self.assertEqual(
+                found["seen"],
+                [
+                    *([1, 1, 1, 1], [2, 1, 1, 0], [3, 1, 1, 0]),
+                    *([4, 2, 1, 1], [5, 2, 1, 0], [6, 2, 1, 0]),
+                    *([7, 3, 1, 1], [8, 3, 0, 0], [8, 3, 0, 0]),
+                ],
+            )
+            self.assertEqual(found["after"], [0, 0])
+
+    def test_steps_by_hand_and_a_decorated_function(self) -> None:
+        for found in self.each("by_hand"):
+            self.assertEqual(rows(found["report"])["step"][:2], "2 ")
+            self.assertEqual(found["after"], [0, 0])
+        for found in self.each("decorated"):
+            self.assertEqual(found["steps"], [5, 3])
+            self.assertEqual(rows(found["report"])["step"][:2], "4 ")
+            self.assertEqual(found["after"], [0, 0])
+
+    def test_off_installs_nothing(self) -> None:
+        for found in self.each("off"):
+            self.assertEqual(found["inside"], [0, 0, 0, 0])
+            self.assertIn("nan_probe 2: nothing watched", found["report"])
+
+    def test_nothing_stays_after_an_exception(self) -> None:
+        for found in self.each("exception"):
+            self.assertIn("op: aten.log.default", found["report"])
+            self.assertEqual(found["after"], [0, 0])
+
+    def test_an_error_in_the_very_op_where_asked_for(self) -> None:
+        for found in self.each("error"):
+            self.assertEqual(found["line"], "return torch.log(-x.abs() - 1)")
+            self.assertEqual(rows(found["text"])["op"], "aten.log.default")
+            self.assertEqual(found["printed"], "")
+            self.assertEqual(found["after"], [0, 0])
+        self.check("error_overflow", op="aten.add.Tensor", reached="the loss")
+
+    def test_modes_of_others(self) -> None:
+        for found in self.each("other_mode"):
+            self.assertEqual(found["missed"], 1)
+            self.assertEqual(found["first"][1], 0)
+            self.assertEqual(rows(found["report"])["step"][:2], "1 ")
+            self.assertEqual(found["after"], [0, 0])
 
     def test_a_rerun_with_the_same_inputs_and_random_numbers(self) -> None:
-        self.assertTrue(row(reports()["forward"], "rerun").startswith("same"))
-        self.assertTrue(row(reports()["flaky"], "rerun").startswith("differs"))
-        self.assertIn("suspect the node", row(reports()["flaky"], "rerun"))
-        self.assertTrue(row(reports()["not repeated"], "rerun").startswith("not tried"))
+        for found in self.each("run"):
+            self.assertTrue(rows(found["same"])["rerun"].startswith("same"))
+            self.assertTrue(rows(found["flaky"])["rerun"].startswith("differs"))
+            self.assertIn("suspect the node", rows(found["flaky"])["rerun"])
+            # One call seen: the repeats have left no trace.
+            self.assertEqual(found["seen"], 1.0)
+            self.assertEqual([found["grads"], found["bad"]], [True, True])
+            # The gradient of the step itself, not of a repeat that was good.
+            self.assertTrue(found["grad"])
+            self.assertTrue(found["random"])
 
-    def test_what_was_bad_before(self) -> None:
-        self.assertIn("batch", row(reports()["batch"], "module"))
-        self.assertEqual(row(reports()["parameter"], "module"), "down.bias")
-        self.assertEqual(row(reports()["parameter"], "direction"), "before the step")
 
-    def test_a_healthy_step_says_nothing(self) -> None:
-        self.assertEqual(reports()["healthy"], "")
+class NewTorchTests(SimpleTestCase):
+    """torch.compile and GradScaler, on the build of the tests."""
 
-    def test_the_program_goes_on_as_without_the_probe(self) -> None:
-        # Two steps, two calls seen: the repeats have left no trace.
-        self.assertEqual(reports()["buffer"], "2.0")
-        self.assertEqual(reports()["random"], "True")
-        self.assertEqual(reports()["grads"], "True")
+    def test_compiled_code_is_said_to_be_hidden(self) -> None:
+        found = compiled("compiled")
+        said = rows(found["report"])
+        self.assertTrue(said["cause"].startswith("not seen: compiled code"), said)
+        self.assertEqual(said["compiled"], "yes, body")
+        self.assertIn("TORCH_COMPILE_DISABLE=1", said["hidden"])
+        self.assertEqual(said["op"], "(read by aten.addmm.default)")
 
-    def test_one_report_a_run(self) -> None:
-        self.assertEqual(reports()["forward"].count("nan_probe 1:"), 1)
+    def test_it_stays_compiled_though_met_in_a_watched_step(self) -> None:
+        found = compiled("compiled")
+        self.assertEqual((found["before"], found["later"]), ([1, 1], [1, 3]))
 
+    def test_it_is_never_silently_clean(self) -> None:
+        report = compiled("compiled_healthy")
+        self.assertIn("nan_probe 2: nothing found in what is seen\n", report)
+        self.assertIn("TORCH_COMPILE_DISABLE=1", rows(report)["hidden"])
+
+    def test_op_by_op_where_asked_for(self) -> None:
+        found = compiled("compiled_eager")
+        self.assertEqual(rows(found["report"])["op"], "aten.div.Tensor")
+        self.assertEqual(found["runs"], [0, 1])
+
+    def test_a_model_compiled_as_a_whole(self) -> None:
+        found = compiled("compiled_whole")
+        self.assertEqual((found["steps"], found["graphs"]), ([5, 3], 1))
+        said = rows(found["report"])
+        self.assertEqual(said["module"], "(an argument of the model)")
+        self.assertIn("not seen: compiled code", said["then"])
+
+    def test_a_model_whose_call_is_compiled_needs_marks(self) -> None:
+        found = compiled("compiled_call")
+        self.assertIn("no step was seen", rows(found["unmarked"])["watched"])
+        self.assertIn("first non-finite value", found["report"])
+
+    def test_steps_that_grad_scaler_skips(self) -> None:
+        (skipped, clean), (none, report) = toy("scaler")
+        self.assertEqual((skipped, none), (3, 0))
+        self.assertIn("nothing found", clean)
+        self.assertEqual(rows(clean)["skipped"], "3 steps, for the loss scale")
+        self.assertTrue(rows(report)["op"].startswith("SqrtBackward0"))
+
+    def test_ops_of_a_higher_order(self) -> None:
+        self.assertEqual(rows(toy("flex_attention"))["op"], "aten.div.Tensor")
+
+
+class FileTests(SimpleTestCase):
     def test_it_needs_nothing_but_torch(self) -> None:
         tree = ast.parse(PROBE.read_text(), feature_version=(3, 8))
         imported = {
@@ -194,46 +357,78 @@ class ProbeTests(SimpleTestCase):
                 else []
             )
         }
-        self.assertEqual(imported, {"__future__", "os", "sys", "torch"})
+        standard = {"contextlib", "linecache", "math", "os", "sys", "threading"}
+        self.assertEqual(imported, {"__future__", "collections", "torch"} | standard)
 
 
 class PasteTests(TestCase):
-    """The report is a paste that the box understands."""
+    """The report is a part of a paste that the box understands."""
 
     @classmethod
     def setUpTestData(cls) -> None:
         loaded.shipped()
 
     def test_what_it_is_taken_for(self) -> None:
-        for name in ("backward", "forward", "overflow", "flaky", "parameter"):
+        for name in ("root", "mask_shut", "overflow", "weight", "healthy", "mask_log"):
             with self.subTest(name):
-                self.assertEqual(
-                    kinds_of(read_paste(readable(reports()[name]))), ["nan_probe"]
-                )
+                paste = read_paste(readable(toy(name)))
+                self.assertEqual(kinds_of(paste), ["nan_probe"])
+                self.assertEqual([part.kind for part in paste.parts], ["nan_probe"])
+
+    def test_it_is_one_part_among_others(self) -> None:
+        text = f"import torch\nx = torch.zeros(3)\n\n{toy('root')}\n\nstep 0 loss nan"
+        last = text.count("\n") + 1
+        paste = read_paste(readable(text))
+        self.assertEqual(
+            [tuple(part) for part in paste.parts],
+            [
+                ("code", 1, 2),
+                ("nan_probe", 4, last - 2),
+                ("log", last, last),
+            ],
+        )
+        self.assertEqual(kinds_of(paste), ["nan_probe", "code"])
 
     def test_facets(self) -> None:
-        for name, expected in {
-            "backward": {"nan_in_SqrtBackward", "probe_backward", "dtype_float32"},
-            "overflow": {"probe_forward", "dtype_bfloat16", "rerun_same"},
-            "flaky": {"rerun_differs"},
-        }.items():
-            with self.subTest(name):
-                facets = set(read_log(reports()[name]).facets)
-                self.assertLessEqual(expected, facets)
+        run = toy("run")
+        for report, expected in (
+            (toy("where"), {"nan_in_SqrtBackward", "probe_backward", "dtype_float32"}),
+            (toy("root"), {"inf_in_SqrtBackward", "nan_in_PowBackward"}),
+            (toy("overflow"), {"probe_forward", "dtype_float16"}),
+            (compiled("compiled_healthy"), {"compiled"}),
+            (run["same"], {"rerun_same"}),
+            (run["flaky"], {"rerun_differs"}),
+        ):
+            with self.subTest(report):
+                self.assertLessEqual(expected, set(read_log(report).facets))
 
     def test_the_build_is_read(self) -> None:
-        self.assertTrue(find_environment(reports()["backward"]).torch_raw)
+        self.assertTrue(find_environment(toy("root")).torch_raw)
 
     def test_a_backward_op_is_matched_as_autograd_words_it(self) -> None:
-        prefixed = "".join(
-            f"[rank2]: {line}\n" for line in reports()["backward"].splitlines()
-        )
-        for text in (reports()["backward"], prefixed):
+        prefixed = "".join(f"[rank2]: {line}\n" for line in toy("where").splitlines())
+        for text in (toy("where"), prefixed):
             found = look_up(f"step 0 loss 1.3\n{text}")
             self.assertEqual(found["outcome"], "exact")
-            slug = found["matches"][0]["urls"]["html"]["en"]
-            self.assertIn("sqrt-at-zero-nan-grad", slug)
+            ids = [match["record"] for match in found["matches"]]
+            self.assertEqual(ids[0], "NAN-0016")
+            # Both records have that op; only one can come first.
+            self.assertIn("NAN-0015", ids[:3])
 
-    def test_an_overflow_is_not_called_nan(self) -> None:
-        said = [line.text for line in read_log(reports()["overflow"]).key_lines]
-        self.assertFalse(any("nan values" in text for text in said), said)
+    def test_records_of_what_it_names(self) -> None:
+        for name, record in (("root", "NAN-0016"), ("mask_shut", "NAN-0008")):
+            with self.subTest(name):
+                found = look_up(toy(name))
+                known = [*found["matches"], *found["leads"]]
+                self.assertIn(record, [item["record"] for item in known[:3]])
+
+    def test_its_rows_are_no_messages_of_a_log(self) -> None:
+        for name in ("overflow", "mask_shut", "weight", "mask_log"):
+            with self.subTest(name):
+                self.assertEqual(read_log(toy(name)).key_lines, [])
+
+    def test_a_report_without_a_finding_matches_nothing(self) -> None:
+        for name in ("healthy", "mask_log"):
+            with self.subTest(name):
+                found = look_up(toy(name))
+                self.assertEqual(found["matches"], [])

@@ -266,6 +266,14 @@ class CommandTest(LiveServerTestCase):
         self.assertEqual(empty.returncode, 2)
         self.assertIn("Nothing was pasted", empty.stderr)
 
+    def test_what_several_causes_show_alike_is_told_apart(self) -> None:
+        line = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.36}\n"
+        done = self.command(line, "--no-echo")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("Several causes look like this", done.stdout)
+        self.assertIn("an older DeepSpeed logs no nan", done.stdout)
+        self.assertIn("/en/symptoms/loss-zero-grad-norm-nan/", done.stdout)
+
     def test_json_is_the_answer_of_the_site(self) -> None:
         path = self.folder / "train.log"
         path.write_text(WARNING)

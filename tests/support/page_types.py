@@ -9,8 +9,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from kb.models import Record, Repro
+from kb.lookup import keeping
+from kb.models import Record, Repro, SharedAnswer
 from kb.publishing import saving
+from kb.sharing import rows
 from runner.evidence import store
 from runner.models import Device, LogChunk, Run, Worker
 from tests.support import loaded, runs
@@ -21,6 +23,8 @@ step 12 loss 2.31 grad_norm nan
 UserWarning: "strides" \\ differ
 torch 2.13.0+cpu
 """
+
+SEVERAL = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.36}"
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,10 @@ def make() -> list[PageType]:
         PageType("lookup with a result", "", 200, {"log": PASTE}, "lookup/"),
         PageType("lookup, nothing known", "", 200, {"log": "Segfault"}, "lookup/"),
         PageType("lookup of nothing", "", 400, {"log": " "}, "lookup/"),
+        PageType("lookup, several causes", "", 200, {"log": SEVERAL}, "lookup/"),
+        PageType("symptom", "symptoms/loss-zero-grad-norm-nan/"),
+        PageType("answer to be kept", "", 200, {"log": PASTE}, "a/"),
+        *kept_answer(),
         PageType(
             "run refused",
             "NAN-9001/sample/",
@@ -75,6 +83,15 @@ def make() -> list[PageType]:
             },
             "NAN-9001/runs/",
         ),
+    ]
+
+
+def kept_answer() -> list[PageType]:
+    row = rows.keep(keeping.of_form(PASTE, "torch==2.13.0"), "nobody")
+    token = rows.token_of(row)
+    return [
+        PageType("answer kept", f"a/{row.pk}/"),
+        PageType("answer to be deleted", f"a/{row.pk}/delete/?token={token}"),
     ]
 
 
@@ -198,6 +215,8 @@ def admin_pages() -> list[str]:
         "/en/NAN-9001/edit/",
         "/zh/NAN-9001/edit/",
         f"/admin/kb/record/NAN-9001/history/{history.pk}/",
+        "/admin/kb/sharedanswer/",
+        f"/admin/kb/sharedanswer/{SharedAnswer.objects.first().pk}/change/",
         "/admin/runner/build/",
         f"/admin/runner/build/{runs.SLUG}/change/",
         "/admin/runner/installation/",

@@ -95,6 +95,8 @@ def report(answer: dict[str, Any]) -> list[str]:
     lines = [line for match in answer["matches"] for line in paragraph(match, lang)]
     if not lines:
         lines.append(str(wording.NO_MATCH))
+    for symptom in answer["symptoms"]:
+        lines += symptom_lines(symptom, lang)
     if answer["leads"]:
         lines.append(str(wording.LEADS))
         lines += [line for lead in answer["leads"] for line in lead_lines(lead, lang)]
@@ -106,6 +108,14 @@ def report(answer: dict[str, Any]) -> list[str]:
         ids = ", ".join(answer["also_affecting"])
         lines.append(str(wording.ALSO_AFFECTING) % ids)
     return lines
+
+
+def symptom_lines(symptom: dict[str, Any], lang: str) -> list[str]:
+    lines = [str(wording.SEVERAL_CAUSES), f"  {symptom['title'][lang]}"]
+    for cause in symptom["causes"]:
+        lines.append(f"  {cause['record']}  {cause['title'][lang]}")
+        lines.append(f"    {cause['tells'][lang]}")
+    return [*lines, "  " + symptom["urls"]["html"][lang]]
 
 
 def lead_lines(lead: dict[str, Any], lang: str) -> list[str]:

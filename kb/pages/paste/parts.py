@@ -14,6 +14,7 @@ LABELS = {
     Kind.TRACEBACK: _("traceback"),
     Kind.METRICS: _("metrics"),
     Kind.TENSOR: _("printed tensor"),
+    Kind.PROBE: _("nan_probe report"),
     Kind.CODE: _("code"),
     Kind.CONFIG: _("configuration"),
     Kind.ENVIRONMENT: _("package list"),

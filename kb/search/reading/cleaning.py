@@ -75,6 +75,10 @@ BAR = re.compile(
     r"\d{1,3}%\|[^|\n]{0,200}+\|\s?\d{0,9}/?\d{0,9}\s?(?:\[[^\]\n]{0,300}+\])?"
     r"|[━╸╺╍▏▎▍▌▋▊▉█░▒]{4,200}+(?:\s{0,4}\d{1,9}/\d{1,9})?(?:\s{0,4}\d{1,3}%)?"
 )
+# Controls, and marks that change the direction of text: nobody sees them.
+UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
 LEADING = " \t|>-:•*+│┃❱"
 TRAILING = " \t│┃|"
 # Rich's log handler ends a line with the place that logged it.

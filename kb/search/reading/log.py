@@ -18,7 +18,7 @@ from kb.search.reading.error_ids import error_ids
 from kb.search.reading.lines import NOT_LETTERS, SelectedLines
 from kb.search.reading.masks import MASK, fingerprint, letters, masked, normalised
 from kb.search.reading.metrics import NO_METRICS, Metrics, may_have_facet, metrics_in
-from kb.search.reading.probe import is_probe, probe_lines
+from kb.search.reading.probe import Inside, Probe, read_probe
 from kb.search.reading.tokens import analyse_query, words_of
 
 # A log's first complaint is the cause as often as its last.
@@ -144,7 +144,8 @@ class Reading:
     traceback: bool = False
     # Some line begins with what a logger writes: a time, a level, a place.
     has_entries: bool = False
-    probe: bool = False
+    # What a report of nan_probe.py among the lines says.
+    probe: Probe | None = None
 
 
 def read_lines(selected: SelectedLines) -> Reading:
@@ -154,7 +155,12 @@ def read_lines(selected: SelectedLines) -> Reading:
         reading.lines.setdefault(line.number, line.raw.strip())
         reading.cleaned.append((line.number, normalised(line.text).lower()))
     messages: dict[tuple[str, str], Message] = {}
+    in_probe = Inside()
+    report: list[Line] = []
     for at, line in enumerate(lines):
+        if in_probe(line.text):
+            report.append(line)
+            continue
         for class_name, text in _collect(line, reading):
             kind = class_name, NOT_LETTERS.sub("", text)
             messages.setdefault(kind, Message(at, line.number, class_name, text))
@@ -162,8 +168,8 @@ def read_lines(selected: SelectedLines) -> Reading:
     unique = first_and_last(unique, FIRST_KEY_LINES, LAST_KEY_LINES)
     _read_messages(unique, lines, reading)
     reading.words = particular_words(reading.cleaned)
-    if is_probe(line.text for line in lines):
-        _read_probe(lines, reading)
+    if report:
+        _read_probe(report, reading)
     return reading
 
 
@@ -239,8 +245,10 @@ def _collect(line: Line, reading: Reading) -> list[tuple[str, str]]:
 
 
 def _read_probe(lines: list[Line], reading: Reading) -> None:
-    reading.probe = True
-    report = probe_lines((line.number, line.text) for line in lines)
+    reading.probe = report = read_probe((line.number, line.text) for line in lines)
+    for line in lines:
+        for frame in frames_in(line.text):
+            reading.frames.setdefault(frame, line.number)
     for facet, number in report.facets.items():
         reading.facets.setdefault(facet, number)
     fingerprints = {line.fingerprint for line in reading.key_lines}

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from kb.search.reading.cleaning import clean_line
 from kb.search.reading.log import CELL, CLASS, FRAME, RAISE, is_telling
 from kb.search.reading.metrics import metrics_in
-from kb.search.reading.probe import HEADER, LINE
+from kb.search.reading.probe import Inside
 from kb.search.reading.tokens import HAN
 
 
@@ -26,6 +26,7 @@ class Kind(StrEnum):
     TRACEBACK = "traceback"
     METRICS = "metrics"
     TENSOR = "tensor"
+    PROBE = "nan_probe"
     CODE = "code"
     CONFIG = "config"
     ENVIRONMENT = "environment"
@@ -33,7 +34,7 @@ class Kind(StrEnum):
 
 
 # What a program printed while it ran.
-PRINTED = frozenset((Kind.LOG, Kind.TRACEBACK, Kind.METRICS, Kind.TENSOR))
+PRINTED = frozenset((Kind.LOG, Kind.TRACEBACK, Kind.METRICS, Kind.TENSOR, Kind.PROBE))
 # Lines that are read closely; the rest of a long log is log.
 MAX_LINES = 4000
 MAX_CHARS = 400
@@ -161,7 +162,7 @@ class Reader:
         self.open = 0
         # A frame's source stands below it.
         self.in_frame = False
-        self.in_probe = False
+        self.in_probe = Inside()
 
     def kind(self, line: str) -> Kind:
         kind = self.of_line(line)
@@ -177,11 +178,8 @@ class Reader:
         bare = line.strip()
         if not bare:
             return self.before
-        self.in_probe = bool(
-            HEADER.search(line) or (self.in_probe and LINE.search(bare))
-        )
-        if self.in_probe:
-            return Kind.LOG
+        if self.in_probe(bare):
+            return Kind.PROBE
         if self.is_traceback(line, bare):
             return Kind.TRACEBACK
         if self.open and not CLASS.match(bare):

@@ -1,4 +1,4 @@
-"""What nan_probe.py prints, read as a log: the place of the first non-finite value."""
+"""What nan_probe.py prints, read for what it names: who made the first NaN or Inf."""
 
 from __future__ import annotations
 
@@ -6,58 +6,108 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-HEADER = re.compile(r"nan_probe \d{1,3}: first non-finite value")
-LINE = re.compile(
-    r"(direction|op|dtype|value|rerun|compiled|step|module|shape):\s(.{1,300})"
+HEADER = re.compile(
+    r"nan_probe \d{1,3}: (?:first non-finite value|nothing (?:found|watched))"
+)
+# The rows of the report, those of its first version with them.
+ROW = re.compile(
+    r"(?:^|\s)(step|direction|module|op|cause|line|called at|dtype|shape|device|value"
+    r"|inputs|made from|then|reached|other ranks|rerun|compiled|hidden|loss_scale|rank"
+    r"|torch|watched|not watched|not finite, without effect|skipped|not read"
+    r"|output|before it):\s(.{1,1000})"
 )
 OVERLOAD = re.compile(r"(?<=Backward)\d{1,3}$")
 NANS = re.compile(r"nan [1-9]")
 OP = re.compile(r"[A-Za-z_][\w:.]{1,120}")
+# Of another value in the same report: "nan of PowBackward0 (aten.mul.Tensor), …".
+OTHER = re.compile(r"(nan|inf) of ([A-Za-z_][\w:.]{1,120})")
+ATEN = re.compile(r"aten\.(\w{1,80})")
+# Source that the report quotes: "model.py:12 in forward: y = x.sqrt()".
+QUOTED = re.compile(r":\d{1,7} in [\w<>]{1,80}: ([^;]{1,300})")
+# A softmax is NaN of -inf where all of a row is -inf.
+SHUT_ROW = "fully masked row, softmax attention mask -inf"
 
 
 @dataclass
 class Probe:
-    """Facets by the line they stood on, and messages as torch would word them."""
+    """Facets by the line they stood on, and messages as torch would word them.
+
+    `words`: what it is about, in the words of records.
+    """
 
     facets: dict[str, int] = field(default_factory=dict)
     messages: list[tuple[int, str]] = field(default_factory=list)
+    words: str = ""
 
 
-def is_probe(texts: Iterable[str]) -> bool:
-    return any(HEADER.search(text) for text in texts)
+class Inside:
+    """Whether a line belongs to a report, asked line by line."""
+
+    def __init__(self) -> None:
+        self.goes_on = False
+
+    def __call__(self, text: str) -> bool:
+        here = bool(HEADER.search(text) or (self.goes_on and ROW.search(text)))
+        self.goes_on = here
+        return here
 
 
-def probe_lines(lines: Iterable[tuple[int, str]]) -> Probe:
-    """Facets of the report: nan_in_<Op>Backward, probe_backward, dtype_bfloat16, …"""
+def read_probe(lines: Iterable[tuple[int, str]]) -> Probe:
+    """Its lines: facets are nan_in_<Op>Backward, probe_backward, dtype_bfloat16, …"""
     report = Probe()
-    inside = False
-    fields: dict[str, tuple[int, str]] = {}
-    for number, text in lines:
-        inside = inside or bool(HEADER.search(text))
-        line = LINE.match(text) if inside else None
-        if line:
-            fields.setdefault(line[1], (number, line[2].strip()))
+    fields = fields_of(lines)
     state = "nan" if NANS.match(fields.get("value", (0, ""))[1]) else "inf"
+    ops = []
+    op = OP.match(fields.get("op", (0, ""))[1])
+    if op:
+        ops.append((fields["op"][0], state, op[0]))
+    for name in ("then", "made from"):
+        number, value = fields.get(name, (0, ""))
+        found = OTHER.findall(value)
+        ops += [(number, kind, node) for kind, node in found if "Backward" in node]
+    for number, kind, name in ops:
+        report.facets.setdefault(f"{kind}_in_{OVERLOAD.sub('', name)}", number)
+        if "Backward" in name:
+            message = f"Function '{name}' returned {kind} values in its output."
+            report.messages.append((number, message))
     for name, (number, value) in fields.items():
-        for facet in facets_of(name, value, state):
-            report.facets[facet] = number
-    number, value = fields.get("op", (0, ""))
-    op = OP.match(value)
-    if op and "Backward" in op[0]:
-        message = f"Function '{op[0]}' returned {state} values in its output."
-        report.messages.append((number, message))
+        for facet in facets_of(name, value):
+            report.facets.setdefault(facet, number)
+    report.words = words_of(fields)
     return report
 
 
-def facets_of(name: str, value: str, state: str) -> list[str]:
+def fields_of(lines: Iterable[tuple[int, str]]) -> dict[str, tuple[int, str]]:
+    """Row -> the line it stood on first, and what it says there."""
+    fields: dict[str, tuple[int, str]] = {}
+    for number, text in lines:
+        row = ROW.search(text)
+        if row:
+            fields.setdefault(row[1], (number, row[2].strip()))
+    return fields
+
+
+def facets_of(name: str, value: str) -> list[str]:
     word = value.split()[0].lower().rstrip(",;") if value.split() else ""
     if name == "direction" and word in ("forward", "backward"):
         return [f"probe_{word}"]
-    if name == "op":
-        op = OP.match(value)
-        return [f"{state}_in_{OVERLOAD.sub('', op[0])}"] if op else []
     if name == "dtype":
         return [f"dtype_{word.removeprefix('torch.')}"]
     if name == "rerun" and word in ("same", "rounding", "differs"):
         return [f"rerun_{word}"]
     return ["compiled"] if (name, word) == ("compiled", "yes") else []
+
+
+def words_of(fields: dict[str, tuple[int, str]]) -> str:
+    """Ops by their names, modules by their classes, and the lines that are quoted."""
+    texts = {name: value for name, (_number, value) in fields.items()}
+    told = [texts.get(name, "") for name in ("op", "then", "made from")]
+    words = [name.strip("_") for text in told for name in ATEN.findall(text)]
+    words.append(texts.get("module", ""))
+    if texts.get("direction") == "backward":
+        words.append("gradient")
+    for name in ("line", "called at", "then", "made from"):
+        words += QUOTED.findall(texts.get(name, ""))
+    if "softmax" in told[0] and told[2].startswith("inf"):
+        words.append(SHUT_ROW)
+    return "\n".join(dict.fromkeys(word for word in words if word))

@@ -1,4 +1,4 @@
-"""`manage.py prune`: delete old logs and superseded runs; evidence stays for ever."""
+"""`manage.py prune`: delete what is old; evidence stays for ever."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
         "Delete logs of runs older than LOG_DAYS and runs older than RUN_DAYS that a "
-        "newer run of the same repro, build and device supersedes. Workers do it once "
-        "a day."
+        "newer run of the same repro, build and device supersedes; and kept answers "
+        "that have expired. Workers do it once a day."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         done = prune(dry_run=options["dry_run"])
         what = "would be deleted" if options["dry_run"] else "deleted"
         self.stdout.write(
-            f"{done['logs']} logs older than {settings.LOG_DAYS} days and "
-            f"{done['runs']} superseded runs older than {settings.RUN_DAYS} days "
-            f"{what}."
+            f"{done['logs']} logs older than {settings.LOG_DAYS} days, "
+            f"{done['runs']} superseded runs older than {settings.RUN_DAYS} days and "
+            f"{done['answers']} expired answers {what}."
         )

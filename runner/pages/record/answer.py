@@ -13,7 +13,7 @@ from kb.findings.remedies import Remedy
 from kb.findings.timeline import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
-from kb.pages.record import OnOff, on_off
+from kb.pages.record.workarounds import OnOff, on_off
 from kb.versions import affected
 from kb.versions.affected import Answer
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
@@ -151,7 +151,8 @@ def inferred_words(
 ) -> tuple[str, Badge, str]:
     """Words for a build that was not run: what the documentation implies."""
     words = (wording.NOT_RUN if choice else wording.NEVER_RUN)[answer]
-    sentence = words[lang].format(build=choice.raw if choice else "", device=device)
+    where = wording.ON_DEVICE[device][lang]
+    sentence = words[lang].format(build=choice.raw if choice else "", device=where)
     if answer == "unknown":
         return "", UNKNOWN.badge(lang), sentence
     css = "fail" if answer == "affected" else "pass"

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
+from kb.requester import requester
 from runner import access
-from runner.access import requester
 from runner.models import Build
 from runner.pages.known_builds import KnownBuilds
 from runner.pages.runs.trials import Trials, trials_of

@@ -164,7 +164,8 @@ class AnswerTests(ShippedCase):
         log = SEED[SEED.index("/usr/local/") :]
         found = look_up(log)
         self.assertEqual(
-            list(found), ["query", "outcome", "matches", "leads", "also_affecting"]
+            list(found),
+            ["query", "outcome", "matches", "symptoms", "leads", "also_affecting"],
         )
         self.assertEqual(
             found["query"],

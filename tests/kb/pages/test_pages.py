@@ -396,7 +396,7 @@ class LookUpPageTest(LookUpCase):
         self.assertIn("more than 1 MiB", self.paste("x" * (1024 * 1024 + 1), 200))
 
     def test_ten_megabytes_are_413(self) -> None:
-        self.assertIn("more than 1 MiB", self.paste("x" * 10_000_000, 413))
+        self.assertIn("more than a form may hold", self.paste("x" * 10_000_000, 413))
 
     def test_other_oversized_forms_are_413_too(self) -> None:
         with self.assertLogs("django.security.RequestDataTooBig"):
@@ -459,12 +459,38 @@ class ListPageTest(PageTest):
         self.assertNotIn("NAN-9002", html)
         self.assertIn("Nothing matches", self.page("/en/records/?symptom=lost_grad"))
 
+    def test_a_build_says_of_which_repro_each_verdict_is(self) -> None:
+        other = runs.make_repro(name="repro_other", record="NAN-9001")
+        for repro in (self.repro, other):
+            store.add(runs.make_evidence(repro), origin="site")
+        text = Page(self.page(f"/en/builds/{runs.SLUG}/")).text
+        self.assertIn("cpu · repro_other ·", text)
+        self.assertNotIn("cpu · repro ·", text)
+
     def test_claims_by_state(self) -> None:
         self.finished_run()
         html = self.page("/en/claims/?state=verified")
         self.assertIn("1 of 2 shown", html)
         self.assertIn("Turning it off helps.", html)
         self.assertNotIn("Nobody ran this.", html)
+
+    def test_claims_that_nothing_contradicts_are_folded_by_record(self) -> None:
+        self.finished_run()
+
+        def folded(query: str = "") -> str:
+            html = self.page(f"/en/claims/{query}")
+            found = re.findall(r'<details class="unfold.*?</details>', html, re.S)
+            return Page("".join(found)).text
+
+        self.assertIn("2 claims", folded())
+        self.assertIn("Verified 1", folded())
+        self.assertIn("Documented only 1", folded())
+        self.assertIn("Turning it off helps.", folded())
+        # What was asked for stands open.
+        self.assertEqual(folded("?state=verified"), "")
+        self.record.claims.filter(cid="c1").update(expects="bug")
+        self.assertNotIn("Turning it off helps.", folded())
+        self.assertIn("1 more claim", folded())
 
     def test_the_matrix_marks_flips_and_infers_between_equal_neighbours(self) -> None:
         for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:

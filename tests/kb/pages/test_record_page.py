@@ -131,7 +131,7 @@ class OpeningTest(RecordPageTest):
         )
         opened = self.strip()
         self.assertIn("Likely affected", opened)
-        self.assertIn("Nobody has run it here on cuda yet", opened)
+        self.assertIn("Nobody has run it here on a GPU yet", opened)
         self.assertNotIn("N/A", opened)
         asked = self.page(f"{PATH}?torch=2.12.0-cpu&device=cuda")
         big = asked.partition('<p class="big">')[2].partition("</p>")[0]

@@ -191,11 +191,7 @@ class LoadedTest(SampleTest, TestCase):
 # Their code is printed as it was written: the repros that would call it compile, need a
 # GPU or packages of their own, and evidence of theirs was not made anew. None may join.
 STILL_PROSE = {
-    "NAN-0001": {"disable_cudnn_sdp", "other_backends"},
-    "NAN-0003": {"layernorm"},
-    "NAN-0006": {"disable_cudnn_sdp", "is_causal", "pad_to_128", "choose_backend"},
     "NAN-0007": {"detach_scale", "max_values"},
-    "NAN-0017": {"masked_fill", "clamp", "bf16"},
     "NAN-0050": {"eager", "float64", "chunks"},
     "NAN-0056": {"copy", "aot_eager", "allow_mutation"},
     "NAN-0057": {"checkpoint", "eager_dropout"},

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from xml.etree import ElementTree
 
 from django.test import TestCase, override_settings
+from django.utils.html import escape
 
 from kb.models import Record
 from runner.evidence import store
@@ -88,6 +90,55 @@ class MetadataTests(Loaded):
             "body=http%3A%2F%2Ftestserver%2FNAN-9001",
             html,
         )
+
+
+class DescriptionTests(Loaded):
+    """Each page names and describes itself to those who link it, in its language."""
+
+    PATHS = ("", "records/", "matrix/", "claims/", "contradictions/", "compare/")
+    PATHS += ("builds/", "triage/", "matrix/?record=NAN-9001", f"builds/{runs.SLUG}/")
+
+    def tag(self, html: str, name: str) -> str:
+        found = re.findall(rf'<meta property="og:{name}" content="([^"]*)">', html)
+        self.assertEqual(len(found), 1, name)
+        return unescape(found[0])
+
+    def describe(self, path: str) -> tuple[str, str]:
+        html = self.text(path)
+        title, words = self.tag(html, "title"), self.tag(html, "description")
+        self.assertIn(f"<title>{escape(title)} · ", html)
+        self.assertIn(f'name="description" content="{escape(words)}"', html)
+        return title, words
+
+    def test_no_two_pages_say_the_same(self) -> None:
+        store.add(runs.make_evidence(self.repro, bug=True), origin="site")
+        run = runs.make_run(self.repro)
+        release = runs.SLUG.partition("-")[0]
+        more = [f"runs/{run.pk}/", f"releases/{release}/", PATH[4:]]
+        for lang in ("en", "zh"):
+            said = [self.describe(f"/{lang}/{rest}") for rest in (*self.PATHS, *more)]
+            self.assertEqual(len({words for _title, words in said}), len(said))
+            self.assertEqual(len({title for title, _words in said}), len(said))
+            for title, words in said:
+                is_chinese = bool(re.search(r"[\u4e00-\u9fff]", title + words))
+                self.assertEqual(is_chinese, lang == "zh", (title, words))
+
+    def test_a_record_is_an_article_and_other_pages_are_none(self) -> None:
+        self.assertEqual(self.tag(self.text(PATH), "type"), "article")
+        self.assertEqual(self.tag(self.text("/en/matrix/"), "type"), "website")
+
+    def test_quotes_and_tags_of_a_title_stay_text(self) -> None:
+        Record.objects.filter(pk="NAN-9001").update(title_en='"a" <b> & c')
+        html = self.text(PATH)
+        self.assertEqual(self.tag(html, "title"), 'NAN-9001 "a" <b> & c')
+        self.assertNotIn('content="NAN-9001 "a"', html)
+
+
+class RecordFeedTests(Loaded):
+    def test_a_record_links_its_own_feed_in_head_and_text(self) -> None:
+        html = self.text(PATH)
+        self.assertEqual(html.count('href="/en/NAN-9001/feed.atom"'), 2)
+        self.text("/en/NAN-9001/feed.atom")
 
 
 class ComponentFeedTests(Loaded):

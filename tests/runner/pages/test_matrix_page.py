@@ -116,6 +116,14 @@ class FoldedTest(MatrixCase):
         found = self.record.findings.filter(build=f"{raw}-cpu", check_name="trigger")
         found.update(hits=hits, trials=trials)
 
+    def test_heads_of_tested_releases_lead_to_their_pages(self) -> None:
+        self.run_on("2.4.0")
+        html = self.page("/zh/matrix/?show=all")
+        self.assertIn('<a href="/zh/releases/2.4.0/">2.4.0</a>', html)
+        # Known, and nobody ran anything on it: it has no page.
+        self.assertIn(f"/zh/builds/{runs.SLUG}/", html)
+        self.assertNotIn(f"/zh/releases/{runs.SLUG.partition('-')[0]}/", html)
+
     def test_what_flips_comes_first_and_everything_is_one_link_away(self) -> None:
         other = runs.make_repro(record="NAN-9002")
         self.run_on("2.4.0", repro=other)
@@ -172,7 +180,8 @@ class FoldedTest(MatrixCase):
             body["build"].update(raw=slug.replace("-", "+"), slug=slug)
             store.add(runs.signed(body), origin="site")
         html = self.page("/en/matrix/")
-        self.assertIn('<th scope="colgroup" colspan="2">2.6.0</th>', html)
+        head = r'<th scope="colgroup" colspan="2">\s*<a [^>]*>2\.6\.0</a>\s*</th>'
+        self.assertRegex(html, head)
         for slug, variant in [("2.6.0-cpu", "cpu"), ("2.6.0-cu124", "cu124")]:
             self.assertIn(f'title="{slug}">{variant}</a>', html)
 
@@ -241,6 +250,21 @@ class OneRecordTest(MatrixCase):
         self.assertEqual(found["2.7.0-cpu", "trigger"], "clean")
         cells = self.document("&record=NAN-9001")["cells"]
         self.assertEqual(len(cells), len(lines))
+
+    def test_what_was_tried_in_vain_is_a_table_of_its_own(self) -> None:
+        self.run_on("2.4.0")
+        row = self.record.findings.get(check_name="trigger")
+        row.pk, row.check_name = None, "refuted_pray"
+        row.save(force_insert=True)
+        tables = re.findall(
+            r'<table class="t ts checks">.*?</table>', self.page(self.path), re.S
+        )
+        first, second = (Page(table).text for table in tables)
+        self.assertNotIn("pray", first)
+        self.assertIn("What else was tried: 1 check", second)
+        self.assertIn("pray", second)
+        self.assertNotIn("fires", second)
+        self.assertIn("bug", second)
 
     def test_what_is_not_there_says_so(self) -> None:
         self.assertIn("Nobody has run this record yet", self.page(self.path))

@@ -15,6 +15,7 @@ from django.utils.translation import override
 from runner import harness
 from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
+from runner.pages.run_page import notes_of
 from runner.wording.queue import wait_words
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
@@ -35,6 +36,28 @@ class WaitTest(SimpleTestCase):
                 self.assertEqual(wait_words(seconds), en)
             with override("zh-hans"):
                 self.assertEqual(wait_words(seconds), zh)
+
+
+class NotesTest(PageTest):
+    def test_workarounds_and_useless_advice_are_named_as_the_record_does(self) -> None:
+        body = {
+            "workarounds": {"turn_off": "verified", "wait": "verified"},
+            "refuted": {"pray": "bug", "cast": "clean"},
+        }
+        with override("en"):
+            plain = notes_of(body, self.record)
+            self.assertIn("Workaround verified: turn off; wait", plain)
+            self.assertIn("Confirmed useless: pray", notes_of(body, None))
+        titles = {"workaround_turn_off": "Switched off", "refuted_pray": "Prayer"}
+        self.record.check_titles = [
+            {"name": name, "text": {"en": text, "zh": f"《{text}》"}}
+            for name, text in titles.items()
+        ]
+        with override("zh-hans"):
+            first, last = notes_of(body, self.record)
+        self.assertEqual(first, "规避方法已验证：《Switched off》；wait")
+        self.assertIn("《Prayer》", last)
+        self.assertNotIn("cast", last)
 
 
 class LiveTest(PageTest):

@@ -147,9 +147,11 @@ class PruneTest(TestCase):
         ages = (400, 380, 100, 10)
         rows = [self.finished(days, n) for n, days in enumerate(ages)]
         pack_finished()
-        self.assertEqual(prune.prune(dry_run=True), {"logs": 3, "runs": 2})
+        self.assertEqual(
+            prune.prune(dry_run=True), {"logs": 3, "runs": 2, "answers": 0}
+        )
         self.assertEqual((Run.objects.count(), RunLog.objects.count()), (4, 4))
-        self.assertEqual(prune.prune(), {"logs": 3, "runs": 2})
+        self.assertEqual(prune.prune(), {"logs": 3, "runs": 2, "answers": 0})
         self.assertEqual(set(Run.objects.all()), set(rows[2:]))
         self.assertEqual(Evidence.objects.count(), 4)
         self.assertEqual(RunLog.objects.get().run, rows[3])
@@ -164,7 +166,7 @@ class PruneTest(TestCase):
         run = ledger.claim([QUEUE], "w")
         assert run
         LiveLog(run).append([Line("control", "stdout", "x", 0)])
-        self.assertEqual(prune.prune(), {"logs": 0, "runs": 0})
+        self.assertEqual(prune.prune(), {"logs": 0, "runs": 0, "answers": 0})
         self.assertEqual(run.log.count(), 1)
 
     def test_once_a_day(self) -> None:

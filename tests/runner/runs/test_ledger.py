@@ -11,10 +11,11 @@ from django.db.models.functions import Now
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
+from kb.requester import address_key
 from runner import harness
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
-from runner.runs import ledger, live_log, scheduling, submission, throttle
+from runner.runs import ledger, live_log, scheduling, submission
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
@@ -212,7 +213,7 @@ class SubmitTest(TestCase):
             ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
             ("9" * 200, "9" * 100),
         ]:
-            self.assertEqual(throttle.address_key(given), counted)
+            self.assertEqual(address_key(given), counted)
 
     def test_a_click_makes_a_waiting_matrix_run_urgent(self) -> None:
         first = self.submit(priority=Run.Priority.MATRIX).run

@@ -1,0 +1,79 @@
+"""Traps in pasted code, by the rules of the records that readers see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from kb.lookup.paste import Paste
+from kb.publishing.rules import published_rules
+from kb.rules.findings import SEVERITIES, Finding, Unreadable, find_pasted
+from kb.rules.patterns import Rule
+from kb.search.reading.parts import Kind
+
+MOST_CHARS = 20_000
+# Nodes of a paste that are read, those of functions that it calls included.
+MOST_NODES = 30_000
+MOST_TRAPS = 5
+Lines = list[tuple[int, str]]
+
+
+class Trap(NamedTuple):
+    """A rule that fires on a line of the paste."""
+
+    finding: Finding
+    line: int
+    pasted: str
+
+
+def traps_in(paste: Paste, known: Collection[str]) -> dict[str, Trap]:
+    """The first of each record that is not `known`, by record, most severe first."""
+    pieces = [piece for piece in code_of(paste) if piece]
+    if not pieces:
+        return {}
+    rules = [Rule(rule) for rule in published_rules() if rule["record"] not in known]
+    traps: dict[str, Trap] = {}
+    for lines in whole_or_pieces(pieces, rules):
+        for finding, (number, text) in lines:
+            traps.setdefault(finding.record, Trap(finding, number, text.strip()))
+    order = sorted(traps, key=lambda record: rank(traps[record]))
+    return {record: traps[record] for record in order[:MOST_TRAPS]}
+
+
+def code_of(paste: Paste) -> Iterator[Lines]:
+    """The lines of each part that is code, as many as are read."""
+    left = MOST_CHARS
+    for part in paste.parts:
+        if part.kind == Kind.CODE:
+            lines = [row for row in paste.lines if part.first <= row[0] <= part.last]
+            left -= sum(len(text) + 1 for _number, text in lines)
+            if left < 0:
+                return
+            yield lines
+
+
+def whole_or_pieces(
+    pieces: list[Lines], rules: list[Rule]
+) -> Iterator[list[tuple[Finding, tuple[int, str]]]]:
+    """All code as one program, which it often is; else each part by itself."""
+    for group in ([list(chain.from_iterable(pieces))], pieces):
+        read = 0
+        for lines in group:
+            text = "\n".join(text for _number, text in lines)
+            try:
+                found = find_pasted(text, rules, MOST_NODES)
+            except Unreadable:
+                continue
+            read += 1
+            yield [
+                (finding, lines[finding.line - 1])
+                for finding in found
+                if finding.line <= len(lines)
+            ]
+        if read:
+            return
+
+
+def rank(trap: Trap) -> tuple[int, int]:
+    return SEVERITIES.index(trap.finding.rule["severity"]), trap.line

@@ -1,0 +1,93 @@
+"""Claims of a record as shown: state, source, and what their checks did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from kb.choices import ClaimKind, ClaimState
+from kb.findings import checks, claims
+from kb.findings.checks import Words
+from kb.models import Claim, Finding, Record
+from kb.pages.record.workarounds import OnOff, on_off
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    claim: Claim
+    state: str
+    source: dict[str, Any]
+    check: str
+    did: Words
+    onoff: OnOff | None
+    used: list[Finding]
+
+    @property
+    def builds(self) -> int:
+        return len({row.build for row in self.used})
+
+    @property
+    def is_modelled(self) -> bool:
+        """Only a model of the mechanism was run, not the bug itself."""
+        return bool(self.used) and all(row.is_model for row in self.used)
+
+    @property
+    def last(self) -> Finding | None:
+        return max(self.used, key=lambda row: row.observed_at, default=None)
+
+    @property
+    def tally(self) -> list[tuple[str, int]]:
+        """Outcomes of the check, each with the number of its builds."""
+        return sorted(Counter(row.outcome for row in self.used).items())
+
+
+def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
+    key = entry.get("source")
+    return next((item for item in record.sources if item["id"] == key), {})
+
+
+def claim_rows(
+    record: Record, findings: list[Finding], torch: str = ""
+) -> list[ClaimRow]:
+    inputs = [row.as_claim_input() for row in findings]
+    by_evidence = {
+        (row.evidence, f"{row.repro}:{row.check_name}"): row for row in findings
+    }
+    rows = []
+    for claim in record.claims.all():
+        used = [
+            by_evidence[item["evidence"], item["check"]]
+            for item in claims.evidence_for(claim, inputs)
+        ]
+        rows.append(
+            ClaimRow(
+                claim=claim,
+                state=ClaimState(claims.state(claim, inputs)).value,
+                source=source_of(record, {"source": claim.source}),
+                check=check_label(claim),
+                did=checks.title_of(record, claim.check_ref.rpartition(":")[2]),
+                onoff=on_off(used, findings, torch) if is_remedy(claim) else None,
+                used=used,
+            )
+        )
+    return rows
+
+
+def contested(rows: list[ClaimRow]) -> list[ClaimRow]:
+    """Those that execution contradicts."""
+    states = {ClaimState.REFUTED.value, ClaimState.DISPUTED.value}
+    return [row for row in rows if row.state in states]
+
+
+def check_label(claim: Claim) -> str:
+    """The check's name; with its file where that is not the main repro."""
+    repro, _, check = claim.check_ref.rpartition(":")
+    return claim.check_ref if repro not in ("", "repro") else check
+
+
+def is_remedy(claim: Claim) -> bool:
+    """Only what is said to help has a with and a without."""
+    check = claim.check_ref.split(":")[-1]
+    helps = claim.kind in (ClaimKind.WORKAROUND, ClaimKind.FIX)
+    return helps and check.startswith(("workaround_", "refuted_"))

@@ -1,0 +1,285 @@
+"""Calls of a program: those of the file are followed, the others become events."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, Dict, List, Mapping, Optional
+
+from kb.rules.effects import result_of
+from kb.rules.expressions import Expressions
+from kb.rules.values import UNKNOWN, Event, Scope, Value, joined, keyed, listed
+
+# Methods that change a model in place where nobody takes what they give back.
+IN_PLACE = ("half", "bfloat16", "float", "double", "to", "type")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Calls(Expressions):
+    """Follows functions, classes and lambdas of the file, `deepest` into each other.
+
+    `parameters`: what `doesitnan.parameter` gives in a repro.
+    """
+
+    def __init__(
+        self, budget: int, deepest: int, parameters: Mapping[str, Any]
+    ) -> None:
+        super().__init__(budget)
+        self.deepest = deepest
+        self.parameters = parameters
+        self.returns: List[List[Value]] = []
+        self.active: List[ast.AST] = []
+        # Functions that were defined and not followed yet.
+        self.pending: Dict[int, Value] = {}
+
+    def run(self, body: List[ast.stmt]) -> bool:
+        raise NotImplementedError
+
+    def function(self, node: Any) -> Value:
+        value = super().function(node)
+        self.pending[id(node)] = value
+        return value
+
+    # --- what is called ---------------------------------------------------------------
+    def call(self, node: ast.Call) -> Value:
+        func = node.func
+        if not isinstance(func, ast.Attribute):
+            return self.call_value(self.read(func), self.arguments(node), node)
+        owner = self.read(func.value)
+        event = self.arguments(node)
+        stored = owner.attrs.get(func.attr)
+        if owner.name:
+            return self.call_value(self.attribute_of(owner, func.attr), event, node)
+        if stored is not None and not is_read_off(stored, owner):
+            return self.call_value(stored, event, node)
+        method = self.method(owner, func.attr)
+        event.name, event.owner = "." + func.attr, owner
+        event.args.insert(0, owner)
+        self.note(event, node)
+        if method is not None:
+            event = self.without_owner(event)
+            return self.follow(method, event)
+        return result_of(event)
+
+    def without_owner(self, event: Event) -> Event:
+        """The same arguments as a function sees that is bound to its object."""
+        bound = Event(event.name, event.args[1:], event.kwargs)
+        bound.open_args, bound.open_kwargs = event.open_args, event.open_kwargs
+        return bound
+
+    def arguments(self, node: ast.Call) -> Event:
+        event = Event("", [])
+        for part in node.args:
+            if isinstance(part, ast.Starred):
+                value = self.read(part.value)
+                event.args += value.items or []
+                event.open_args |= value.items is None or value.is_open
+            else:
+                event.args.append(self.read(part))
+        for keyword in node.keywords:
+            value = self.read(keyword.value)
+            if keyword.arg is not None:
+                event.kwargs[keyword.arg] = value
+            else:
+                event.kwargs.update(value.entries or {})
+                event.open_kwargs |= value.entries is None or value.is_open
+        return event
+
+    def call_value(self, callee: Value, event: Event, node: ast.AST) -> Value:
+        if callee.name:
+            special = self.special(callee.name, event)
+            if special is not None:
+                return special
+            event.name = callee.name
+            return result_of(self.note(event, node))
+        if isinstance(callee.node, ast.ClassDef):
+            return self.instance(callee, event)
+        if callee.node is not None:
+            return self.follow(callee, event)
+        made = callee.made
+        qualified = made is not None and not made.name.startswith((".", "[", "("))
+        event.name = made.name if made and qualified and callee.cls is None else ""
+        event.name += "()"
+        event.owner = callee
+        self.note(event, node)
+        forward = self.method(callee, "forward") or self.method(callee, "__call__")
+        if forward is not None:
+            forward.is_compiled = callee.is_compiled
+            return self.follow(forward, event)
+        return Value(made=event, inputs=event.all_values())
+
+    def special(self, name: str, event: Event) -> Optional[Value]:
+        """Calls whose result is known: getattr(torch, "float16"), float("-inf")."""
+        args = event.args
+        first = args[0] if args else Value()
+        if name == "doesitnan.parameter":
+            return Value(self.parameters.get(first.const, UNKNOWN))
+        if name == "builtins.getattr" and len(args) > 1:
+            if isinstance(args[1].const, str):
+                return self.attribute_of(first, args[1].const)
+            return Value(inputs=args)
+        if name == "builtins.float" and len(args) == 1:
+            return Value(number_of(first.const), inputs=args, holds=first.holds)
+        if name in ("builtins.min", "builtins.max") and not event.open_args:
+            known = [value.const for value in args]
+            if args and all(isinstance(const, (int, float)) for const in known):
+                return Value(min(known) if name.endswith("min") else max(known))
+            return Value(inputs=args)
+        if name in ("builtins.len", "builtins.sum"):
+            items = first.items if not first.is_open else None
+            length = UNKNOWN if items is None or name.endswith("sum") else len(items)
+            return Value(length, inputs=args) if args else None
+        return None
+
+    # --- following --------------------------------------------------------------------
+    def follow(self, function: Value, event: Event) -> Value:
+        """What a function of the file returns for these arguments."""
+        node = function.node
+        self.pending.pop(id(node), None)
+        if len(self.active) >= self.deepest or self.active.count(node) > 0:
+            return Value(inputs=event.all_values())
+        before, self.scope = self.scope, Scope(function.scope)
+        self.active.append(node)
+        contexts = self.around(function)
+        self.contexts += contexts
+        try:
+            self.bind_arguments(function, event)
+            return self.returned(node)
+        finally:
+            del self.contexts[len(self.contexts) - len(contexts) :]
+            self.active.pop()
+            self.scope = before
+
+    def returned(self, node: Any) -> Value:
+        if isinstance(node, ast.Lambda):
+            return self.read(node.body)
+        self.returns.append([])
+        path = len(self.path)
+        try:
+            self.run(node.body)
+        finally:
+            del self.path[path:]
+            found = self.returns.pop()
+        return joined(found) if found else Value(None)
+
+    def around(self, function: Value) -> List[Value]:
+        """Decorators that are contexts, and torch.compile where it was compiled so."""
+        contexts = []
+        if function.is_compiled:
+            contexts.append(Value(name="torch.compile"))
+        for decorator in getattr(function.node, "decorator_list", ()):
+            named = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if isinstance(named, (ast.Attribute, ast.Name)):
+                value = self.read(named)
+                if value.name.startswith("torch."):
+                    contexts.append(value)
+        return contexts
+
+    def bind_arguments(self, function: Value, event: Event) -> None:
+        names = self.scope.names
+        spec = function.node.args
+        values = list(event.args)
+        if function.receiver is not None:
+            values.insert(0, function.receiver)
+        plain = [*spec.posonlyargs, *spec.args]
+        first_default = len(plain) - len(spec.defaults)
+        kwargs = dict(event.kwargs)
+        for at, parameter in enumerate(plain):
+            default = spec.defaults[at - first_default] if at >= first_default else None
+            if at < len(values):
+                names[parameter.arg] = values[at]
+            else:
+                is_open = event.open_args or event.open_kwargs
+                names[parameter.arg] = self.taken(
+                    kwargs, parameter.arg, default, is_open, function
+                )
+        for parameter, default in zip(spec.kwonlyargs, spec.kw_defaults):
+            names[parameter.arg] = self.taken(
+                kwargs, parameter.arg, default, event.open_kwargs, function
+            )
+        if spec.vararg:
+            names[spec.vararg.arg] = rest = listed(values[len(plain) :])
+            rest.is_open = event.open_args
+            if rest.is_open:
+                names[spec.vararg.arg] = Value(inputs=rest.inputs)
+        if spec.kwarg:
+            names[spec.kwarg.arg] = keyed(kwargs, event.open_kwargs)
+
+    def taken(
+        self,
+        kwargs: Dict[str, Value],
+        name: str,
+        default: Optional[ast.AST],
+        is_open: bool,
+        function: Value,
+    ) -> Value:
+        """The argument of that name; of what may have been given nothing is known."""
+        if name in kwargs:
+            return kwargs.pop(name)
+        if is_open or default is None:
+            return Value()
+        before, self.scope = self.scope, function.scope or self.scope
+        try:
+            return self.read(default)
+        finally:
+            self.scope = before
+
+    # --- classes ----------------------------------------------------------------------
+    def instance(self, cls: Value, event: Event) -> Value:
+        made = Value(inputs=event.all_values())
+        made.cls = cls
+        made.dtype = ""
+        made.made = Event("class " + cls.node.name, event.args, event.kwargs)
+        start = self.method(made, "__init__")
+        if start is not None:
+            self.follow(start, event)
+        return made
+
+    def method(self, owner: Value, name: str) -> Optional[Value]:
+        """A method of an instance whose class stands in the file, bound to it."""
+        if owner.cls is None:
+            return None
+        found = self.defined(owner.cls, name, 0)
+        if found is None:
+            return None
+        bound = Value()
+        bound.node, bound.scope = found.node, found.scope
+        bound.receiver = owner if not is_static(found.node) else None
+        return bound
+
+    def defined(self, cls: Value, name: str, depth: int) -> Optional[Value]:
+        for statement in cls.node.body:
+            if isinstance(statement, FUNCTIONS) and statement.name == name:  # type: ignore[union-attr]
+                value = Value()
+                value.node, value.scope = statement, cls.scope
+                return value
+        for base in cls.node.bases if depth < 8 else ():
+            parent = (
+                cls.scope.find(base.id)
+                if isinstance(base, ast.Name) and cls.scope
+                else None
+            )
+            if parent is not None and isinstance(parent.node, ast.ClassDef):
+                found = self.defined(parent, name, depth + 1)
+                if found is not None:
+                    return found
+        return None
+
+
+def is_read_off(value: Value, owner: Value) -> bool:
+    """Whether it is only known as a part that somebody looked at."""
+    inputs = value.inputs
+    return bool(value.attribute and len(inputs) == 1 and inputs[0] is owner)
+
+
+def is_static(node: Any) -> bool:
+    names = (getattr(part, "id", "") for part in node.decorator_list)
+    return "staticmethod" in names
+
+
+def number_of(const: Any) -> Any:
+    if isinstance(const, (int, str)):
+        try:
+            return float(const)
+        except (ValueError, OverflowError):
+            return UNKNOWN
+    return const if isinstance(const, float) else UNKNOWN

@@ -1,0 +1,221 @@
+"""`lint PATH…`: the rules of all records, asked of files and folders.
+
+The site's command, the hook and the file that users take away begin here, each with
+the rules that it has. Exit status: 0 nothing was found, 1 something was, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import fnmatch
+import io
+import os
+import sys
+import tokenize
+from typing import Any, Dict, Iterator, List, Sequence
+
+from kb.rules.findings import SEVERITIES, Unreadable, find, lines_of, mended
+from kb.rules.formats import FORMATS, WRITERS, Checked
+from kb.rules.patterns import Rule
+from kb.rules.settings import Settings, WrongUse, check_records, read_settings
+
+NONE, FOUND, WRONG = 0, 1, 2
+# With fewer files starting other processes takes longer than it saves.
+FEW_FILES = 60
+SKIPPED = ("__pycache__", "node_modules", "site-packages")
+Json = Dict[str, Any]
+
+
+def parser_of(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=prog,
+        description="Look for traps of known training failures in Python source. "
+        "Nothing is run or sent. / 在 Python 源码中查找已知训练故障的写法，"
+        "不运行、不上传。",
+        epilog="Exit status: 0 nothing found, 1 something found, 2 wrong usage.",
+    )
+    add = parser.add_argument
+    add("paths", nargs="*", metavar="PATH", help="files and folders; - reads the input")
+    add("--format", choices=FORMATS, default="text", help="text / 输出格式")
+    add("--output", metavar="FILE", help="write there, not to the output / 写入文件")
+    add("--select", metavar="IDS", help="only these records, NAN-0015,NAN-0016 / 仅查")
+    add("--ignore", metavar="IDS", help="all but these records / 忽略")
+    add("--severity", choices=SEVERITIES, help="at least so severe / 最低严重程度")
+    add("--config", metavar="FILE", help="this pyproject.toml / 指定 pyproject.toml")
+    add("--fix", action="store_true", help="make the safe fixes / 应用安全的修复")
+    add("--list", action="store_true", help="only list the rules / 仅列出规则")
+    add("--jobs", type=int, default=0, metavar="N", help="processes / 并行进程数")
+    add("--lang", choices=("en", "zh"), default=language())
+    return parser
+
+
+def language() -> str:
+    return "zh" if os.environ.get("LANG", "").startswith("zh") else "en"
+
+
+def main(rules: List[Json], argv: Sequence[str], prog: str = "lint.py") -> int:
+    """Raises SystemExit(2), as argparse does, for arguments that it does not know."""
+    parser = parser_of(prog)
+    options = parser.parse_args(argv)
+    try:
+        settings = chosen(options)
+        wanted = [
+            rule for rule in rules if settings.wants(rule["record"], rule["severity"])
+        ]
+        if options.list:
+            sys.stdout.write(listing(wanted, options.lang))
+            return NONE
+        if not options.paths:
+            raise WrongUse("name at least one file or folder")
+        return check(wanted, settings, options)
+    except WrongUse as error:
+        sys.stderr.write("%s: %s\n" % (prog, error))
+        return WRONG
+
+
+def chosen(options: argparse.Namespace) -> Settings:
+    """The project's settings, and what the command line says instead."""
+    first = next((path for path in options.paths if path != "-"), ".")
+    folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
+    settings = read_settings(options.config, folder)
+    for name in ("select", "ignore"):
+        given = getattr(options, name)
+        if given is not None:
+            names = [part.strip() for part in given.split(",") if part.strip()]
+            check_records(names)
+            both = {"select": settings.select, "ignore": settings.ignore, name: names}
+            settings = settings._replace(select=both["select"], ignore=both["ignore"])
+    if options.severity:
+        settings = settings._replace(severity=options.severity)
+    return settings
+
+
+def listing(rules: List[Json], lang: str) -> str:
+    lines = [
+        "%s %s %s: %s"
+        % (rule["record"], rule["severity"], rule["name"], rule["message"][lang])
+        for rule in rules
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def check(rules: List[Json], settings: Settings, options: argparse.Namespace) -> int:
+    paths = list(files_of(options.paths, settings.exclude))
+    files = read_all(paths, rules, options.jobs)
+    if options.fix:
+        files = [fixed(file) for file in files]
+    text = WRITERS[options.format](files, options.lang)
+    if options.output:
+        try:
+            with open(options.output, "w", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise WrongUse("%s: %s" % (options.output, error)) from None
+    else:
+        sys.stdout.write(text)
+    conclude(files)
+    return FOUND if any(file.findings for file in files) else NONE
+
+
+def conclude(files: Sequence[Checked]) -> None:
+    for file in files:
+        if file.problem:
+            sys.stderr.write("%s: not read: %s\n" % (file.path, file.problem))
+    found = sum(len(file.findings) for file in files)
+    sys.stderr.write("findings: %d, files: %d\n" % (found, len(files)))
+
+
+# --- files --------------------------------------------------------------------------
+def files_of(paths: Sequence[str], exclude: Sequence[str]) -> Iterator[str]:
+    """Each file once; of folders those that end in .py. Raises WrongUse."""
+    seen = set()
+    for path in paths:
+        if path == "-":
+            found: Iterator[str] = iter([path])
+        elif os.path.isdir(path):
+            found = below(path, exclude)
+        elif os.path.isfile(path):
+            found = iter([] if is_excluded(path, exclude) else [path])
+        else:
+            raise WrongUse("%s: there is no such file or folder" % path)
+        for one in found:
+            if one not in seen:
+                seen.add(one)
+                yield one
+
+
+def below(folder: str, exclude: Sequence[str]) -> Iterator[str]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in SKIPPED
+            and not os.path.exists(os.path.join(here, name, "pyvenv.cfg"))
+            and not is_excluded(os.path.join(here, name), exclude)
+        )
+        for name in sorted(names):
+            path = os.path.join(here, name)
+            if name.endswith(".py") and not is_excluded(path, exclude):
+                yield path
+
+
+def is_excluded(path: str, patterns: Sequence[str]) -> bool:
+    plain = os.path.normpath(path).replace(os.sep, "/")
+    return any(
+        fnmatch.fnmatch(plain, pattern) or fnmatch.fnmatch(plain, "*/" + pattern)
+        for pattern in (pattern.rstrip("/") for pattern in patterns)
+    )
+
+
+# --- reading ------------------------------------------------------------------------
+COMPILED: List[Rule] = []
+
+
+def compile_rules(rules: List[Json]) -> None:
+    COMPILED[:] = [Rule(rule) for rule in rules]
+
+
+def read_all(paths: List[str], rules: List[Json], jobs: int) -> List[Checked]:
+    """Every file, by several processes where there are many."""
+    count = jobs or min(os.cpu_count() or 1, 8)
+    if count < 2 or len(paths) < FEW_FILES:
+        compile_rules(rules)
+        return [read_one(path) for path in paths]
+    with concurrent.futures.ProcessPoolExecutor(
+        count, initializer=compile_rules, initargs=(rules,)
+    ) as pool:
+        return list(pool.map(read_one, paths, chunksize=8))
+
+
+def read_one(path: str) -> Checked:
+    try:
+        source = source_of(path)
+        findings = find(source, COMPILED)
+    except (OSError, Unreadable, UnicodeDecodeError, SyntaxError) as error:
+        return Checked(path, [], " ".join(str(error).split()))
+    return Checked(path, findings, "", lines_of(source) if findings else ())
+
+
+def source_of(path: str) -> str:
+    """The text in the encoding that its first lines name. Raises what reading does."""
+    if path == "-":
+        return sys.stdin.read()
+    with open(path, "rb") as file:
+        data = file.read()
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding)
+
+
+def fixed(file: Checked) -> Checked:
+    """The file with its safe fixes made; what is left is found anew."""
+    if file.path == "-" or not any(one.edit for one in file.findings):
+        return file
+    before = source_of(file.path)
+    after = mended(before, file.findings)
+    with open(file.path, "rb") as opened:
+        encoding, _ = tokenize.detect_encoding(opened.readline)
+    with open(file.path, "w", encoding=encoding, newline="") as written:
+        written.write(after)
+    return read_one(file.path)

@@ -1,0 +1,201 @@
+"""What rules find in one source, with its places, and what repairs it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import threading
+import warnings
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+
+from kb.rules.entries import OF_FILE, Entries
+from kb.rules.patterns import Rule
+from kb.rules.reading import Reader
+
+Json = Dict[str, Any]
+SEVERITIES = ("error", "warning", "note")
+PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
+# `# doesitnan: ignore`, `# doesitnan: ignore[NAN-0015, NAN-0002]`.
+IGNORED = re.compile(r"#\s*doesitnan:\s*ignore(?:\[([^\]]*)\])?")
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+WORD = re.compile(r"\w+")
+# As deep as a repro calls its own functions.
+DEEPEST = 14
+# ast.parse counts its depth for all threads at once before CPython 3.11.8.
+PARSING = threading.Lock()
+
+
+class Edit(NamedTuple):
+    """Text in place of what stands from one place to another; columns from 0."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """A rule that fires. Lines from 1, columns from 0, in characters."""
+
+    rule: Json
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    edit: Optional[Edit] = None
+
+    @property
+    def record(self) -> str:
+        return str(self.rule["record"])
+
+
+class Unreadable(ValueError):
+    """The source is no Python; the text says where."""
+
+
+def parsed(source: str) -> ast.Module:
+    """Raises Unreadable."""
+    try:
+        with PARSING, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source)
+    except SyntaxError as error:
+        raise Unreadable("line %s: %s" % (error.lineno or 1, error.msg)) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise Unreadable(str(error) or type(error).__name__) from None
+
+
+def find(
+    source: str, rules: Sequence[Rule], most_nodes: int = OF_FILE
+) -> List[Finding]:
+    """Every finding that no comment of its line sets aside, from top to bottom.
+
+    `most_nodes`: how much is read of it. Raises Unreadable.
+    """
+    written = set(WORD.findall(source))
+    wanted = [rule for rule in rules if rule.may_fire(written)]
+    if not wanted:
+        return []
+    lines = lines_of(source)
+    entries = Entries(parsed(source), lines, places_of(wanted), most_nodes)
+    found: Dict[Tuple[str, str, int, int], Finding] = {}
+    for trace in entries.traces():
+        for rule in wanted:
+            for event in rule.found_in(trace):
+                finding = finding_of(rule, event.node, lines)
+                key = (finding.record, rule.name, finding.line, finding.column)
+                if not is_ignored(finding, lines):
+                    found.setdefault(key, finding)
+    return sorted(found.values(), key=lambda one: (one.line, one.column, one.record))
+
+
+def lines_of(source: str, keep_ends: bool = False) -> List[str]:
+    """As Python counts them; `str.splitlines` knows more ends of lines."""
+    lines = LINE.findall(source)
+    return lines if keep_ends else [line.rstrip("\r\n") for line in lines]
+
+
+def places_of(rules: Sequence[Rule]) -> Optional[Set[str]]:
+    """Words of which one stands where a rule fires; None where no word need to."""
+    if not all(rule.last_words for rule in rules):
+        return None
+    return {word for rule in rules for word in rule.last_words}
+
+
+def find_pasted(text: str, rules: Sequence[Rule], most_nodes: int) -> List[Finding]:
+    """The same of a part of a program, as it stands in a console or indented.
+
+    Raises Unreadable.
+    """
+    lines = textwrap.dedent(text).split("\n")
+    plain = textwrap.dedent("\n".join(PROMPT.sub("", line) for line in lines))
+    return find(plain, rules, most_nodes)
+
+
+def finding_of(rule: Rule, node: Any, lines: Sequence[str]) -> Finding:
+    end_line = getattr(node, "end_lineno", None) or node.lineno
+    end_column = getattr(node, "end_col_offset", None) or node.col_offset
+    return Finding(
+        rule.data,
+        node.lineno,
+        characters(lines, node.lineno, node.col_offset),
+        end_line,
+        characters(lines, end_line, end_column),
+        edit_of(rule.data.get("fix"), node, lines),
+    )
+
+
+def characters(lines: Sequence[str], line: int, offset: int) -> int:
+    """A column in characters; the tree counts bytes."""
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    return len(text.encode("utf-8", "replace")[:offset].decode("utf-8", "ignore"))
+
+
+def is_ignored(finding: Finding, lines: Sequence[str]) -> bool:
+    """By a comment of its first or last line."""
+    for number in {finding.line, finding.end_line}:
+        found = IGNORED.search(lines[number - 1]) if number <= len(lines) else None
+        if found and (found.group(1) is None or finding.record in found.group(1)):
+            return True
+    return False
+
+
+def edit_of(fix: Optional[Json], node: Any, lines: Sequence[str]) -> Optional[Edit]:
+    """A keyword argument as the rule wants it: replaced, or put behind the last."""
+    if fix is None or not isinstance(node, ast.Call):
+        return None
+    text = "%s=%s" % (fix["argument"], fix["value"])
+    for keyword in node.keywords:
+        if keyword.arg == fix["argument"]:
+            return edit_between(keyword.value, keyword.value, fix["value"], lines)
+        if keyword.arg is None:
+            return None
+    parts: List[Any] = [*node.args, *(keyword.value for keyword in node.keywords)]
+    if not parts:
+        return None
+    last = max(parts, key=lambda part: (part.end_lineno, part.end_col_offset))
+    column = characters(lines, last.end_lineno, last.end_col_offset)
+    # A generator that stands alone, or an argument in brackets of its own.
+    if isinstance(last, ast.GeneratorExp) or lines[last.end_lineno - 1][
+        column:
+    ].lstrip().startswith(")") != (node.end_lineno == last.end_lineno):
+        return None
+    return Edit(last.end_lineno, column, last.end_lineno, column, ", " + text)
+
+
+def edit_between(first: Any, last: Any, text: str, lines: Sequence[str]) -> Edit:
+    return Edit(
+        first.lineno,
+        characters(lines, first.lineno, first.col_offset),
+        last.end_lineno,
+        characters(lines, last.end_lineno, last.end_col_offset),
+        text,
+    )
+
+
+def mended(source: str, findings: Sequence[Finding]) -> str:
+    """The source with every edit made, the last one first."""
+    lines = lines_of(source, keep_ends=True)
+    edits = {finding.edit for finding in findings if finding.edit is not None}
+    for edit in sorted(edits, reverse=True):
+        head = lines[edit.line - 1][: edit.column]
+        tail = lines[edit.end_line - 1][edit.end_column :]
+        lines[edit.line - 1 : edit.end_line] = [head + edit.text + tail]
+    return "".join(lines)
+
+
+def fires(
+    rule: Rule, source: str, function: str, parameters: Mapping[str, Any]
+) -> bool:
+    """Whether a rule finds something where one function of a repro runs.
+
+    Raises Unreadable.
+    """
+    reader = Reader(OF_FILE, DEEPEST, parameters)
+    reader.read_module(parsed(source))
+    value = reader.scope.find(function)
+    if value is None or value.node is None:
+        return False
+    return any(True for _ in rule.found_in(reader.read_function(value)))

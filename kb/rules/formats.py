@@ -1,0 +1,169 @@
+"""Findings as text, JSON, SARIF, or as the commands that GitHub's checks understand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+
+from kb.rules import sarif
+from kb.rules.findings import Edit, Finding
+
+SCHEMA = "doesitnan.lint/1"
+Json = Dict[str, Any]
+
+
+class Checked(NamedTuple):
+    """One file that was read. `problem`: why it could not be."""
+
+    path: str
+    findings: Sequence[Finding]
+    problem: str = ""
+    lines: Sequence[str] = ()
+
+
+def message(finding: Finding, lang: str) -> str:
+    return str(finding.rule["message"][lang])
+
+
+def as_text(files: Sequence[Checked], lang: str) -> str:
+    lines = [
+        "%s:%d:%d: %s %s %s"
+        % (
+            *(file.path, one.line, one.column + 1, one.rule["severity"], one.record),
+            message(one, lang),
+        )
+        for file in files
+        for one in file.findings
+    ]
+    return "".join(line + "\n" for line in lines)
+
+
+def as_json(files: Sequence[Checked], lang: str) -> str:
+    whole = {
+        "schema": SCHEMA,
+        "files": len(files),
+        "findings": [
+            {
+                "path": file.path,
+                "record": one.record,
+                "rule": one.rule["name"],
+                "severity": one.rule["severity"],
+                "message": message(one, lang),
+                "line": one.line,
+                "column": one.column + 1,
+                "end_line": one.end_line,
+                "end_column": one.end_column + 1,
+                "page": one.rule.get("page", ""),
+                "fix": one.edit and edit_document(one.edit),
+            }
+            for file in files
+            for one in file.findings
+        ],
+        "unreadable": [
+            {"path": file.path, "problem": file.problem}
+            for file in files
+            if file.problem
+        ],
+    }
+    return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
+
+
+def edit_document(edit: Edit) -> Json:
+    return {
+        "line": edit.line,
+        "column": edit.column + 1,
+        "end_line": edit.end_line,
+        "end_column": edit.end_column + 1,
+        "text": edit.text,
+    }
+
+
+def as_sarif(files: Sequence[Checked], lang: str) -> str:
+    rules: Dict[str, Json] = {}
+    results = []
+    for file in files:
+        for one in file.findings:
+            text = (one.rule.get("title") or one.rule["message"])[lang]
+            page = one.rule.get("page", "")
+            rules.setdefault(one.record, sarif.rule(one.record, text, page))
+            results.append(sarif_result(file, one, lang))
+    complete = not any(file.problem for file in files)
+    whole = sarif.log([rules[name] for name in sorted(rules)], results, complete)
+    return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
+
+
+def sarif_result(file: Checked, one: Finding, lang: str) -> Json:
+    region = region_of(one.line, one.column, one.end_line, one.end_column)
+    line = file.lines[one.line - 1].strip() if one.line <= len(file.lines) else ""
+    more: Json = {"properties": {"rule": one.rule["name"]}}
+    if one.edit is not None:
+        more["fixes"] = [sarif_fix(file.path, one.edit)]
+    return sarif.result(
+        one.record,
+        str(one.rule["severity"]),
+        message(one, lang),
+        sarif.place_of(file.path, region),
+        # The line's text and not its number: code above it may grow.
+        [one.record, one.rule["name"], file.path, line],
+        more,
+    )
+
+
+def region_of(line: int, column: int, end_line: int, end_column: int) -> Json:
+    return {
+        "startLine": line,
+        "startColumn": column + 1,
+        "endLine": end_line,
+        "endColumn": end_column + 1,
+    }
+
+
+def sarif_fix(path: str, edit: Edit) -> Json:
+    region = region_of(edit.line, edit.column, edit.end_line, edit.end_column)
+    return {
+        "artifactChanges": [
+            {
+                "artifactLocation": {"uri": path.replace("\\", "/")},
+                "replacements": [
+                    {"deletedRegion": region, "insertedContent": {"text": edit.text}}
+                ],
+            }
+        ]
+    }
+
+
+COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def as_github(files: Sequence[Checked], lang: str) -> str:
+    lines = []
+    for file in files:
+        for one in file.findings:
+            where = "file=%s,line=%d,endLine=%d,col=%d,title=%s" % (
+                *(property_of(file.path), one.line, one.end_line, one.column + 1),
+                one.record,
+            )
+            command = COMMANDS[one.rule["severity"]]
+            lines.append("::%s %s::%s" % (command, where, data_of(message(one, lang))))
+        if file.problem:
+            where = "file=%s" % property_of(file.path)
+            lines.append("::warning %s::%s" % (where, data_of(file.problem)))
+    return "".join(line + "\n" for line in lines)
+
+
+def data_of(text: str) -> str:
+    """As a workflow command wants its text."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def property_of(text: str) -> str:
+    return data_of(text).replace(":", "%3A").replace(",", "%2C")
+
+
+WRITERS: Dict[str, Callable[[Sequence[Checked], str], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": as_sarif,
+    "github": as_github,
+}
+FORMATS: List[str] = list(WRITERS)

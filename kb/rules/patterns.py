@@ -1,0 +1,362 @@
+"""A rule, asked of what a program does.
+
+A rule is data (docs/records.md): steps that happen in this order. Each names events and
+says of their arguments what must be known; what is not known fulfils nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+
+from kb.rules.names import exact, is_written, names_of, words_of
+from kb.rules.reading import Trace
+from kb.rules.values import Event, Value
+
+Json = Dict[str, Any]
+Bound = Dict[str, object]
+OPEN: Any = object()
+MOST_TRIED = 4000
+DEEPEST, MOST_SEEN = 12, 100
+ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)?(?:@(?P<at>\d+))?")
+# Calls that give back the elements of their first argument in another shape, or often.
+SHAPED = re.compile(
+    r".*\.(?:view|reshape|flatten|squeeze|unsqueeze|transpose|permute|expand|clone"
+    r"|repeat|tile)"
+)
+
+SPELLED = {
+    "float16": ["float16", "half"],
+    "float32": ["float"],
+    "float64": ["float64", "double"],
+}
+
+
+class Step:
+    """One step, its names ready to be compared."""
+
+    def __init__(self, data: Json) -> None:
+        self.names = names_of(data["event"])
+        self.conditions = data.get("with", {})
+        self.inside = [Step(entry) for entry in data.get("inside", [])]
+        self.outside = names_of(data.get("outside", []))
+        self.unguarded = frozenset(data.get("unguarded", []))
+        self.without = names_of(data.get("without", []))
+
+    def fits(self, event: Event, bound: Bound) -> Iterator[Bound]:
+        """Every way in which an event is this step, with what is bound then."""
+        if not self.names.match(event.name) or self.unguarded & event.guards:
+            return
+        if any(self.outside.match(name_of(value)) for value in event.contexts):
+            return
+        for found in conditions_hold(self.conditions, event, bound):
+            yield from self.stands_inside(event, found, list(self.inside))
+
+    def stands_inside(
+        self, event: Event, bound: Bound, wanted: List[Step]
+    ) -> Iterator[Bound]:
+        if not wanted:
+            yield bound
+            return
+        for value in event.contexts:
+            made = value.made or Event(value.name, [])
+            if not wanted[0].names.match(name_of(value)):
+                continue
+            for found in conditions_hold(wanted[0].conditions, made, bound):
+                yield from self.stands_inside(event, found, wanted[1:])
+
+
+class Rule:
+    """A rule of a record. `words`: of each set one stands in the source, or nothing is
+    to be found."""
+
+    def __init__(self, data: Json) -> None:
+        self.data = data
+        self.name = str(data["name"])
+        self.steps = [Step(step) for step in data["step"]]
+        self.never_after = names_of(data.get("never_after", []))
+        self.last_words = exact(words_of(data["step"][-1]["event"]))
+        self.words = [words for step in data["step"] for words in needed(step)]
+
+    def may_fire(self, written: Set[str]) -> bool:
+        """A quick look at the words of a source: without these it finds nothing."""
+        return all(
+            any(is_written(word, written) for word in words) for words in self.words
+        )
+
+    def found_in(self, trace: Trace) -> Iterator[Event]:
+        """The events at which the last step happens, each once."""
+        self.tried = 0
+        seen: Set[int] = set()
+        for event in self.follow(trace, 0, None, {}, []):
+            if id(event.node) not in seen:
+                seen.add(id(event.node))
+                yield event
+
+    def follow(
+        self,
+        trace: Trace,
+        at: int,
+        before: Optional[Event],
+        bound: Bound,
+        chosen: List[Event],
+    ) -> Iterator[Event]:
+        step = self.steps[at]
+        start = 0 if before is None else before.at + 1
+        for event in trace[start:]:
+            self.tried += 1
+            if self.tried > MOST_TRIED * len(self.steps):
+                return
+            if before is not None and step.without.match(event.name):
+                return
+            if not all(together(event, other) for other in chosen):
+                continue
+            for found in step.fits(event, bound):
+                if at + 1 < len(self.steps):
+                    more = [*chosen, event]
+                    yield from self.follow(trace, at + 1, event, found, more)
+                elif not self.is_undone(trace, event):
+                    yield event
+
+    def is_undone(self, trace: Trace, event: Event) -> bool:
+        if not self.data.get("never_after"):
+            return False
+        return any(
+            self.never_after.match(later.name) for later in trace[event.at + 1 :]
+        )
+
+
+def together(one: Event, other: Event) -> bool:
+    """Whether both can happen in one run: not on two ways of one branch."""
+    ways = dict(one.path)
+    return all(ways.get(node, number) == number for node, number in other.path)
+
+
+def needed(step: Json) -> Iterator[List[str]]:
+    """Sets of words; a source that has none of one set cannot have the step."""
+    words = words_of(step["event"])
+    if words:
+        yield words
+    for spec, condition in step.get("with", {}).items():
+        yield from needed_by(condition)
+        alternatives = condition if isinstance(condition, list) else [condition]
+        by_name = spec.isidentifier() and spec not in ("self", "result")
+        if by_name and all(entry.get("given") is not False for entry in alternatives):
+            yield [spec]
+    for entry in step.get("inside", []):
+        yield from needed(entry)
+
+
+def needed_by(condition: Any) -> Iterator[List[str]]:
+    if isinstance(condition, list):
+        if len(condition) == 1:
+            yield from needed_by(condition[0])
+        return
+    for key in ("made_by", "from", "named"):
+        words = words_of(condition.get(key, []))
+        if words:
+            yield words
+    if "dtype" in condition:
+        yield [
+            word for name in condition["dtype"] for word in SPELLED.get(name, [name])
+        ]
+    if "holds" in condition:
+        yield ["finfo"] if condition["holds"] == "min" else ["inf"]
+    for other in condition.get("of", {}).values():
+        yield from needed_by(other)
+
+
+def name_of(value: Value) -> str:
+    """Of a context or callable: what it is called, or what made it."""
+    return value.name or (value.made.name if value.made is not None else "")
+
+
+# --- conditions ---------------------------------------------------------------------
+def argument(event: Event, spec: str) -> Any:
+    """The value of "weight@1", "self"; None where it is not given, OPEN: unknown."""
+    if spec in ("self", "result"):
+        return event.owner if spec == "self" else event.result
+    found = ARGUMENT.fullmatch(spec)
+    name, at = (found.group("name"), found.group("at")) if found else (None, None)
+    if name is not None and name in event.kwargs:
+        return event.kwargs[name]
+    if at is not None and int(at) < len(event.args):
+        return event.args[int(at)]
+    if (name and event.open_kwargs) or (at is not None and event.open_args):
+        return OPEN
+    return None
+
+
+def conditions_hold(wanted: Json, event: Event, bound: Bound) -> Iterator[Bound]:
+    """Every way in which all arguments are as a step wants them."""
+    if not wanted:
+        yield bound
+        return
+    (spec, condition), *rest = wanted.items()
+    for name in spec.split("|"):
+        value = argument(event, name)
+        for alternative in condition if isinstance(condition, list) else [condition]:
+            for found in holds(alternative, value, bound):
+                yield from conditions_hold(dict(rest), event, found)
+
+
+def holds(condition: Json, value: Any, bound: Bound) -> Iterator[Bound]:
+    if value is OPEN:
+        return
+    if value is None:
+        if condition.get("given") is False:
+            yield bound
+        return
+    if condition.get("given") is False:
+        return
+    if not all(
+        CHECKS[key](value, wanted) for key, wanted in condition.items() if key in CHECKS
+    ):
+        return
+    for found in bindings(condition, value, bound):
+        yield from origin_holds(condition, value, found)
+
+
+def bindings(condition: Json, value: Value, bound: Bound) -> Iterator[Bound]:
+    """`same` and `part_of` give an object a name, or ask whether it has it."""
+    wanted = [(condition["same"], [value])] if "same" in condition else []
+    if "part_of" in condition:
+        wanted.append((condition["part_of"], wholes(value)))
+    ways = [bound]
+    for name, values in wanted:
+        ways = [
+            {**way, name: entry.ident}
+            for way in ways
+            for entry in values
+            if way.get(name, entry.ident) is entry.ident
+        ]
+    yield from ways
+
+
+def wholes(value: Value) -> List[Value]:
+    """The objects that it is a part of: of layer.weight.data weight and layer."""
+    found: List[Value] = []
+    while value.attribute and value.inputs and len(found) < DEEPEST:
+        value = value.inputs[0]
+        found.append(value)
+    return found
+
+
+def origin_holds(condition: Json, value: Value, found: Bound) -> Iterator[Bound]:
+    origins = [key for key in ("made_by", "from") if key in condition]
+    if not origins:
+        yield found
+        return
+    names = names_of(condition[origins[0]])
+    for event in made_by(value, origins[0] == "from"):
+        if names.match(event.name):
+            yield from conditions_hold(condition.get("of", {}), event, found)
+
+
+def made_by(value: Value, deeply: bool) -> Iterator[Event]:
+    """What made a value; deeply, also what made that of which it was made."""
+    if value.made is not None:
+        yield value.made
+    if not deeply:
+        yield from reshaped(value)
+        return
+    seen: Set[int] = {id(value)}
+    pending: List[Tuple[Value, int]] = [(entry, 1) for entry in value.inputs]
+    while pending:
+        part, depth = pending.pop(0)
+        if id(part) in seen or depth > DEEPEST or len(seen) > MOST_SEEN:
+            continue
+        seen.add(id(part))
+        if part.made is not None:
+            yield part.made
+        pending += [(entry, depth + 1) for entry in part.inputs]
+
+
+def reshaped(value: Value) -> Iterator[Event]:
+    """What made the elements that were only cut out or put into another shape."""
+    for _ in range(DEEPEST):
+        made = value.made
+        if value.sliced and value.inputs:
+            value = value.inputs[0]
+        elif made is not None and made.args and SHAPED.fullmatch(made.name):
+            value = made.args[0]
+        else:
+            return
+        if value.made is not None:
+            yield value.made
+
+
+def mentions(value: Value, names: Sequence[str]) -> bool:
+    """Whether it was made from an attribute of one of these names."""
+    seen: Set[int] = set()
+    pending = [value]
+    while pending and len(seen) < MOST_SEEN:
+        part = pending.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if part.attribute in names:
+            return True
+        pending += part.inputs
+    return False
+
+
+def returns(value: Value, kind: str) -> bool:
+    """Whether a function of the file returns such a thing, as far as can be seen."""
+    return any(found == kind for found in kinds_returned(value))
+
+
+def kinds_returned(value: Value) -> Iterator[str]:
+    node = value.node
+    if value.cls is not None:
+        methods = {getattr(x, "name", ""): x for x in value.cls.node.body}
+        node = methods.get("forward") or methods.get("__call__")
+    for part in ast.walk(node) if node is not None else ():
+        if isinstance(part, ast.Return) and part.value is not None:
+            for found in ast.walk(part.value):
+                if isinstance(found, ast.Dict):
+                    yield "dict"
+
+
+def is_member(value: Value) -> bool:
+    """Whether it was read off an object of a class that stands in the file."""
+    owner = value.inputs[0] if value.inputs else None
+    return bool(value.attribute and owner is not None and owner.cls is not None)
+
+
+def is_number(value: Value) -> bool:
+    const = value.const
+    return isinstance(const, (int, float)) and not isinstance(const, bool)
+
+
+def equal(value: Value, wanted: Any) -> bool:
+    if not value.is_known:
+        return False
+    return value.const == wanted and isinstance(value.const, bool) == isinstance(
+        wanted, bool
+    )
+
+
+CHECKS: Dict[str, Any] = {
+    "given": lambda value, wanted: wanted is True,
+    "is": equal,
+    "none": lambda value, wanted: (value.is_known and value.const is None) == wanted,
+    "above": lambda value, wanted: is_number(value) and value.const > wanted,
+    "below": lambda value, wanted: is_number(value) and value.const < wanted,
+    "at_least": lambda value, wanted: is_number(value) and value.const >= wanted,
+    "at_most": lambda value, wanted: is_number(value) and value.const <= wanted,
+    "dtype": lambda value, wanted: value.dtype in wanted,
+    "holds": lambda value, wanted: wanted in value.holds,
+    "attribute": lambda value, wanted: bool(value.attribute) == wanted,
+    "member": lambda value, wanted: is_member(value) == wanted,
+    "mentions": mentions,
+    "unmentioned": lambda value, wanted: not mentions(value, wanted),
+    "sliced": lambda value, wanted: value.sliced == wanted,
+    "returns": returns,
+    "not_made_by": lambda value, wanted: (
+        not any(names_of(wanted).match(event.name) for event in made_by(value, False))
+    ),
+    "named": lambda value, wanted: value.name in wanted,
+    "known": lambda value, wanted: value.is_known == wanted,
+}

@@ -1,0 +1,1 @@
+"""Pages of symptoms that many causes show alike."""

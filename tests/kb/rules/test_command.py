@@ -1,0 +1,223 @@
+"""`lint PATH…`: formats, settings, exit statuses, files that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+from django.test import SimpleTestCase
+
+from kb.rules.settings import WrongUse, read_settings, table_by_lines, table_of
+
+TRAP = """from torch.utils.checkpoint import checkpoint
+
+
+def run(block, x):
+    return checkpoint(block, x)
+"""
+HALF = "import torch\ny = torch.ones(3).half().masked_fill(mask, -1e9)\n"
+CLEAN = "import torch\n\nprint(torch.ones(3))\n"
+TOML = """[tool.other]
+select = ["x"]
+
+[tool.doesitnan.lint]
+ignore = [
+    "NAN-0002",  # by design here
+]
+severity = "warning"
+
+[tool.last]
+"""
+
+
+class CommandTest(SimpleTestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def lint(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        command = [sys.executable, str(settings.BASE_DIR / "kb/rules/__main__.py")]
+        done = subprocess.run(
+            [*command, "--lang", "en", *arguments],
+            cwd=self.folder,
+            input=stdin,
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    def test_exit_statuses(self) -> None:
+        self.write("trap.py", TRAP)
+        self.write("clean.py", CLEAN)
+        self.assertEqual(self.lint("clean.py")[0], 0)
+        self.assertEqual(self.lint("clean.py", "trap.py")[0], 1)
+        for wrong in (
+            ["nowhere.py"],
+            [],
+            ["--format", "xml", "trap.py"],
+            ["--select", "all", "trap.py"],
+            ["--config", "nowhere.toml", "trap.py"],
+        ):
+            with self.subTest(wrong):
+                self.assertEqual(self.lint(*wrong)[0], 2)
+
+    def test_text_names_the_place_and_the_record(self) -> None:
+        self.write("a/trap.py", TRAP)
+        status, out, err = self.lint("a")
+        self.assertEqual(status, 1)
+        self.assertRegex(out, r"^a/trap\.py:5:12: warning NAN-0002 This checkpoint is")
+        self.assertIn("findings: 1, files: 1", err)
+        self.assertIn("reentrant 的", self.lint("a", "--lang", "zh")[1])
+
+    def test_input_from_a_pipe(self) -> None:
+        self.assertRegex(self.lint("-", stdin=TRAP)[1], r"^-:5:12: ")
+
+    def test_what_is_no_python_is_named_and_stops_nothing(self) -> None:
+        self.write("bad.py", "def f(:\n")
+        self.write("binary.py", "x")
+        (self.folder / "binary.py").write_bytes(b"\xff\xfe\x00x")
+        self.write("nul.py", "checkpoint\x00(f, x)")
+        self.write("trap.py", TRAP + "def f(:\n")
+        self.write("zz.py", HALF)
+        status, out, err = self.lint(".")
+        self.assertEqual(status, 1)
+        self.assertIn("zz.py:2:5: error NAN-0014", out)
+        self.assertIn("./trap.py: not read: line 6: invalid syntax", err)
+        self.assertIn("./binary.py: not read: ", err)
+        document = json.loads(self.lint(".", "--format", "json")[1])
+        self.assertIn("./trap.py", [row["path"] for row in document["unreadable"]])
+
+    def test_json(self) -> None:
+        self.write("trap.py", TRAP)
+        document = json.loads(self.lint("trap.py", "--format", "json")[1])
+        (found,) = document["findings"]
+        self.assertEqual(document["schema"], "doesitnan.lint/1")
+        self.assertEqual(
+            [found[key] for key in ("record", "rule", "severity", "line", "column")],
+            ["NAN-0002", "reentrant", "warning", 5, 12],
+        )
+        self.assertEqual(found["fix"]["text"], ", use_reentrant=False")
+
+    def test_sarif(self) -> None:
+        self.write("trap.py", TRAP)
+        self.write("half.py", HALF)
+        document = json.loads(self.lint(".", "--format", "sarif")[1])
+        self.assertEqual(document["version"], "2.1.0")
+        (run,) = document["runs"]
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        self.assertEqual(rules, ["NAN-0002", "NAN-0014"])
+        for result in run["results"]:
+            self.assertIn(result["ruleId"], rules)
+            self.assertIn(result["level"], ("error", "warning", "note"))
+            (place,) = result["locations"]
+            region = place["physicalLocation"]["region"]
+            self.assertLessEqual(region["startLine"], region["endLine"])
+            self.assertGreaterEqual(region["startColumn"], 1)
+        prints = [result["partialFingerprints"] for result in run["results"]]
+        self.write("trap.py", "# above\n" + TRAP)
+        again = json.loads(self.lint(".", "--format", "sarif")[1])["runs"][0]["results"]
+        self.assertEqual(prints, [result["partialFingerprints"] for result in again])
+        (fix,) = [result["fixes"] for result in run["results"] if "fixes" in result]
+        (change,) = fix[0]["artifactChanges"]
+        self.assertEqual(change["artifactLocation"]["uri"], "./trap.py")
+
+    def test_github(self) -> None:
+        self.write("trap.py", TRAP)
+        out = self.lint("trap.py", "--format", "github")[1]
+        start = "::warning file=trap.py,line=5,endLine=5,col=12,title=NAN-0002::This"
+        self.assertTrue(out.startswith(start), out)
+
+    def test_a_fix_is_written(self) -> None:
+        path = self.write("trap.py", TRAP)
+        path.write_bytes(TRAP.replace("\n", "\r\n").encode())
+        self.assertEqual(self.lint("trap.py", "--fix")[0], 0)
+        wanted = TRAP.replace("block, x)\n", "block, x, use_reentrant=False)\n", 2)
+        wanted = wanted.replace("run(block, x, use_reentrant=False)", "run(block, x)")
+        self.assertEqual(path.read_bytes(), wanted.replace("\n", "\r\n").encode())
+
+    def test_which_files(self) -> None:
+        for name in (
+            *("a.py", "b/c.py", "b/skip/d.py", ".hidden/e.py"),
+            *("env/pyvenv.cfg", "env/f.py", "node_modules/g.py", "h.txt"),
+        ):
+            self.write(name, TRAP)
+        self.write("pyproject.toml", '[tool.doesitnan.lint]\nexclude = ["b/skip"]\n')
+        document = json.loads(self.lint(".", "b/c.py", "--format", "json")[1])
+        paths = sorted({row["path"] for row in document["findings"]})
+        self.assertEqual(paths, ["./a.py", "./b/c.py", "b/c.py"])
+
+    def test_many_files_by_several_processes(self) -> None:
+        for number in range(70):
+            self.write(f"p/m{number:02}.py", TRAP)
+        document = json.loads(self.lint("p", "--jobs", "2", "--format", "json")[1])
+        paths = [row["path"] for row in document["findings"]]
+        self.assertEqual(paths, [f"p/m{number:02}.py" for number in range(70)])
+
+    def test_settings_of_the_project_and_of_the_command(self) -> None:
+        self.write("src/trap.py", TRAP)
+        self.write("src/half.py", HALF)
+        self.write("pyproject.toml", TOML)
+        self.assertNotIn("NAN-0002", self.lint("src")[1])
+        self.assertIn("NAN-0014", self.lint("src")[1])
+        self.assertIn("NAN-0002", self.lint("src", "--ignore", "")[1])
+        only = self.lint("src", "--select", "NAN-0002", "--ignore", "NAN-0001")[1]
+        self.assertNotIn("NAN-0014", only)
+        self.assertEqual(self.lint("src", "--select", "NAN-0002")[0], 0)
+        self.write("pyproject.toml", "[tool.doesitnan.lint]\nignored = []\n")
+        status, _out, err = self.lint("src")
+        self.assertEqual(status, 2)
+        self.assertIn("unknown key ignored; known are select, ignore", err)
+
+    def test_the_rules_are_listed(self) -> None:
+        status, out, _err = self.lint("--list", "--severity", "error")
+        self.assertEqual(status, 0)
+        self.assertIn("NAN-0014 error fill_below_float16: ", out)
+        self.assertNotIn(" warning ", out)
+
+
+class SettingsTest(SimpleTestCase):
+    def test_the_table_without_a_reader_of_toml(self) -> None:
+        for text in (TOML, "", "[tool.doesitnan]\nlint = 1\n"[:16], "[a]\nb = [1]\n"):
+            with self.subTest(text):
+                self.assertEqual(table_by_lines(text), table_of(text))
+        with self.assertRaises(ValueError):
+            table_by_lines("[tool.doesitnan.lint]\nselect = {a = 1}\n")
+
+    def test_values_that_cannot_be_meant(self) -> None:
+        for line in (
+            'select = "NAN-0001"',
+            "ignore = [1]",
+            'ignore = ["all"]',
+            'severity = "high"',
+            "[broken",
+        ):
+            with self.subTest(line), tempfile.NamedTemporaryFile("w+") as file:
+                file.write(f"[tool.doesitnan.lint]\n{line}\n")
+                file.flush()
+                with self.assertRaises(WrongUse):
+                    read_settings(file.name, ".")
+
+
+class HookTest(SimpleTestCase):
+    def test_the_hook_names_a_program_that_can_be_started(self) -> None:
+        text = (settings.BASE_DIR / ".pre-commit-hooks.yaml").read_text()
+        self.assertIn("language: script", text)
+        entry = text.partition("entry: ")[2].partition("\n")[0]
+        path = settings.BASE_DIR / entry
+        self.assertTrue(path.stat().st_mode & 0o111)
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(TRAP)
+            file.flush()
+            done = subprocess.run([path, file.name], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1, done.stderr)
