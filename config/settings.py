@@ -110,6 +110,8 @@ REMOTE_USER_HEADER = env_str("REMOTE_USER_HEADER")
 REMOTE_USER_GROUP = env_str("REMOTE_USER_GROUP", "runner")
 REMOTE_USER_STAFF = env_bool("REMOTE_USER_STAFF", False)
 METRICS_TOKEN = env_str("METRICS_TOKEN")
+# Whom `manage.py mcp` starts runs for; without it that only reads.
+DOESITNAN_TOKEN = env_str("DOESITNAN_TOKEN")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "front"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]

@@ -10,6 +10,7 @@ from django.views.generic import RedirectView
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
 from kb.syndication import as_markdown, badge, crawlers
+from runner.agents.views import Tools
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
@@ -32,6 +33,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
+    path("mcp", Tools.as_view(), name="mcp"),
     path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
     path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -17,7 +18,7 @@ from kb.api.paging import PageQuery, page, read_cursor
 from kb.models import TestedBuild
 from kb.problems import Problem
 from kb.releases import sides, words
-from kb.releases.comparison import compare
+from kb.releases.comparison import Comparison, compare
 from kb.releases.details import shown
 from kb.releases.sides import Side
 
@@ -58,12 +59,7 @@ class Compare(Endpoint):
         A release stands for all of its builds. `items` are the changes: by runs on
         both sides, and by documents alone (`likely_…`, basis `documented`).
         """
-        builds = sides.tested()
-        after = side(query["to"], builds) if "to" in query else newest(builds)
-        before = (
-            side(query["from"], builds) if "from" in query else earlier(after, builds)
-        )
-        found = compare(before, after, query.get("device", ""))
+        found = compared(query)
         start = read_cursor(request, query) or 0
         end = start + query["limit"]
         return page(
@@ -72,17 +68,31 @@ class Compare(Endpoint):
             ComparisonSerializer,
             shown(found, found.items[start:end]),
             end if end < len(found.items) else None,
-            **{
-                "from": before,
-                "to": after,
-                "device": found.device,
-                "sentence": words.summary(found),
-                "counts": found.counts,
-                "only_from": found.only_before,
-                "only_to": found.only_after,
-                "html": page_urls("compare", before.name, after.name),
-            },
+            **head_of(found),
         )
+
+
+def compared(query: Mapping[str, Any]) -> Comparison:
+    """Of `from`, `to` and `device`, each of which may be missing."""
+    builds = sides.tested()
+    after = side(query["to"], builds) if "to" in query else newest(builds)
+    before = side(query["from"], builds) if "from" in query else earlier(after, builds)
+    return compare(before, after, query.get("device", ""))
+
+
+def head_of(found: Comparison) -> dict[str, Any]:
+    """All that is said of a comparison besides its changes."""
+    before, after = found.before, found.after
+    return {
+        "from": before,
+        "to": after,
+        "device": found.device,
+        "sentence": words.summary(found),
+        "counts": found.counts,
+        "only_from": found.only_before,
+        "only_to": found.only_after,
+        "html": page_urls("compare", before.name, after.name),
+    }
 
 
 def side(text: str, builds: list[TestedBuild]) -> Side:

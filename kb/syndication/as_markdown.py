@@ -35,8 +35,7 @@ def record(request: HttpRequest, record_id: str) -> HttpResponse:
     found = rows.filter(pk=record_id).first()
     if found is None:
         raise Http404(_("There is no record %s.") % record_id)
-    blocks = blocks_of(found, base_address(request), current_lang())
-    text = "\n\n".join(block for block in blocks if block) + "\n"
+    text = text_of(found, base_address(request), current_lang())
     response = HttpResponse(text, content_type=MARKDOWN)
     response["Link"] = f'<{found.get_absolute_url()}>; rel="canonical"'
     return response
@@ -61,13 +60,24 @@ def llms(request: HttpRequest) -> HttpResponse:
         "## Records",
         "",
     ]
-    rows = Record.objects.visible().order_by("pk").only("title_en", "summary_en")
-    for row in rows:
-        summary = f": {row.summary_en}" if row.summary_en else ""
-        lines.append(f"- [{row.pk} {row.title_en}]({base}/en/{row.pk}.md){summary}")
+    lines += listed(f"{base}/en/{{}}.md")
     response = HttpResponse("\n".join(lines) + "\n", content_type=PLAIN)
     patch_vary_headers(response, ("Host",))
     return response
+
+
+def listed(address: str) -> Iterator[str]:
+    """A line for each record; `address` is that of one, with {} for its id."""
+    rows = Record.objects.visible().order_by("pk").only("title_en", "summary_en")
+    for row in rows:
+        summary = f": {row.summary_en}" if row.summary_en else ""
+        yield f"- [{row.pk} {row.title_en}]({address.format(row.pk)}){summary}"
+
+
+def text_of(record: Record, base: str, lang: str) -> str:
+    """The document; its headings are in the active language."""
+    blocks = blocks_of(record, base, lang)
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def blocks_of(record: Record, base: str, lang: str) -> Iterator[str]:

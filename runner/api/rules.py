@@ -80,6 +80,8 @@ RULES: dict[str, Rule] = {
     "submit_evidence": evidence,
     "get_evidence": read,
     "get_openapi": read,
+    # /mcp, which asks `run` itself for the tool that starts runs.
+    "use_tools": read,
 }
 
 

@@ -1,0 +1,115 @@
+"""The tools as a server of the official SDK, whoever carries its messages."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.utils import translation
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp_types import ToolAnnotations
+from rest_framework.exceptions import APIException
+from rest_framework.request import Request
+
+from kb import problems
+from runner.agents import tools
+
+NAME = "Does it NaN?"
+INSTRUCTIONS = """\
+Known training failures of PyTorch (NaN loss, lost or wrong gradients, wrong numbers),
+each with a program that reproduces it and that was run on released builds. Start with
+look_up and paste what was printed. A verdict comes from runs alone: what nobody ran is
+unknown, and no match is no proof that there is no bug. What is pasted is not stored.
+"""
+READS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, open_world_hint=False
+)
+STARTS = ToolAnnotations(
+    read_only_hint=False,
+    destructive_hint=False,
+    idempotent_hint=False,
+    open_world_hint=False,
+)
+READING = (
+    *(tools.look_up, tools.get_record, tools.check_environment),
+    *(tools.compare_builds, tools.get_run),
+)
+MARKDOWN = "text/markdown"
+
+# Gives the request that a call is answered for, on the thread that answers it.
+ASKED: ContextVar[Callable[[], Request]] = ContextVar("ASKED")
+
+
+def build() -> MCPServer[Any]:
+    """A server for one connection, or one request of the web server."""
+    server: MCPServer[Any] = MCPServer(
+        NAME, instructions=INSTRUCTIONS, tools=described(), subscriptions=False
+    )
+    server.resource(
+        "doesitnan://records",
+        name="records",
+        title="All records",
+        description="every record with its title, and the address of its resource",
+        mime_type=MARKDOWN,
+    )(LISTED)
+    server.resource(
+        "doesitnan://records/{record}{?lang}",
+        name="record",
+        title="A record",
+        description="one record as Markdown; lang is en or zh",
+        mime_type=MARKDOWN,
+    )(ONE)
+    return server
+
+
+@functools.cache
+def described() -> list[Tool]:
+    """Once in a process: to read their parameters takes most of the time."""
+    reading = [Tool.from_function(served(tool), annotations=READS) for tool in READING]
+    run = Tool.from_function(served(tools.run_repro), annotations=STARTS)
+    return [*reading, run]
+
+
+def served(
+    tool: Callable[..., Any], refused: type[Exception] = ToolError
+) -> Callable[..., Any]:
+    """The tool as a coroutine without its first parameter.
+
+    It runs on the thread that waits for the event loop: that of the web server's
+    request, whose database connection is Django's to keep, or the command's own.
+    """
+    signature = inspect.signature(tool, eval_str=True)
+    _request, *parameters = signature.parameters.values()
+
+    def answer(arguments: dict[str, Any]) -> Any:
+        with translation.override(tools.django_language(arguments)):
+            try:
+                return tool(ASKED.get()(), **arguments)
+            except APIException as error:
+                raise refused(sentence(problems.as_problem(error))) from error
+
+    @functools.wraps(tool)
+    async def call(**arguments: Any) -> Any:
+        return await sync_to_async(answer)(arguments)
+
+    call.__doc__ = inspect.getdoc(tool)
+    vars(call).update(__signature__=signature.replace(parameters=parameters))
+    return call
+
+
+def sentence(problem: problems.Problem) -> str:
+    """A problem as a line that a model can act on."""
+    said = f"{problem.code}: {problem.detail}"
+    for error in problem.errors:
+        said += f" {error['pointer']}: {error['detail']}"
+    return said + (f" Retry after {problem.wait} s." if problem.wait else "")
+
+
+LISTED = served(tools.list_records, ResourceNotFoundError)
+ONE = served(tools.get_record, ResourceNotFoundError)

@@ -1,0 +1,147 @@
+"""How the tests ask: by the SDK's own client, whatever carries its messages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.test import (
+    SimpleTestCase,
+)
+from django.utils import timezone
+from mcp import Client, MCPError
+
+from kb.models import Repro
+from runner.evidence import store
+from runner.models.token import Token
+from tests.support import runs
+
+TOOLS = [
+    *("look_up", "get_record", "check_environment", "compare_builds", "get_run"),
+    "run_repro",
+]
+LOG = 'step 3\nUserWarning: "strides" \\ differ\nloss: nan\n'
+PATIENCE_S = 120
+# With a handshake, as clients of 2025 ask, and without, as the newest protocol does.
+MODES = ("legacy", "auto")
+
+Asking = Callable[[Client], Awaitable[Any]]
+
+
+def token_of(name: str, *scopes: str) -> str:
+    user = User.objects.get_or_create(username="ann")[0]
+    end = timezone.now() + timedelta(days=1)
+    return Token.issue(name, user, list(scopes), end)[1]
+
+
+def text_of(result: Any) -> str:
+    return "".join(block.text for block in result.content)
+
+
+async def data_of(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    assert result.structured_content == json.loads(text_of(result))
+    return dict(result.structured_content)
+
+
+async def refusal_of(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, text_of(result)
+    return text_of(result)
+
+
+async def everything(case: SimpleTestCase, client: Client) -> None:
+    """What reads, asked of the sample record and evidence of it on 9.9.0."""
+    listed = (await client.list_tools()).tools
+    case.assertEqual([tool.name for tool in listed], TOOLS)
+    case.assertEqual(
+        [tool.name for tool in listed if not tool.annotations.read_only_hint],
+        ["run_repro"],
+    )
+    found = await data_of(client, "look_up", log=LOG, env="torch==2.13.0")
+    (match,) = found["matches"]
+    case.assertEqual((match["record"], match["why"][0]["line"]), ("NAN-9001", 2))
+    case.assertEqual(match["affected"]["answer"], "affected")
+    case.assertEqual(match["title"], "A sample")
+    chinese = await data_of(client, "look_up", log=LOG, lang="zh")
+    case.assertEqual(chinese["matches"][0]["title"], "一个样例")
+    whole = await data_of(client, "check_environment", env="torch==2.13.0+cpu")
+    (affecting,) = whole["affecting"]
+    case.assertEqual(
+        (affecting["record"], affecting["title"]), ("NAN-9001", "A sample")
+    )
+    one = await data_of(
+        client, "check_environment", env="torch==2.10.0", record="NAN-9001"
+    )
+    case.assertEqual(one["affected"]["answer"], "not_affected")
+    compared = await data_of(client, "compare_builds", before="9.8.0", after="9.9.0")
+    case.assertEqual((compared["from"]["name"], compared["total"]), ("9.8.0", 1))
+    case.assertEqual([item["change"] for item in compared["items"]], ["new"])
+
+
+async def documents(case: SimpleTestCase, client: Client) -> None:
+    record = text_of(await client.call_tool("get_record", {"record": "nan-9001"}))
+    case.assertTrue(record.startswith("# NAN-9001 A sample\n"), record)
+    case.assertIn("torch 9.9.0+cpu, cpu, repro.py: ✖ FAIL", record)
+    (listed,) = (await client.list_resources()).resources
+    (index,) = (await client.read_resource(listed.uri)).contents
+    address = "doesitnan://records/NAN-9001"
+    case.assertIn(f"- [NAN-9001 A sample]({address})", index.text)
+    (content,) = (await client.read_resource(address)).contents
+    case.assertEqual((content.mime_type, content.text), ("text/markdown", record))
+    (chinese,) = (await client.read_resource(f"{address}?lang=zh")).contents
+    case.assertIn("## 规避方法", chinese.text)
+    with case.assertRaisesRegex(MCPError, "There is no record NAN-7777"):
+        await client.read_resource("doesitnan://records/NAN-7777")
+
+
+async def refusals(case: SimpleTestCase, client: Client) -> None:
+    for tool, arguments, said in (
+        ("look_up", {}, "empty_paste: Nothing was pasted"),
+        ("look_up", {"log": "x" * 2**20 + "y"}, "too_large: "),
+        ("get_record", {"record": "NAN-7777"}, "unknown_record: There is no record"),
+        ("check_environment", {"env": " "}, "empty_paste: "),
+        ("compare_builds", {"before": "nonsense"}, "unknown_build: "),
+        ("get_run", {"run": "x"}, "unknown_run: "),
+        ("run_repro", {"record": "NAN-9001"}, "unauthenticated: Send a token with"),
+    ):
+        with case.subTest(tool=tool):
+            case.assertIn(said, await refusal_of(client, tool, **arguments))
+
+
+def ask(
+    connected: Callable[[AsyncExitStack], Awaitable[Client]], asking: Asking
+) -> Any:
+    """What it gives or fails with, without the groups that clients wrap failures in."""
+    failures = []
+
+    async def asked() -> Any:
+        async with AsyncExitStack() as stack:
+            client = await connected(stack)
+            try:
+                return await asking(client)
+            except AssertionError as error:
+                failures.append(error)
+
+    answer = asyncio.run(asked())
+    for failure in failures:
+        raise failure
+    return answer
+
+
+def load_sample(torch: Path) -> Repro:
+    """The sample record: no bug on 9.8.0, the bug on 9.9.0, which is here."""
+    repro = runs.load_sample().repros.get()
+    without = runs.make_evidence(repro, bug=False)
+    without["build"].update(slug="9.8.0-cpu", raw="9.8.0+cpu")
+    store.add(runs.signed(without), origin="site")
+    store.add(runs.make_evidence(repro), origin="site")
+    runs.install(runs.stand_in_torch(torch))
+    return repro
