@@ -1,9 +1,13 @@
-"""Clients that cost a server more than they do: silent ones, and ones that trickle."""
+"""Clients that cost a server more than they do: silent ones, and ones that trickle.
+
+`python -m tests.support.slow_clients PORT` attacks the site on a port of this machine.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -111,3 +115,16 @@ def p95(waited: list[float | None]) -> float:
     if None in waited:
         return float("inf")
     return sorted(filter(None, waited))[int(0.95 * len(waited))]
+
+
+def main(port: int, path: str = "/en/", readers: int = 40) -> None:
+    """Print p95 of a page without and with the attack, in seconds."""
+    calm = p95(seconds_of(port, path, readers))
+    with attack(port) as attacker:
+        beset = p95(seconds_of(port, path, readers))
+    of = f"{attacker.reopened} reopened, {attacker.refused} refused"
+    sys.stdout.write(f"calm {calm:.3f}, beset {beset:.3f} ({of})\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
