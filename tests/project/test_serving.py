@@ -14,6 +14,7 @@ from unittest import mock
 from django.test import SimpleTestCase
 
 from config import serving
+from tests.support.sites import wait_for
 
 PATIENCE_S = 30
 ASK = b"GET %s HTTP/1.1\r\nHost: here\r\n%s\r\n"
@@ -130,8 +131,7 @@ class LimitsTest(ServingTest):
             # The only thread answers another: it is done with the large answer.
             self.assertEqual(self.status(), b"200")
             self.clock.ahead = serving.ANSWER_S + 1
-            while self.server.active_channels:
-                self.over.wait(0.01)
+            wait_for(lambda: not self.server.active_channels, "an open connection")
             self.assertLess(len(rest(client)), LARGE)
 
     def test_a_request_that_takes_long_is_not_cut(self) -> None:
@@ -149,7 +149,8 @@ class LimitsTest(ServingTest):
         self.assertEqual(self.status(b"/", b"Content-Length: %d\r\n" % length), b"413")
 
     def test_a_stop_answers_what_has_arrived(self) -> None:
-        with self.connect(ASK % (b"/slow", b"")) as busy, self.connect() as idle:
+        # The first to come has been accepted when the second is served.
+        with self.connect() as idle, self.connect(ASK % (b"/slow", b"")) as busy:
             self.assertTrue(self.serving.wait(PATIENCE_S))
             self.server.stop()
             self.assertEqual(rest(idle), b"")
