@@ -6,14 +6,15 @@ from pathlib import Path
 
 wsgi_app = "config.wsgi:application"
 chdir = str(Path(__file__).parents[1])
-worker_class = "gthread"
+worker_class = "config.serving.BufferingWorker"
 workers = 2
-threads = 8
+threads = 8  # of a process; a request has one once it has arrived
 graceful_timeout = 3
 loglevel = "warning"
 control_socket_disable = True
 preload_app = True  # both processes from one import
 # Longer addresses than the API takes, so that its problem says what is wrong.
 limit_request_line = 8190
-# By SCRIPT_NAME whoever sends it would say at which address of the site he is.
+# By SCRIPT_NAME whoever sends it would say at which address of the site he is. It is
+# gunicorn's own workers that would listen to it; waitress has no such header.
 forwarder_headers = ""
