@@ -98,7 +98,8 @@ class EvidenceList(Endpoint):
         """
         assert isinstance(request.auth, Token)  # noqa: S101 - runner.api.rules
         try:
-            evidence = receive_evidence(request.body, request.auth.name)
+            sent_by = request.auth.name, request.auth.user.get_username()
+            evidence = receive_evidence(request.body, *sent_by)
         except RequestDataTooBig as error:
             raise Problem("too_large", str(error)) from error
         except EvidenceRefused as error:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from django.utils import timezone
 
+from kb.choices import OUR_ORIGINS
 from kb.models import Record, Repro
 from runner import harness, sandbox
 from runner.evidence import telemetry
@@ -25,7 +26,6 @@ from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
-    OUR_ORIGINS,
     EvidenceRefused,
     add,
     check_form,
@@ -120,9 +120,10 @@ OPTIONAL_KEYS = {
 MAX_TEXT_CHARS = 1000
 
 
-def receive_evidence(data: bytes, origin: str) -> Evidence:
-    """Validate and store uploaded evidence under the sender's name as its origin.
+def receive_evidence(data: bytes, origin: str, sender: str = "") -> Evidence:
+    """Validate and store uploaded evidence under the name that it was sent by.
 
+    `sender`: the user behind that name, where there is one.
     Idempotent: for evidence that is stored already the row has `created` False. Raises
     EvidenceRefused, with nothing stored.
     """
@@ -130,7 +131,7 @@ def receive_evidence(data: bytes, origin: str) -> Evidence:
         raise ValueError(f"{origin!r} cannot be the origin of what was sent")
     body = validate(data)
     is_known = Evidence.objects.filter(digest=body["digest"]).exists()
-    row = add({**body, "origin": origin}, origin)
+    row = add({**body, "origin": origin}, origin, sender)
     row.created = not is_known
     return row
 
