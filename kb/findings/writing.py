@@ -55,6 +55,13 @@ def offer(
         Finding.objects.bulk_create(best[key] for key in won)
 
 
+def forget_build(build: str) -> None:
+    """Remove the findings on a build that turned out to be another torch."""
+    for record in Record.objects.filter(findings__build=build).distinct():
+        with changing(record, {build}):
+            record.findings.filter(build=build).delete()
+
+
 def replace(
     record: Record, findings: Iterable[Finding], cells: set[Cell] | None = None
 ) -> None:

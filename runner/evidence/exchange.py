@@ -21,6 +21,7 @@ from django.utils import timezone
 from kb.choices import OUR_ORIGINS
 from kb.models import Record, Repro
 from runner import harness, sandbox
+from runner.builds import proof
 from runner.evidence import telemetry
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import (
@@ -351,10 +352,14 @@ def check_plan(body: Json, names: list[str]) -> None:
 
 
 def check_build(build: Json) -> None:
-    """Refuse a slug that does not follow from the version, and overlong texts."""
+    """Refuse free texts, and a slug that does not follow from the version."""
+    if not proof.is_torch_version(build["raw"]):
+        refuse(f"{build['raw'][:80]} is no version of torch as its builds are named.")
+    for name in proof.strange_facts(build):
+        refuse(f"build.{name}: no torch reports {build[name][:80]}.")
     own = harness.build_slug(build["raw"], build["cuda"])
     # Debian's name comes from dpkg and is not in the version.
-    if build["slug"] != own and not build["slug"].endswith("-debian"):
+    if build["slug"] != own and not proof.DEBIAN.fullmatch(build["slug"]):
         refuse(f"torch {build['raw'][:80]} is build {own}, not {build['slug'][:61]}.")
     for name in ("raw", *BUILD_FIELDS):
         limit = getattr(Build._meta.get_field(name), "max_length", 0)

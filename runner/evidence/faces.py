@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
 
 from kb.choices import OUR_ORIGINS
 from kb.findings.claims import JUDGED
@@ -29,7 +31,17 @@ def cell_of(evidence: Evidence) -> Cell:
 
 
 def counting(rows: QuerySet[Evidence]) -> QuerySet[Evidence]:
-    return rows.filter(withdrawn=False)
+    """Without what was withdrawn, and what was sent of another torch of that name."""
+    rows = rows.filter(withdrawn=False)
+    named = rows.alias(raw=said("raw"), git=said("git"))
+    same_commit = Q(git__isnull=True) | Q(git="") | Q(build__git="")
+    same = Q(raw=F("build__raw")) & (same_commit | Q(git=F("build__git")))
+    return named.filter(Q(origin__in=OUR_ORIGINS) | same)
+
+
+def said(fact: str) -> Cast:
+    """What the evidence says of its build, to be compared as a text."""
+    return Cast(KT(f"body__build__{fact}"), TextField())
 
 
 def confirmations(rows: QuerySet[Evidence]) -> Callable[[Evidence], bool]:

@@ -1,6 +1,6 @@
 """Verifies, re-judges and stores evidence, and derives findings from it.
 
-The only user of `kb.findings.writing`: the knowledge base learns of runs only here.
+The knowledge base learns of runs only here, by `kb.findings.writing`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import Any
 from django.db import transaction
 
 from kb import choices
-from kb.choices import DeviceClass, Outcome, Verdict
+from kb.choices import OUR_ORIGINS, DeviceClass, Outcome, Verdict
 from kb.findings import writing
 from kb.findings.claims import CONCLUSIVE, JUDGED
 from kb.models import Finding, Record, Repro
 from runner import harness, parameters
+from runner.builds import proof
 from runner.evidence import faces
 from runner.models import SLUG, Build, Evidence
 
@@ -84,7 +85,7 @@ def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence
     return Evidence(
         digest=body["digest"],
         record=record,
-        build=known_build(body["build"]),
+        build=known_build(body["build"], is_sent=origin not in OUR_ORIGINS),
         repro_name=body["repro"]["name"],
         repro_digest=body["repro"]["digest"],
         device_class=device_class(body),
@@ -209,16 +210,26 @@ def judge_variants_again(
             )
 
 
-def known_build(identity: dict[str, Any]) -> Build:
-    """The Build of an identity, created if new; blank columns are filled in."""
+def known_build(identity: dict[str, Any], *, is_sent: bool) -> Build:
+    """The Build of an identity, created if new.
+
+    What is sent tells nothing of a build that is known; of ours, blank columns are
+    filled in, and a name that only somebody's word has is taken.
+    """
     facts = {key: identity.get(key) or "" for key in BUILD_FIELDS}
     build, created = Build.objects.get_or_create(
         slug=identity["slug"], defaults={"raw": identity["raw"], **facts}
     )
+    if is_sent and not created and proof.differs(build, identity) == "git":
+        raise EvidenceRefused(f"Build {build.slug} is of commit {build.git} here.")
     if build.raw != identity["raw"]:
-        raise EvidenceRefused(
-            f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
-        )
+        taken = not is_sent and proof.take_name(build, facts | {"raw": identity["raw"]})
+        if not taken:
+            raise EvidenceRefused(
+                f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
+            )
+    if is_sent:
+        return build
     blanks = [key for key in facts if facts[key] and not getattr(build, key)]
     if blanks and not created:
         for key in blanks:

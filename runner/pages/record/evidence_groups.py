@@ -54,8 +54,8 @@ def shown(row: EvidenceRow) -> tuple[Any, ...]:
     """What must be equal for two runs to be one line."""
     evidence: Any = row.evidence
     ran = (row.stale, evidence.repro_name, evidence.device_class)
-    ran += (evidence.is_sent, evidence.withdrawn)
-    return (*ran, evidence.verdict, evidence.reason)
+    face = (evidence.is_sent, evidence.withdrawn)
+    return (*ran, *face, evidence.verdict, evidence.reason)
 
 
 def group_of(rows: list[EvidenceRow]) -> EvidenceGroup:
