@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from io import StringIO
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.test import TestCase
+from django.test import TestCase, override_settings
+from django.utils import timezone
 
 from kb.findings import results, standings
 from kb.lookup import answer
@@ -17,6 +20,7 @@ from runner.evidence import origins, store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import receive_evidence
 from runner.models import Evidence
+from runner.models.token import Token
 from tests.support import runs
 
 OLDER, OLDER_RAW = "9.8.0-cpu", "9.8.0+cpu"
@@ -222,3 +226,32 @@ class WithdrawnTest(TestCase):
         items = self.client.get("/api/v1/evidence").json()["items"]
         said = {item["origin"]: item["withdrawn"] for item in items}
         self.assertEqual(said, {"somebody": False, "another": True})
+
+
+@override_settings(EVIDENCE_PER_HOUR=2)
+class RateTest(TestCase):
+    def setUp(self) -> None:
+        self.repro = runs.make_repro()
+        user = User.objects.create_user("ann")
+        end = timezone.now() + timedelta(days=1)
+        _token, self.secret = Token.issue("laptop", user, ["evidence"], end)
+
+    def post(self, day: int) -> Any:
+        at = f"2026-01-{day:02}T00:00:00Z"
+        return self.client.post(
+            "/api/v1/evidence",
+            json.dumps(evidence(self.repro, bug=True, started_at=at)),
+            "application/json",
+            headers={"Authorization": f"Bearer {self.secret}"},
+        )
+
+    def test_a_token_sends_so_much_in_an_hour(self) -> None:
+        self.assertEqual([self.post(day).status_code for day in (1, 2)], [201, 201])
+        refused = self.post(3)
+        self.assertEqual(refused.status_code, 429)
+        self.assertGreater(int(refused["Retry-After"]), 3000)
+        self.assertEqual(Evidence.objects.count(), 2)
+        self.assertEqual(set(Evidence.objects.values_list("sender")), {("ann",)})
+        hour = timezone.now() - timedelta(minutes=61)
+        Evidence.objects.update(added_at=hour)
+        self.assertEqual(self.post(3).status_code, 201)
