@@ -94,6 +94,7 @@ MAX_QUEUED = env_int("MAX_QUEUED", 500)
 QUEUED_PER_REQUESTER = env_int("QUEUED_PER_REQUESTER", 20)
 RUNNING_PER_REQUESTER = env_int("RUNNING_PER_REQUESTER", 2)
 RUNS_PER_HOUR = env_int("RUNS_PER_HOUR", 120)
+EVIDENCE_PER_HOUR = env_int("EVIDENCE_PER_HOUR", 600)
 LOG_DAYS = env_int("LOG_DAYS", 90)
 RUN_DAYS = env_int("RUN_DAYS", 365)
 # How long an answer is kept that a reader chose to keep for others; 0: none is.

@@ -5,6 +5,11 @@ from django.utils.translation import gettext_lazy as _
 
 from kb import wording
 
+# Who made a result, where nobody sent it: this site ran it, or it came with the
+# repository, reviewed.
+SITE, SHIPPED = "site", "repository"
+OUR_ORIGINS = (SITE, SHIPPED)
+
 
 class Publication(TextChoices):
     DRAFT = "draft", _("Draft")

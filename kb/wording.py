@@ -44,6 +44,7 @@ BADGES = {
     "inconclusive": Said("▲", _("NO VERDICT · {reason}")),
     "error": Said("▲", _("ERROR · no verdict")),
     "untested": Said("◌", _("Not tested")),
+    "sent": Said("◌", _("SENT · not confirmed")),
 }
 MODEL_BADGES = {
     "bug_present": Said("◇", _("MODEL · mechanism shown")),
@@ -181,6 +182,15 @@ CELLS = {
     "not_applicable": pgettext("matrix cell", "N/A"),
     "inconclusive": pgettext("matrix cell", "no verdict"),
     "error": pgettext("matrix cell", "error"),
+}
+# After the badge of what somebody sent and others bear out.
+CONFIRMED = _("sent by {origin}, confirmed")
+# Of what somebody sent, until it is confirmed.
+SENT_CELL = pgettext("matrix cell", "sent")
+SENT = {
+    "bug_present": Said("◌", _("SENT · bug reproduced, says {origin}; not confirmed")),
+    "bug_absent": Said("◌", _("SENT · bug not seen, says {origin}; not confirmed")),
+    "other": Said("◌", _("SENT · by {origin}; not confirmed")),
 }
 # The same of a workaround on a build that shows the bug.
 HELPED = {

@@ -28,6 +28,7 @@ GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
         ("runner", "installation", ("change", "delete")),
+        ("runner", "evidence", ("confirm",)),
     ],
 }
 START_RUNS = "runner.add_run"

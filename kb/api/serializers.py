@@ -366,13 +366,18 @@ class MatrixCellSerializer(Serializer):
     trials = number()
     evidence = string()
     evidence_url = MadeString(lambda cell: evidence_url(cell.evidence))
+    origin = string(help_text="site, repository, or the name of who sent it")
+    confirmed = serializers.BooleanField(
+        help_text="false: it was sent, and nothing is concluded of it until it is "
+        "borne out"
+    )
     observed_at = moment()
 
 
 class MatrixSerializer(LangUsed):
     record = string(source="id")
     cells = MadeList(
-        lambda record: results.cells(record.findings.all()),
+        lambda record: results.shown_cells(record.findings.all()),
         child=MatrixCellSerializer(),
     )
     urls = RecordUrlsSerializer(source="*")

@@ -62,7 +62,7 @@ def version_of(record_id: str) -> tuple[object, ...]:
         raise Problem("unknown_record", _("There is no record %s.") % record_id)
     pk, *version = row
     seen = Finding.objects.filter(record=pk).order_by("pk")
-    return (*version, *seen.values_list("pk", "evidence", "stale"))
+    return (*version, *seen.values_list("pk", "evidence", "stale", "confirmed"))
 
 
 # Query parameter -> facet of a search; some are filters of the plain list as well.

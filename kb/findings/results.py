@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import pairwise, product
 from typing import Any
 
-from kb.choices import DeviceClass, Verdict
+from kb.choices import SITE, DeviceClass, Verdict
 from kb.models import Finding
 from kb.versions.order import build_order
 
@@ -34,6 +34,8 @@ class Cell:
     evidence: str
     observed_at: datetime
     repro: str = ""
+    origin: str = SITE
+    confirmed: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,12 @@ class Flip:
 
 
 def cells(findings: Iterable[Finding]) -> list[Cell]:
-    """One cell per fresh verdict, without models, in the order of versions."""
+    """One cell per verdict that stands, without models, in the order of versions."""
+    return [cell for cell in shown_cells(findings) if cell.confirmed]
+
+
+def shown_cells(findings: Iterable[Finding]) -> list[Cell]:
+    """The same, and what was sent: to be shown as such; nothing follows of it."""
     current = [
         Cell(
             row.build,
@@ -60,6 +67,8 @@ def cells(findings: Iterable[Finding]) -> list[Cell]:
             row.evidence,
             row.observed_at,
             row.repro,
+            row.origin,
+            row.confirmed,
         )
         for row in findings
         if row.is_fresh_verdict and not row.is_model

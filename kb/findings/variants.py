@@ -99,7 +99,7 @@ def outcomes(
 
 def counts(row: Finding) -> bool:
     return (
-        not row.stale
+        row.stands
         and row.fidelity != Fidelity.MECHANISM_MODEL
         and row.verdict == Verdict.BUG_PRESENT
     )

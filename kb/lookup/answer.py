@@ -162,7 +162,8 @@ def environment_document(env: Environment) -> Json:
 
 def build_of(raw: str) -> str | None:
     """The slug of a build that runs have named with this version, if only one."""
-    slugs = Finding.objects.filter(build_raw=raw).order_by().values_list("build")
+    known = Finding.objects.filter(build_raw=raw, confirmed=True)
+    slugs = known.order_by().values_list("build")
     distinct = {slug for (slug,) in slugs.distinct()}
     return distinct.pop() if len(distinct) == 1 else None
 
@@ -197,7 +198,7 @@ def ranked(
             BY_CONFIDENCE[match.confidence],
             -round(match.score + near_bonus(match, nearness), 2),
             answer.is_affected is not True,
-            all(item.verdict != Verdict.BUG_PRESENT for item in findings),
+            not any(shows_it(item) for item in findings),
             -row.modified.timestamp(),
         )
         code = {
@@ -209,6 +210,10 @@ def ranked(
         document = match_document(match, row, answer, code, reading)
         keyed.append((order, document))
     return [document for _order, document in sorted(keyed, key=itemgetter(0))]
+
+
+def shows_it(finding: Finding) -> bool:
+    return finding.confirmed and finding.verdict == Verdict.BUG_PRESENT
 
 
 def near_bonus(match: LogMatch, nearness: Mapping[str, float]) -> float:
@@ -307,7 +312,7 @@ def also_affecting(env: Environment, matched: set[str]) -> list[str]:
     if not env.is_given:
         return []
     tested: dict[str, list[Finding]] = {}
-    here = Finding.objects.fresh().triggers().of_the_bug()
+    here = Finding.objects.standing().triggers().of_the_bug()
     for finding in here.filter(build_raw=env.torch_raw or ""):
         tested.setdefault(finding.record_id, []).append(finding)
     rows = Record.objects.visible().exclude(id__in=matched)

@@ -7,12 +7,16 @@ from typing import Any
 
 from django.db import models
 
-from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
+from kb.choices import OUR_ORIGINS, DeviceClass, Fidelity, Outcome, Verdict
 
 
 class FindingQuerySet(models.QuerySet["Finding"]):
     def fresh(self) -> FindingQuerySet:
         return self.filter(stale=False)
+
+    def standing(self) -> FindingQuerySet:
+        """What settles something: fresh, and not merely sent (`Finding.stands`)."""
+        return self.filter(stale=False, confirmed=True)
 
     def triggers(self) -> FindingQuerySet:
         """One row per verdict: the trigger's."""
@@ -53,7 +57,10 @@ class Finding(models.Model):
     # its trials, as JSON. Null where there is nothing of the kind: a partial index
     # leaves those out, which SQLite takes for no other condition.
     said = models.TextField(blank=True, null=True)  # noqa: DJ001
+    # site, repository, or the name under which somebody sent it.
     origin = models.CharField(max_length=40)
+    # False for what was sent and that nobody else bears out (runner.evidence.faces).
+    confirmed = models.BooleanField(default=True, db_default=True)
     stale = models.BooleanField(default=False)
     evidence = models.CharField(max_length=71)
     observed_at = models.DateTimeField()
@@ -68,7 +75,7 @@ class Finding(models.Model):
             models.Index(
                 name="finding_on_build",
                 fields=[
-                    *("build", "check_name", "stale", "record"),
+                    *("build", "check_name", "stale", "confirmed", "record"),
                     *("fidelity", "verdict", "observed_at"),
                     *("repro", "device_class", "outcome"),
                 ],
@@ -96,18 +103,38 @@ class Finding(models.Model):
         return self.fidelity == Fidelity.MECHANISM_MODEL
 
     @property
+    def is_sent(self) -> bool:
+        """Neither run by this site nor reviewed with the repository."""
+        return self.origin not in OUR_ORIGINS
+
+    @property
+    def stands(self) -> bool:
+        """Whether something may be concluded of it: current, and not merely sent."""
+        return self.confirmed and not self.stale
+
+    @property
     def is_fresh_verdict(self) -> bool:
-        """The trigger's row, which carries the verdict, and still current."""
+        """The trigger's row, which carries the verdict, and still current.
+
+        To be shown; only one that stands as well settles anything.
+        """
         return self.check_name == "trigger" and not self.stale
 
+    @property
+    def is_standing_verdict(self) -> bool:
+        return self.check_name == "trigger" and self.stands
+
     def as_claim_input(self) -> dict[str, Any]:
-        """What `kb.findings.claims` needs, as plain data."""
+        """What `kb.findings.claims` needs, as plain data.
+
+        What was sent and nobody confirmed counts for as little as what is stale.
+        """
         return {
             "check": f"{self.repro}:{self.check_name}",
             "build": self.build,
             "outcome": self.outcome,
             "verdict": self.verdict,
             "fidelity": self.fidelity,
-            "stale": self.stale,
+            "stale": not self.stands,
             "evidence": self.evidence,
         }

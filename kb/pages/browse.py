@@ -152,7 +152,7 @@ def rows_of(ids: list[str], on: str) -> dict[str, Row]:
 
 def verdicts_of(ids: Iterable[str], on: str) -> dict[str, Finding]:
     """The verdict on the build, as search counts it (`filters.verdicts_on`)."""
-    rows = Finding.objects.fresh().triggers().filter(build=on, record__in=ids)
+    rows = Finding.objects.standing().triggers().filter(build=on, record__in=ids)
     return {row.record_id: row for row in sorted(rows, key=weight)}
 
 

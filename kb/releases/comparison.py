@@ -332,7 +332,7 @@ def behaviour_between(
 def of_sides(
     before: tuple[str, ...], after: tuple[str, ...], device: str
 ) -> FindingQuerySet:
-    rows = Finding.objects.fresh().of_the_bug()
+    rows = Finding.objects.standing().of_the_bug()
     rows = rows.filter(build__in={*before, *after}).order_by()
     return rows.filter(device_class=device) if device else rows
 

@@ -99,7 +99,7 @@ def findings_of(
 ) -> dict[str, list[Finding]]:
     builds = [*comparison.before.builds, *comparison.after.builds]
     checks = {TRIGGER, *(item.check for item in items if item.check)}
-    rows = Finding.objects.fresh().of_the_bug().order_by()
+    rows = Finding.objects.standing().of_the_bug().order_by()
     rows = rows.filter(record__in=ids, build__in=builds, check_name__in=checks)
     rows = rows.filter(verdict__in=JUDGED)
     if comparison.device:

@@ -125,7 +125,7 @@ def turning_in(side: Side) -> QuerySet[Flip]:
 
 def unrun_on(side: Side) -> list[str]:
     """Published records of which the bug itself was never run on this release."""
-    rows = Finding.objects.fresh().triggers().of_the_bug().order_by()
+    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
     ran = set(rows.filter(build__in=side.builds).values_list("record_id", flat=True))
     ids = Standing.objects.order_by("pk").values_list("pk", flat=True)
     return [key for key in ids if key not in ran]
@@ -194,7 +194,7 @@ def curve(generation: Generation) -> tuple[Point, ...]:
     known = releases(tested())
     if not known:
         return ()
-    rows = Finding.objects.fresh().triggers().of_the_bug().order_by()
+    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
     rows = rows.filter(
         build__in=[slug for side in known.values() for slug in side.builds],
         verdict__in=JUDGED,

@@ -12,9 +12,10 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 
 from kb import wording
-from kb.choices import DeviceClass, Verdict
+from kb.choices import OUR_ORIGINS, DeviceClass, Verdict
 from kb.languages import DJANGO_LANG
 from kb.models import Finding, Record
+from kb.models.finding import FindingQuerySet
 
 # What counts where devices differ: that the bug was seen says most.
 STRONGEST = (
@@ -86,17 +87,37 @@ def make(record: str, build: str, device: str, lang: str) -> Badge:
     lang = lang if lang in DJANGO_LANG else "en"
     device = device if device in DeviceClass.values else ""
     verdict = verdict_of(record, build, device)
-    said = wording.BADGES[verdict or "untested"]
+    said = wording.BADGES[verdict or unsettled(record, build, device)]
+    right = said.line(lang)
+    if verdict and (sender := sender_of(verdict, record, build, device)):
+        right += " · " + wording.CONFIRMED[lang].format(origin=sender)
     left = " · ".join(part for part in (record, build, device) if part)
-    return Badge(left, said.line(lang), COLOURS.get(verdict or "", NEUTRAL))
+    return Badge(left, right, COLOURS.get(verdict or "", NEUTRAL))
+
+
+def unsettled(record: str, build: str, device: str) -> str:
+    """What is said without a verdict: that somebody sent one, or nobody ran it."""
+    sent = of_cell(Finding.objects.fresh(), record, build, device)
+    return "sent" if sent.exists() else "untested"
+
+
+def sender_of(verdict: str, record: str, build: str, device: str) -> str:
+    """Who sent what the verdict rests on; "" where a run of ours has it, too."""
+    rows = of_cell(Finding.objects.standing(), record, build, device)
+    origins = set(rows.filter(verdict=verdict).values_list("origin", flat=True))
+    return "" if origins & set(OUR_ORIGINS) else min(origins, default="")
+
+
+def of_cell(
+    rows: FindingQuerySet, record: str, build: str, device: str
+) -> FindingQuerySet:
+    rows = rows.triggers().of_the_bug().filter(record=record, build=build)
+    return rows.filter(device_class=device) if device else rows
 
 
 def verdict_of(record: str, build: str, device: str) -> Verdict | None:
-    """Of fresh evidence about the bug itself; None where there is none."""
-    rows = Finding.objects.fresh().triggers().of_the_bug()
-    rows = rows.filter(record=record, build=build)
-    if device:
-        rows = rows.filter(device_class=device)
+    """Of what stands about the bug itself; None where nothing does."""
+    rows = of_cell(Finding.objects.standing(), record, build, device)
     found = set(rows.values_list("verdict", flat=True))
     strongest = next((verdict for verdict in STRONGEST if verdict in found), None)
     # Runs without a verdict are no verdict, whatever kept them from one.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -25,9 +25,15 @@ from kb.versions.ranges import (
 from kb.versions.reasons import Reason, reason
 
 TESTED, LISTED, RANGE, NONE = "tested_build", "listed_build", "range", "none"
+# A run of this build that somebody sent; an answer only where it is confirmed.
+SENT = "sent"
 IS_AFFECTED = {AFFECTED: True, NOT_AFFECTED: False, UNKNOWN: None}
+ANSWERS: dict[str, tuple[str, str]] = {
+    Verdict.BUG_PRESENT: (AFFECTED, "bug"),
+    Verdict.BUG_ABSENT: (NOT_AFFECTED, "clean"),
+}
 # Most reliable first.
-BASES = (TESTED, LISTED, RANGE, NONE)
+BASES = (TESTED, SENT, LISTED, RANGE, NONE)
 EVERY = "*"
 
 
@@ -76,12 +82,27 @@ class Documented(NamedTuple):
 def answer_for(
     record: Record | Documented, env: Environment, findings: Iterable[Finding] = ()
 ) -> Answer:
-    """A run on this very build decides; else listed builds, else ranges."""
+    """A run on this very build decides; else listed builds, else ranges.
+
+    A run that somebody sent decides nothing until it is confirmed: it is told beside
+    what is documented, and is all there is to say where nothing is.
+    """
     findings = list(findings)
+    answer = settled_answer(record, env, findings)
+    sent = [] if answer.basis == TESTED else list(sent_reasons(env, findings))
+    if not sent:
+        return answer
+    basis = SENT if answer.answer == UNKNOWN else answer.basis
+    return replace(answer, basis=basis, reasons=[*answer.reasons, *sent])
+
+
+def settled_answer(
+    record: Record | Documented, env: Environment, findings: list[Finding]
+) -> Answer:
     unverified = unverified_preconditions(record.preconditions, env)
     tested = tested_answer(env, findings)
     if tested:
-        return Answer(tested.answer, TESTED, [tested.reason], unverified)
+        return Answer(tested.answer, tested.basis, [tested.reason], unverified)
     excluded = excluded_by_hardware(record.preconditions, env)
     if excluded:
         unverified = [key for key in unverified if key != "gpu_arch"]
@@ -134,20 +155,41 @@ def local_of(env: Environment) -> str:
 def tested_answer(
     env: Environment, findings: Iterable[Finding]
 ) -> PackageAnswer | None:
-    """By fresh runs of the bug itself on the torch build with this exact version."""
-    verdicts = [
-        row.verdict
+    """By what stands of the bug itself on the torch build of this exact version.
+
+    Before what was sent and confirmed, what was run here or came with the record.
+    """
+    standing = [
+        row
         for row in findings
-        if row.build_raw == env.torch_raw and row.is_fresh_verdict and not row.is_model
+        if row.is_standing_verdict and is_on_this_build(row, env)
     ]
-    for verdict, answer, kind in (
-        (Verdict.BUG_PRESENT, AFFECTED, "ran_bug"),
-        (Verdict.BUG_ABSENT, NOT_AFFECTED, "ran_clean"),
-    ):
-        if verdict in verdicts:
-            why = reason("torch", kind, version=env.torch_raw or "")
-            return PackageAnswer("torch", answer, TESTED, why)
+    for row in sorted(standing, key=lambda row: (row.is_sent, order_of(row))):
+        if row.verdict in ANSWERS:
+            answer, kind = ANSWERS[row.verdict]
+            basis = SENT if row.is_sent else TESTED
+            kind = f"confirmed_{kind}" if row.is_sent else f"ran_{kind}"
+            why = reason("torch", kind, env.torch_raw or "", sender=row.origin)
+            return PackageAnswer("torch", answer, basis, why)
     return None
+
+
+def order_of(row: Finding) -> bool:
+    """That the bug was seen says more than that it was not."""
+    return row.verdict != Verdict.BUG_PRESENT
+
+
+def is_on_this_build(row: Finding, env: Environment) -> bool:
+    return row.build_raw == env.torch_raw and not row.is_model
+
+
+def sent_reasons(env: Environment, findings: Iterable[Finding]) -> Iterator[Reason]:
+    """What was sent of this very build and is not confirmed."""
+    for row in findings:
+        unconfirmed = row.is_fresh_verdict and not row.confirmed
+        if unconfirmed and row.verdict in ANSWERS and is_on_this_build(row, env):
+            kind = f"sent_{ANSWERS[row.verdict][1]}"
+            yield reason("torch", kind, env.torch_raw or "", sender=row.origin)
 
 
 def affected(

@@ -78,7 +78,7 @@ def unconfirmed_fixes(
 def is_clean(row: Finding) -> bool:
     """A current run of the bug itself that did not show it."""
     absent = row.verdict == Verdict.BUG_ABSENT
-    return absent and row.is_fresh_verdict and not row.is_model
+    return absent and row.is_standing_verdict and not row.is_model
 
 
 def reaches(build: BuildVersion, bound: Version) -> bool:
@@ -96,7 +96,7 @@ def missing_there(
     for row in findings:
         ran = parse_version(row.build_raw)
         if (
-            row.is_fresh_verdict
+            row.is_standing_verdict
             and lacks_it(row)
             and ran.public is not None
             and build.public <= ran.public < introduced

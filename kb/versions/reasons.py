@@ -12,6 +12,22 @@ SENTENCES = {
     "ran_clean": _(
         "The repro ran on exactly this build, {version}, and the bug was not seen."
     ),
+    "sent_bug": _(
+        "{sender} sent a run on exactly this build, {version}, that shows the bug; "
+        "it has not been confirmed."
+    ),
+    "sent_clean": _(
+        "{sender} sent a run on exactly this build, {version}, in which the bug was "
+        "not seen; it has not been confirmed."
+    ),
+    "confirmed_bug": _(
+        "{sender} sent a run on exactly this build, {version}, that shows the bug; it "
+        "is confirmed, and was not made here."
+    ),
+    "confirmed_clean": _(
+        "{sender} sent a run on exactly this build, {version}, in which the bug was "
+        "not seen; it is confirmed, and was not made here."
+    ),
     "listed_affected": _("{package} {version} is listed in the record as affected."),
     "listed_not_affected": _(
         "{package} {version} is listed in the record as not affected."
@@ -66,6 +82,9 @@ SENTENCES = {
 }
 
 
-def reason(package: str, kind: str, version: str = "", ranges: str = "") -> Reason:
-    said = SENTENCES[kind].filled(package=package, version=version, ranges=ranges)
+def reason(
+    package: str, kind: str, version: str = "", ranges: str = "", sender: str = ""
+) -> Reason:
+    facts = {"version": version, "ranges": ranges, "sender": sender}
+    said = SENTENCES[kind].filled(package=package, **facts)
     return {"package": package, **said}

@@ -12,6 +12,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _, ngettext
 
 from runner import access
+from runner.evidence import origins
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
 from runner.runs import backfill, host_gpus, ledger
 
@@ -236,9 +237,13 @@ class EvidenceAdmin(KeptAdmin):
 
     list_display = (
         *("short", "record", "repro_name", "build", "device_class"),
-        *("verdict", "origin", "started_at", "added_at"),
+        *("verdict", "origin", "vouched", "withdrawn", "started_at", "added_at"),
     )
-    list_filter = ("verdict", "origin", "device_class", "started_at")
+    list_filter = (
+        *("verdict", "origin", "vouched", "withdrawn"),
+        *("device_class", "started_at"),
+    )
+    actions = ("confirm_sent",)
     list_select_related = ("record", "build")
     search_fields = ("digest", "repro_digest", "record__id", "build__slug")
     date_hierarchy = "started_at"
@@ -248,6 +253,17 @@ class EvidenceAdmin(KeptAdmin):
     @admin.display(description=_("Digest"), ordering="digest")
     def short(self, evidence: Evidence) -> str:
         return evidence.short
+
+    def has_confirm_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("runner.confirm_evidence")
+
+    @admin.action(
+        description=_("Confirm what was sent: it may settle verdicts"),
+        permissions=["confirm"],
+    )
+    def confirm_sent(self, request: HttpRequest, queryset: QuerySet[Evidence]) -> None:
+        count = origins.confirm(queryset)
+        self.message_user(request, _("Evidence confirmed: %(n)d") % {"n": count})
 
     @admin.display(description=_("Evidence as it was reported"))
     def whole(self, evidence: Evidence) -> str:

@@ -24,6 +24,7 @@ from runner.api.serializers import (
     EvidenceSerializer,
     WorkerPageSerializer,
 )
+from runner.evidence import origins
 from runner.evidence.exchange import receive_evidence
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
@@ -88,7 +89,7 @@ class EvidenceList(Endpoint):
         {200: EvidenceReceivedSerializer, 201: EvidenceReceivedSerializer},
         query=LangQuery,
         reads_body=EvidenceSerializer,
-        problems=["forbidden", "evidence_refused"],
+        problems=["forbidden", "evidence_refused", "throttled"],
         tags=["evidence"],
     )
     def post(self, request: Request, query: dict[str, Any]) -> Response:
@@ -97,8 +98,12 @@ class EvidenceList(Endpoint):
         It is judged again from its observations. Its origin becomes the token's name.
         """
         assert isinstance(request.auth, Token)  # noqa: S101 - runner.api.rules
+        if wait_s := origins.wait_s(request.auth.name):
+            said = _("This token has sent as much as it may in an hour.")
+            raise Problem("throttled", said, wait=wait_s)
         try:
-            evidence = receive_evidence(request.body, request.auth.name)
+            sent_by = request.auth.name, request.auth.user.get_username()
+            evidence = receive_evidence(request.body, *sent_by)
         except RequestDataTooBig as error:
             raise Problem("too_large", str(error)) from error
         except EvidenceRefused as error:

@@ -193,6 +193,9 @@ class EvidenceItemSerializer(Serializer):
     verdict = word(VERDICT)
     parameters = MadeValues()
     origin = string(help_text="site, repository, or the token that sent it")
+    withdrawn = serializers.BooleanField(
+        help_text="taken back by a maintainer: it counts for nothing"
+    )
     started_at = moment()
     urls = EvidenceUrlsSerializer(source="*")
 

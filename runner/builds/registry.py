@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from runner.builds import candidates, venvs
+from runner.builds import candidates, proof, venvs
 from runner.builds.candidates import interpreter_of
 from runner.builds.pins import default_build, has_nvidia_gpu
 from runner.builds.probe import BuildError, Probed, probe, stamp
@@ -45,17 +45,16 @@ def host_name() -> str:
 def save_identity(identity: dict[str, Any]) -> Build:
     """The Build row of an identity that the harness reported; blanks are filled in.
 
-    Raises BuildError where another torch has that slug.
+    Raises BuildError where another torch has that slug, by more than somebody's word.
     """
     reported = {name: identity.get(name) or "" for name in IDENTITY}
     build, _ = Build.objects.get_or_create(slug=identity["slug"], defaults=reported)
-    for name in ("raw", "git"):
-        value, stored = reported[name], getattr(build, name)
-        if value and stored and value != stored:
-            raise BuildError(
-                f"this torch has {name} {value}, but {build.slug} is known with "
-                f"{stored}: results of the two must not be mixed"
-            )
+    name = proof.differs(build, reported)
+    if name and not proof.take_name(build, reported):
+        raise BuildError(
+            f"this torch has {name} {reported[name]}, but {build.slug} is known with "
+            f"{getattr(build, name)}: results of the two must not be mixed"
+        )
     blanks = [name for name in reported if reported[name] and not getattr(build, name)]
     for name in blanks:
         setattr(build, name, reported[name])

@@ -60,6 +60,7 @@ def disagreements(record: Record) -> list[Disagreement]:
         record.evidence.filter(
             repro_digest__in=digests, verdict__in=JUDGED, parameters=""
         )
+        .filter(withdrawn=False)
         .filter(body__harness=harness.PROTOCOL)
         .order_by("started_at", "digest")
     )

@@ -18,14 +18,15 @@ from typing import Any, NoReturn
 
 from django.utils import timezone
 
+from kb.choices import OUR_ORIGINS
 from kb.models import Record, Repro
 from runner import harness, sandbox
+from runner.builds import proof
 from runner.evidence import telemetry
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
-    OUR_ORIGINS,
     EvidenceRefused,
     add,
     check_form,
@@ -120,9 +121,10 @@ OPTIONAL_KEYS = {
 MAX_TEXT_CHARS = 1000
 
 
-def receive_evidence(data: bytes, origin: str) -> Evidence:
-    """Validate and store uploaded evidence under the sender's name as its origin.
+def receive_evidence(data: bytes, origin: str, sender: str = "") -> Evidence:
+    """Validate and store uploaded evidence under the name that it was sent by.
 
+    `sender`: the user behind that name, where there is one.
     Idempotent: for evidence that is stored already the row has `created` False. Raises
     EvidenceRefused, with nothing stored.
     """
@@ -130,7 +132,7 @@ def receive_evidence(data: bytes, origin: str) -> Evidence:
         raise ValueError(f"{origin!r} cannot be the origin of what was sent")
     body = validate(data)
     is_known = Evidence.objects.filter(digest=body["digest"]).exists()
-    row = add({**body, "origin": origin}, origin)
+    row = add({**body, "origin": origin}, origin, sender)
     row.created = not is_known
     return row
 
@@ -350,10 +352,14 @@ def check_plan(body: Json, names: list[str]) -> None:
 
 
 def check_build(build: Json) -> None:
-    """Refuse a slug that does not follow from the version, and overlong texts."""
+    """Refuse free texts, and a slug that does not follow from the version."""
+    if not proof.is_torch_version(build["raw"]):
+        refuse(f"{build['raw'][:80]} is no version of torch as its builds are named.")
+    for name in proof.strange_facts(build):
+        refuse(f"build.{name}: no torch reports {build[name][:80]}.")
     own = harness.build_slug(build["raw"], build["cuda"])
     # Debian's name comes from dpkg and is not in the version.
-    if build["slug"] != own and not build["slug"].endswith("-debian"):
+    if build["slug"] != own and not proof.DEBIAN.fullmatch(build["slug"]):
         refuse(f"torch {build['raw'][:80]} is build {own}, not {build['slug'][:61]}.")
     for name in ("raw", *BUILD_FIELDS):
         limit = getattr(Build._meta.get_field(name), "max_length", 0)

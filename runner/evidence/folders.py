@@ -15,11 +15,11 @@ from typing import Any
 
 from django.db import transaction
 
+from kb.choices import SHIPPED
 from kb.models import Record
 from kb.progress import Tell
 from runner.evidence.store import (
     MAX_BYTES,
-    SHIPPED,
     EvidenceRefused,
     keep,
     row_of,

@@ -1,6 +1,6 @@
 """Verifies, re-judges and stores evidence, and derives findings from it.
 
-The only user of `kb.findings.writing`: the knowledge base learns of runs only here.
+The knowledge base learns of runs only here, by `kb.findings.writing`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any
 
 from django.db import transaction
 
-from kb.choices import DeviceClass, Outcome, Verdict
+from kb import choices
+from kb.choices import OUR_ORIGINS, DeviceClass, Outcome, Verdict
 from kb.findings import writing
 from kb.findings.claims import CONCLUSIVE, JUDGED
 from kb.models import Finding, Record, Repro
 from runner import harness, parameters
+from runner.builds import proof
+from runner.evidence import faces
 from runner.models import SLUG, Build, Evidence
 
-SITE = "site"
-SHIPPED = "repository"
-OUR_ORIGINS = (SITE, SHIPPED)
+SITE = choices.SITE
 MAX_BYTES = 4 * 1024 * 1024
 BUILD_FIELDS = ("dist", "git", "cuda", "hip", "cudnn", "python", "platform")
 # Longer texts are no words of torch's but data; they would also differ by chance.
@@ -46,14 +47,16 @@ class EvidenceRefused(ValueError):
 
 
 # --- one evidence object ----------------------------------------
-def add(body: dict[str, Any], origin: str) -> Evidence:
+def add(body: dict[str, Any], origin: str, sender: str = "") -> Evidence:
     """Store an evidence object and update the findings. Raises EvidenceRefused.
 
     Adding the same object again changes nothing.
     """
     verify(body)
     with transaction.atomic():
-        keep([row_of(body, record_of(body), origin)])
+        row = row_of(body, record_of(body), origin)
+        row.sender = sender
+        keep([row])
         return Evidence.objects.get(pk=body["digest"])
 
 
@@ -68,8 +71,13 @@ def keep(rows: Sequence[Evidence]) -> None:
         # A process beside this one may store the same object meanwhile.
         Evidence.objects.bulk_create(new, ignore_conflicts=True)
         if new and (record := new[0].record):
-            findings = chain.from_iterable(map(findings_of, new))
-            writing.offer(record, findings, rank)
+            ours = [row for row in new if not row.is_sent]
+            findings = chain.from_iterable(map(findings_of, ours))
+            if ours:
+                writing.offer(record, findings, rank)
+            # What is sent may confirm or contradict what was sent before.
+            if cells := {faces.cell_of(row) for row in new if row.is_sent}:
+                derive(record, cells)
 
 
 def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence:
@@ -77,7 +85,7 @@ def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence
     return Evidence(
         digest=body["digest"],
         record=record,
-        build=known_build(body["build"]),
+        build=known_build(body["build"], is_sent=origin not in OUR_ORIGINS),
         repro_name=body["repro"]["name"],
         repro_digest=body["repro"]["digest"],
         device_class=device_class(body),
@@ -202,16 +210,26 @@ def judge_variants_again(
             )
 
 
-def known_build(identity: dict[str, Any]) -> Build:
-    """The Build of an identity, created if new; blank columns are filled in."""
+def known_build(identity: dict[str, Any], *, is_sent: bool) -> Build:
+    """The Build of an identity, created if new.
+
+    What is sent tells nothing of a build that is known; of ours, blank columns are
+    filled in, and a name that only somebody's word has is taken.
+    """
     facts = {key: identity.get(key) or "" for key in BUILD_FIELDS}
     build, created = Build.objects.get_or_create(
         slug=identity["slug"], defaults={"raw": identity["raw"], **facts}
     )
+    if is_sent and not created and proof.differs(build, identity) == "git":
+        raise EvidenceRefused(f"Build {build.slug} is of commit {build.git} here.")
     if build.raw != identity["raw"]:
-        raise EvidenceRefused(
-            f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
-        )
+        taken = not is_sent and proof.take_name(build, facts | {"raw": identity["raw"]})
+        if not taken:
+            raise EvidenceRefused(
+                f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
+            )
+    if is_sent:
+        return build
     blanks = [key for key in facts if facts[key] and not getattr(build, key)]
     if blanks and not created:
         for key in blanks:
@@ -228,7 +246,7 @@ def device_class(body: dict[str, Any]) -> str:
 
 
 # --- findings ----------------------------------------
-def findings_of(evidence: Evidence) -> Iterator[Finding]:
+def findings_of(evidence: Evidence, *, confirmed: bool = True) -> Iterator[Finding]:
     """An unsaved finding per check and diagnosis, and per workaround of a variant.
 
     Always one of `trigger`, which has the verdict; none at all where the run had other
@@ -263,6 +281,7 @@ def findings_of(evidence: Evidence) -> Iterator[Finding]:
             trials=len(rows),
             said=said(rows) if name == "trigger" else None,
             origin=evidence.origin,
+            confirmed=confirmed,
             stale=stale,
             evidence=evidence.digest,
             observed_at=evidence.started_at,
@@ -336,24 +355,42 @@ def is_stale(evidence: Evidence) -> bool:
     return evidence.body["harness"] != harness.PROTOCOL or repro not in current
 
 
-def rank(finding: Finding) -> tuple[bool, bool, bool, datetime]:
+def rank(finding: Finding) -> tuple[bool, bool, bool, bool, datetime]:
     """Sort key: fresh beats stale, a judged verdict beats none, newer beats older.
 
-    Uploaded evidence never replaces a verdict of this site or its repository; it only
-    fills cells that have none. Pages show where the two disagree.
+    What was sent never replaces a verdict of this site or its repository, and until it
+    is confirmed nothing that stands. Pages show where origins disagree.
     """
     judged = finding.verdict in JUDGED
-    ours = finding.origin in OUR_ORIGINS
-    return not finding.stale, judged, ours, finding.observed_at
+    ours = not finding.is_sent
+    return not finding.stale, finding.confirmed, judged, ours, finding.observed_at
 
 
 def refresh_staleness(record: Record) -> None:
     """Derive all findings of a record again, after its repros changed."""
+    writing.replace(record, best_findings(record))
+
+
+def derive(record: Record, cells: set[writing.Cell]) -> None:
+    """Derive the findings of these cells again, after what was sent has changed."""
+    writing.replace(record, best_findings(record, cells), cells)
+
+
+def best_findings(
+    record: Record, cells: set[writing.Cell] | None = None
+) -> Iterator[Finding]:
+    """The best finding of each key, of all evidence that counts."""
     best: dict[writing.Key, Finding] = {}
-    rows = record.evidence.select_related("build").order_by("started_at", "digest")
+    rows = faces.counting(record.evidence.all())
+    if cells is not None:
+        rows = rows.filter(build__in={build for _repro, build, _device in cells})
+    confirmed = faces.confirmations(rows)
+    rows = rows.select_related("build").order_by("started_at", "digest")
     for evidence in rows.iterator(chunk_size=50):
-        for finding in findings_of(evidence):
+        if cells is not None and faces.cell_of(evidence) not in cells:
+            continue
+        for finding in findings_of(evidence, confirmed=confirmed(evidence)):
             key = writing.key_of(finding)
             if key not in best or rank(finding) >= rank(best[key]):
                 best[key] = finding
-    writing.replace(record, best.values())
+    yield from best.values()

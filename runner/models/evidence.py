@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.db import models
 from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
 
-from kb.choices import DeviceClass, Verdict
+from kb.choices import OUR_ORIGINS, DeviceClass, Verdict
 from runner.models.build import Build
 from runner.parameters import MAX_CHARS, settings_of
 
@@ -23,6 +24,12 @@ class Evidence(models.Model):
     device_class = models.CharField(max_length=4, choices=DeviceClass.choices)
     verdict = models.CharField(max_length=14, choices=Verdict.choices)
     origin = models.CharField(max_length=40)
+    # The user whose token sent it; "" where nobody did, or in a file.
+    sender = models.CharField(max_length=150, blank=True, default="", db_default="")
+    # Taken back with all that its origin sent: kept for the record, counts for nothing.
+    withdrawn = models.BooleanField(default=False, db_default=False)
+    # A maintainer confirms what was sent (runner.evidence.faces).
+    vouched = models.BooleanField(default=False, db_default=False)
     started_at = models.DateTimeField()
     added_at = models.DateTimeField(auto_now_add=True)
     # Other values than those that were reviewed (runner.parameters); "" for these.
@@ -37,12 +44,18 @@ class Evidence(models.Model):
         ordering = ["-started_at", "digest"]
         verbose_name_plural = "evidence"
         indexes = [models.Index(fields=["build", "started_at"])]
+        permissions = [("confirm_evidence", _("Can confirm what somebody sent"))]
 
     def __str__(self) -> str:
         return self.digest
 
     def get_absolute_url(self) -> str:
         return reverse("evidence-detail", args=[self.short])
+
+    @property
+    def is_sent(self) -> bool:
+        """Neither run by this site nor reviewed with the repository."""
+        return self.origin not in OUR_ORIGINS
 
     @property
     def settings(self) -> list[str]:

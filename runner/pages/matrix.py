@@ -27,7 +27,7 @@ REPRO_FIELDS = ("record", "name", "fidelity", "device")
 SHOWN = (
     *("record", "repro", "fidelity", "build", "build_raw", "device_class"),
     *("check_name", "verdict", "verdict_reason", "hits", "trials", "stale"),
-    *("evidence", "observed_at"),
+    *("evidence", "observed_at", "origin", "confirmed"),
 )
 
 

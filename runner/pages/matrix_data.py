@@ -18,7 +18,7 @@ from runner.pages.squares import row_squares
 FORMATS = ("csv", "json")
 CELL_KEYS = (
     *("verdict", "reason", "hits", "trials", "likely", "flip"),
-    *("evidence", "observed_at"),
+    *("evidence", "observed_at", "origin", "confirmed"),
 )
 CSV_HEAD = ("record", "repro", "fidelity", "device", "build", "check", *CELL_KEYS)
 # A spreadsheet takes a cell that begins so for a formula.
@@ -93,6 +93,8 @@ def cell(finding: Finding | None) -> Cell:
         "trials": finding.trials,
         "evidence": finding.evidence,
         "observed_at": timestamp(finding.observed_at),
+        "origin": finding.origin,
+        "confirmed": finding.confirmed,
     }
 
 

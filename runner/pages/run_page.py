@@ -312,7 +312,7 @@ def disagreements_among(rows: list[EvidenceRow]) -> list[Disagreement]:
     sides = [
         Side(row.evidence, row.evidence.hits or 0, row.evidence.trials or 0)  # type: ignore[attr-defined]
         for row in rows
-        if not (row.stale or row.evidence.parameters)
+        if not (row.stale or row.evidence.parameters or row.evidence.withdrawn)
         and row.evidence.verdict in JUDGED
         and row.evidence.fidelity != Fidelity.MECHANISM_MODEL  # type: ignore[attr-defined]
     ]

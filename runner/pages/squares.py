@@ -41,13 +41,24 @@ def check_squares(findings: list[Finding | None]) -> list[Square]:
 
 
 def verdict_square(row: Finding, lang: str) -> Square:
+    if not row.confirmed:
+        return sent_square(row, lang)
     badge = verdicts.badge(
         row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
     )
+    if row.is_sent:
+        badge = verdicts.of_origin(badge, row.origin, lang)
     judged = JUDGED.get(Verdict(row.verdict), "")
     text = wording.CELLS[judged or row.verdict][lang]
     shown = from_badge(badge, CSS.get(Verdict(row.verdict), "error"), text)
     return of_finding(shown, row, judged)
+
+
+def sent_square(row: Finding, lang: str) -> Square:
+    """What somebody sent: it is shown, and neighbours follow nothing of it."""
+    badge = verdicts.sent(row.verdict, row.origin, lang)
+    shown = from_badge(badge, "none", wording.SENT_CELL[lang])
+    return of_finding(shown, row, "")
 
 
 def of_finding(square: Square, row: Finding, judged: str) -> Square:
@@ -79,6 +90,8 @@ def check_square(row: Finding, lang: str) -> Square:
         return verdict_square(row, lang)
     if not row.outcome:
         return untested(lang)
+    if not row.confirmed:
+        return sent_square(row, lang)
     css, shape, shape_css, judged = OUTCOMES.get(Outcome(row.outcome), ERROR)
     text, words = check_words(row, judged, lang)
     return of_finding(Square(css, shape, shape_css, text, words), row, judged)

@@ -75,8 +75,8 @@ def cells(
 
 
 def tested_cells() -> set[tuple[str, str, str, str]]:
-    """Record, repro, build and device of every current result."""
-    rows = Finding.objects.triggers().fresh()
+    """Record, repro, build and device of every current result that stands."""
+    rows = Finding.objects.standing().triggers()
     return set(rows.values_list("record_id", "repro", "build", "device_class"))
 
 

@@ -83,14 +83,20 @@ def finding_badge(finding: Any, chip: str = "") -> SafeString:
     """The verdict of a `kb.Finding`, or "Not tested" for None."""
     if finding is None:
         return badge_html(verdicts.untested(current_lang()), chip)
-    return verdict_badge(
+    lang = current_lang()
+    if not finding.confirmed:
+        return badge_html(verdicts.sent(finding.verdict, finding.origin, lang), chip)
+    badge = verdicts.badge(
         finding.verdict,
         finding.hits,
         finding.trials,
         finding.fidelity,
+        lang,
         finding.verdict_reason,
-        chip,
     )
+    if finding.is_sent:
+        badge = verdicts.of_origin(badge, finding.origin, lang)
+    return badge_html(badge, chip)
 
 
 @register.simple_tag

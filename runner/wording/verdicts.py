@@ -6,7 +6,7 @@ Where a function takes `lang`, it is "en" or "zh"; the API gives both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kb import wording as words
@@ -122,6 +122,19 @@ def badge(
 ) -> Badge:
     """The badge of a verdict; `reason` matters for an inconclusive one only."""
     return wording(verdict, fidelity, reason).badge(lang, counts(hits, trials, lang))
+
+
+def sent(verdict: str, origin: str, lang: str) -> Badge:
+    """What somebody sent and nobody confirmed; the whole says what it shows."""
+    shape, text = words.SENT.get(verdict, words.SENT["other"])
+    word, _mark, rest = text[lang].format(origin=origin).partition(" · ")
+    return Badge(shape, SHAPE_CSS[shape], "v-none", word, rest)
+
+
+def of_origin(badge: Badge, origin: str, lang: str) -> Badge:
+    """The badge of what was sent and is confirmed: it says who sent it."""
+    said = words.CONFIRMED[lang].format(origin=origin)
+    return replace(badge, rest=" · ".join(filter(None, [badge.rest, said])))
 
 
 def untested(lang: str) -> Badge:

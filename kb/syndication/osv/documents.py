@@ -55,7 +55,7 @@ def ends(entry: Entry) -> bool:
 def document(record: Record, findings: Iterable[Finding], base: str) -> Json | None:
     """The entry of a record, None for one that is not exported.
 
-    `findings`: fresh verdicts of the bug itself; `base`: the site's address.
+    `findings`: standing verdicts of the bug itself; `base`: the site's address.
     """
     entries = exported_entries(record.affected, record.affected_when)
     if not entries:
@@ -130,6 +130,7 @@ def verdict(row: Finding, base: str) -> Json:
         "device": row.device_class,
         "repro": row.repro,
         "verdict": row.verdict,
+        "origin": row.origin,
         "evidence": f"{base}/api/v1/evidence/{row.evidence}",
         "observed_at": timestamp(row.observed_at),
     }
@@ -142,7 +143,7 @@ def modified(record: Record, verdicts: Iterable[Finding]) -> datetime:
 
 def newest_runs() -> dict[str, datetime]:
     """Of each record the newest run that `document` tells of."""
-    rows = Finding.objects.fresh().triggers().of_the_bug().order_by()
+    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
     newest = rows.values("record").annotate(newest=Max("observed_at"))
     return dict(newest.values_list("record", "newest"))
 

@@ -113,7 +113,7 @@ def matching(asked: Iterable[Asked | None]) -> list[list[str]]:
 
 def runs_on(versions: Iterable[str]) -> Mapping[str, list[Finding]]:
     """By record its verdicts on builds of exactly these versions."""
-    rows = Finding.objects.fresh().triggers().of_the_bug().order_by()
+    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
     by_record: dict[str, list[Finding]] = defaultdict(list)
     for row in rows.filter(build_raw__in=versions):
         by_record[row.record_id].append(row)

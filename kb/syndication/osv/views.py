@@ -134,7 +134,7 @@ def refused(code: int, message: str, status: int = 400) -> JsonResponse:
 
 
 def verdicts(records: Iterable[str]) -> list[Finding]:
-    rows = Finding.objects.fresh().triggers().of_the_bug().order_by()
+    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
     return list(rows.filter(record__in=list(records)))
 
 

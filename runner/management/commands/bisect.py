@@ -164,7 +164,7 @@ def known_of(options: dict[str, Any]) -> Asked:
     if repro.is_model:
         refuse(f"{record} {name} is a model of the mechanism: it judges no build.")
     device = options["device"] or repro.device
-    rows = Finding.objects.fresh().triggers().filter(record=record, repro=name)
+    rows = Finding.objects.standing().triggers().filter(record=record, repro=name)
     known = {row.build: row for row in rows.filter(device_class=device)}
     raw = dict(Build.objects.values_list("slug", "raw"))
     raw |= {row.build: row.build_raw for row in known.values()}

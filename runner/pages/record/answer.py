@@ -51,7 +51,7 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
     findings = list(record.findings.all())
     choice, device = opening.choice, opening.device
     fresh = verdicts_on(findings, choice, device)
-    ran = next((row for row in fresh if not row.is_model), None)
+    ran = next((row for row in fresh if not (row.is_model or row.is_sent)), None)
     inapplicable = ran if ran and lacks_hardware(ran) else None
     tested = None if inapplicable else ran
     documented = affected.answer_for(record, environment_of(choice), findings)
@@ -62,12 +62,15 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
         else inferred_words(answer, choice, device, lang)
     )
     advice = remedies.best(remedies.of_record(record, findings))
+    reasons = reasons_of(documented, lang) if choice and not tested else []
+    if documented.basis == affected.SENT and reasons:
+        sentence = reasons.pop()
     name = str(advice.entry["name"]) if advice else ""
     return RecordAnswer(
         css=css,
         badge=badge,
         sentence=sentence,
-        reasons=reasons_of(documented, lang) if choice and not tested else [],
+        reasons=reasons,
         preconditions=[item["text"][lang] for item in record.preconditions],
         tested=tested,
         inapplicable=inapplicable,
@@ -91,7 +94,7 @@ def verdicts_on(
         for row in findings
         if choice
         and row.build == choice.value
-        and row.is_fresh_verdict
+        and row.is_standing_verdict
         and row.device_class == device
     ]
 

@@ -43,9 +43,10 @@ class EvidenceGroup:
 def folded(rows: Iterable[EvidenceRow]) -> list[EvidenceGroup]:
     """Those of one repro and device together, else in their order.
 
-    How many trials a run had and who made it splits nothing.
+    How many trials a run had splits nothing; what was sent stands apart from what was
+    made here or came with the record.
     """
-    by_repro = sorted(rows, key=lambda row: shown(row)[:3])
+    by_repro = sorted(rows, key=lambda row: shown(row)[:5])
     return [group_of(list(alike)) for _key, alike in groupby(by_repro, key=shown)]
 
 
@@ -53,7 +54,8 @@ def shown(row: EvidenceRow) -> tuple[Any, ...]:
     """What must be equal for two runs to be one line."""
     evidence: Any = row.evidence
     ran = (row.stale, evidence.repro_name, evidence.device_class)
-    return (*ran, evidence.verdict, evidence.reason)
+    face = (evidence.is_sent, evidence.withdrawn)
+    return (*ran, *face, evidence.verdict, evidence.reason)
 
 
 def group_of(rows: list[EvidenceRow]) -> EvidenceGroup:

@@ -78,7 +78,7 @@ def own_choice(
     judged = {
         row.build
         for row in findings
-        if row.is_fresh_verdict
+        if row.is_standing_verdict
         and not row.is_model
         and row.device_class == device
         and row.verdict in JUDGED

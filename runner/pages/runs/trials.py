@@ -31,7 +31,7 @@ def trials_of(repro: Repro, findings: Iterable[Finding]) -> Trials:
         row
         for row in findings
         if row.repro == repro.name
-        and row.is_fresh_verdict
+        and row.is_standing_verdict
         and row.verdict == Verdict.BUG_PRESENT
     ]
     hits = sum(row.hits for row in shown)

@@ -271,6 +271,7 @@ class AnswerTests(ShippedCase):
                 outcome=outcome,
                 verdict="bug_present",
                 evidence="sha256:ab",
+                origin="site",
                 observed_at=timezone.now(),
             )
         found = look_up(log, "torch==2.4.0+cu121")

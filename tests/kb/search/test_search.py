@@ -341,7 +341,7 @@ def finding(record: str, **values: Any) -> Finding:
         "check_name": "trigger",
         "outcome": "bug",
         "verdict": "bug_present",
-        "origin": "test",
+        "origin": "site",
         "evidence": "sha256:0",
         "observed_at": timezone.now(),
     }

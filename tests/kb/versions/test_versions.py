@@ -169,6 +169,7 @@ class AnswerTests(TestCase):
             "check_name": "trigger",
             "verdict": verdict,
             "evidence": "sha256:0",
+            "origin": "site",
             "observed_at": timezone.now(),
         }
         return Finding(**{**fields, **changes})
@@ -251,6 +252,7 @@ class DoubtTests(SimpleTestCase):
             check_name="trigger",
             verdict=verdict,
             verdict_reason=reason,
+            origin="site",
         )
 
     def judge(self, env: str, *findings: Finding, **changes: Any) -> Answer:

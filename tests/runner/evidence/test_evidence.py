@@ -116,7 +116,7 @@ class FindingsTest(TestCase):
         body = runs.make_evidence(
             self.repro, bug=bug, started_at=f"{year}-01-01T00:00:00Z"
         )
-        store.add(body, "test")
+        store.add(body, store.SITE)
 
     def trigger(self) -> Finding:
         return Finding.objects.triggers().get()
@@ -132,17 +132,17 @@ class FindingsTest(TestCase):
         failed = runs.make_evidence(
             self.repro, failure="timeout", started_at="2027-01-01T00:00:00Z"
         )
-        store.add(failed, "test")
+        store.add(failed, store.SITE)
         self.assertEqual(self.trigger().verdict_reason, "timeout")
         self.add(2026, bug=True)
         self.assertEqual(self.trigger().verdict, "bug_present")
         later = {**failed, "started_at": "2028-01-01T00:00:00Z"}
-        store.add(runs.signed(later), "test")
+        store.add(runs.signed(later), store.SITE)
         self.assertEqual(self.trigger().verdict, "bug_present")
 
     def test_a_run_that_never_reached_the_trigger_has_its_row(self) -> None:
         self.repro = runs.make_repro(runs.source(device="cuda"))
-        store.add(runs.make_evidence(self.repro), "test")
+        store.add(runs.make_evidence(self.repro), store.SITE)
         row = self.trigger()
         self.assertEqual(
             (row.verdict, row.verdict_reason, row.outcome, row.trials),
@@ -181,7 +181,7 @@ class DiagnosisTest(TestCase):
     def add(self, control: bool, trigger: bool, **options: Any) -> Evidence:
         diagnosed = (control, trigger)
         body = runs.make_evidence(self.repro, diagnosed=diagnosed, **options)
-        return store.add(body, "test")
+        return store.add(body, store.SITE)
 
     def test_it_is_shown_with_the_evidence_that_told_the_bug(self) -> None:
         self.assertEqual(self.shown(), [])

@@ -1,0 +1,75 @@
+"""Maintainers' say about what was sent: whole origins withdrawn, evidence confirmed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import timedelta
+from math import ceil
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+
+from kb.choices import OUR_ORIGINS
+from kb.findings.writing import Cell
+from kb.models import Record
+from runner.evidence import faces, store
+from runner.models import Evidence
+
+HOUR = timedelta(hours=1)
+
+
+def sent() -> QuerySet[Evidence]:
+    return Evidence.objects.exclude(origin__in=OUR_ORIGINS)
+
+
+def listed() -> list[tuple[str, int, int]]:
+    """(origin, evidence, of it withdrawn) of everybody who sent something."""
+    rows = sent().order_by().values_list("origin")
+    gone = Count("pk", filter=Q(withdrawn=True))
+    return sorted(rows.annotate(sent=Count("pk"), gone=gone))
+
+
+def wait_s(origin: str) -> int:
+    """Seconds until this origin may send more; 0 where it may now."""
+    since = timezone.now() - HOUR
+    recent = sent().filter(origin=origin, added_at__gt=since).order_by("-added_at")
+    moments = recent.values_list("added_at", flat=True)[: settings.EVIDENCE_PER_HOUR]
+    received = list(moments)
+    if len(received) < settings.EVIDENCE_PER_HOUR:
+        return 0
+    return max(1, ceil((received[-1] - since).total_seconds()))
+
+
+def withdraw(origin: str) -> int:
+    """Take back all that this origin sent; kept for the record. How many it were."""
+    return mark(sent().filter(origin=origin, withdrawn=False), withdrawn=True)
+
+
+def restore(origin: str) -> int:
+    return mark(sent().filter(origin=origin, withdrawn=True), withdrawn=False)
+
+
+def confirm(rows: QuerySet[Evidence]) -> int:
+    """A maintainer bears out what was sent, having looked at it."""
+    return mark(rows.exclude(origin__in=OUR_ORIGINS), vouched=True)
+
+
+def mark(rows: QuerySet[Evidence], **changes: bool) -> int:
+    """Change these rows and what follows from them, all in one transaction."""
+    with transaction.atomic():
+        changed = list(rows.defer("body"))
+        Evidence.objects.filter(pk__in=[row.pk for row in changed]).update(**changes)
+        derive_again(changed)
+    return len(changed)
+
+
+def derive_again(rows: Iterable[Evidence]) -> None:
+    cells: dict[str, set[Cell]] = defaultdict(set)
+    for row in rows:
+        if row.record_id is not None:
+            cells[row.record_id].add(faces.cell_of(row))
+    for record in Record.objects.filter(pk__in=cells).order_by("pk"):
+        store.derive(record, cells[record.pk])
