@@ -190,8 +190,12 @@ class EvidenceTest(TestCase):
         shown = self.client.get(first["Location"])
         self.assertEqual(shown.json()["digest"], body["digest"])
         self.assertEqual(self.send(body).status_code, 200)
+        # It is shown under that name, and settles nothing until it is confirmed.
+        matrix = self.client.get("/api/v1/records/NAN-9001/matrix").json()
+        (cell,) = matrix["cells"]
+        self.assertEqual((cell["origin"], cell["confirmed"]), ("ann-lab", False))
         record = self.client.get("/api/v1/records/NAN-9001").json()
-        self.assertEqual(record["results"]["present"], 1)
+        self.assertEqual(record["results"]["present"], 0)
 
     def test_evidence_that_lies(self) -> None:
         body = runs.make_evidence(self.repro)

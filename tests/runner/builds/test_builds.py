@@ -284,11 +284,3 @@ class ChoiceTest(TestCase):
         self.assertEqual(self.chosen(transformers="4.34.1"), self.new)
         (gone,) = registry.vanished(self.slug)
         self.assertTrue(gone.interpreter.endswith("old"))
-
-
-class DefaultBuildTest(SimpleTestCase):
-    def test_it_runs_the_record_every_build_can_run(self) -> None:
-        repro = ROOT / "fixtures/issues/checkpoint-reentrant-lost-grad/repro.py"
-        start = harness.start_plain(torch_python(), str(repro))
-        evidence = harness.drive(repro.read_text(), start)
-        self.assertIn(evidence["verdict"], ("bug_present", "bug_absent"), evidence)
