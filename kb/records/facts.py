@@ -272,8 +272,12 @@ def ordered(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Facts:
 def ordered_value(name: str, value: Any) -> Any:
     if isinstance(value, dict) and set(value) == set(LANGS):
         return {lang: value[lang] for lang in LANGS}
+    if name == "fix" and isinstance(value, dict):
+        return rules.fix_in_order(value)
     if not isinstance(value, list) or not value or not isinstance(value[0], dict):
         return value
+    if name == "step":
+        return [rules.step_in_order(step) for step in value]
     if name in TABLES:
         return [ordered(row, TABLES[name]) for row in value]
     return [ordered(row, BUILD) if name == "builds" else row for row in value]

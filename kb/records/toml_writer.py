@@ -7,6 +7,7 @@ from typing import Any
 
 from kb.records.facts import TABLES, Facts, canonical
 
+MAX_INTEGER = 2**63 - 1
 BARE = re.compile(r"[A-Za-z0-9_-]+")
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
@@ -39,7 +40,8 @@ def literal(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
-        return repr(value)
+        # PostgreSQL gives 1e300 back as an integer, longer than TOML's.
+        return repr(float(value) if abs(value) > MAX_INTEGER else value)
     raise TypeError(f"issue.toml holds no {type(value).__name__}")
 
 
