@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kb.addresses import record_urls
@@ -21,6 +21,7 @@ from kb.search.reading.metrics import metrics_in
 from kb.search.reading.names import PREFIX
 from kb.search.reading.parts import PRINTED, Kind
 from kb.search.reading.query import NAME_WEIGHT, weighted_words
+from kb.search.reading.tokens import HAN_RUN
 
 # Characters of a part that are read for their words: of a log its beginning.
 PRINTED_CHARS, WRITTEN_CHARS = 4000, 12_000
@@ -113,7 +114,7 @@ def document(
     lead: Lead, row: Record, findings: list[FindingInput], trap: Trap | None
 ) -> Json:
     """`why`: what the rule says that fires on the code, else the words in common."""
-    words = WHY.filled(words=", ".join(lead.words))
+    words = WHY.filled(words=words_in_common(lead.words))
     return {
         "record": row.id,
         "title": row.both("title"),
@@ -124,6 +125,12 @@ def document(
         "diagnoses": diagnoses.of_record(row, findings),
         "urls": record_urls(row),
     }
+
+
+def words_in_common(words: Sequence[str]) -> dict[str, str]:
+    """In English without the Chinese ones, which synonyms add, while others are left."""
+    latin = [word for word in words if not HAN_RUN.search(word)]
+    return {"en": ", ".join(latin or words), "zh": ", ".join(words)}
 
 
 def trap_document(trap: Trap) -> Json:

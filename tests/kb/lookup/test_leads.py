@@ -5,6 +5,7 @@ from django.test import TestCase
 from kb.lookup.answer import look_up
 from kb.models import Record
 from kb.search.reading.parts import Kind, Part
+from kb.search.reading.tokens import HAN_RUN
 from tests.support import loaded
 
 CODE = """import torch
@@ -45,6 +46,13 @@ class LeadTests(TestCase):
         for name in ("F.kl_div(p, q)", "nn.KLDivLoss()(p, q)", "KL 散度 kl_div(p, q)"):
             with self.subTest(name):
                 self.assertIn("NAN-0027", self.leads(f"loss = {name}")[:2])
+
+    def test_what_it_shares_is_said_in_words_of_the_pages_language(self) -> None:
+        code = "x = torch.randn(8, requires_grad=True)\nx.sum().backward()\n"
+        leads = look_up(code)["leads"]
+        self.assertTrue(any(map(HAN_RUN.search, leads[0]["words"])), leads[0])
+        for lead in leads:
+            self.assertIsNone(HAN_RUN.search(lead["why"]["en"]), lead["record"])
 
     def test_words_of_either_language(self) -> None:
         self.assertEqual(self.leads("CTC 的损失变成 inf，标签比输入长")[0], "NAN-0033")
