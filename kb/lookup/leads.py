@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -100,11 +99,14 @@ def documents_of(
 ) -> list[Json]:
     """The leads in their order; `rows`: their records."""
     wanted = [pk for pk, row in rows.items() if row.diagnoses]
-    findings: dict[str, list[FindingInput]] = defaultdict(list)
-    for row in Finding.objects.diagnoses(wanted):
-        findings[row.record_id].append(row.as_claim_input())
+    findings = Finding.objects.diagnoses(wanted).claim_inputs()
     return [
-        document(lead, rows[lead.record], findings[lead.record], traps.get(lead.record))
+        document(
+            lead,
+            rows[lead.record],
+            findings.get(lead.record, []),
+            traps.get(lead.record),
+        )
         for lead in leads
         if lead.record in rows
     ]
@@ -128,7 +130,7 @@ def document(
 
 
 def words_in_common(words: Sequence[str]) -> dict[str, str]:
-    """In English without the Chinese ones, which synonyms add, while others are left."""
+    """In English without Chinese ones, which synonyms add, while others are left."""
     latin = [word for word in words if not HAN_RUN.search(word)]
     return {"en": ", ".join(latin or words), "zh": ", ".join(words)}
 

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import models
 
 from kb.choices import OUR_ORIGINS, DeviceClass, Fidelity, Outcome, Verdict
+
+CLAIM_COLUMNS = (
+    *("repro", "check_name", "build", "outcome", "verdict", "fidelity"),
+    *("stale", "confirmed", "evidence"),
+)
+
+
+def claim_input(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What was sent and nobody confirmed counts for as little as what is stale."""
+    return {
+        "check": f"{row['repro']}:{row['check_name']}",
+        "build": row["build"],
+        "outcome": row["outcome"],
+        "verdict": row["verdict"],
+        "fidelity": row["fidelity"],
+        "stale": row["stale"] or not row["confirmed"],
+        "evidence": row["evidence"],
+    }
 
 
 class FindingQuerySet(models.QuerySet["Finding"]):
@@ -26,6 +45,13 @@ class FindingQuerySet(models.QuerySet["Finding"]):
         """The checks of these records' code that tells whether a bug is a reader's."""
         rows = self.filter(record__in=list(records))
         return rows.filter(check_name__startswith="diagnose_").order_by("pk")
+
+    def claim_inputs(self) -> dict[str, list[Any]]:
+        """By record what `Finding.as_claim_input` says of each, without the rows."""
+        found: dict[str, list[Any]] = defaultdict(list)
+        for row in self.values("record_id", *CLAIM_COLUMNS):
+            found[row["record_id"]].append(claim_input(row))
+        return found
 
     def of_the_bug(self) -> FindingQuerySet:
         """Without models of the mechanism, which answer nothing."""
@@ -125,16 +151,5 @@ class Finding(models.Model):
         return self.check_name == "trigger" and self.stands
 
     def as_claim_input(self) -> dict[str, Any]:
-        """What `kb.findings.claims` needs, as plain data.
-
-        What was sent and nobody confirmed counts for as little as what is stale.
-        """
-        return {
-            "check": f"{self.repro}:{self.check_name}",
-            "build": self.build,
-            "outcome": self.outcome,
-            "verdict": self.verdict,
-            "fidelity": self.fidelity,
-            "stale": not self.stands,
-            "evidence": self.evidence,
-        }
+        """What `kb.findings.claims` needs, as plain data."""
+        return claim_input({name: getattr(self, name) for name in CLAIM_COLUMNS})

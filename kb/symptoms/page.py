@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,15 +45,15 @@ def build(slug: str) -> SymptomPage | None:
 def causes_of(symptom: Symptom) -> list[Cause]:
     ids = [cause["record"] for cause in symptom.causes]
     records = Record.objects.visible().defer("html").in_bulk(ids)
-    findings: dict[str, list[FindingInput]] = defaultdict(list)
-    for row in Finding.objects.diagnoses(records):
-        findings[row.record_id].append(row.as_claim_input())
+    findings = Finding.objects.diagnoses(records).claim_inputs()
     lang = current_lang()
     return [
         Cause(
             records[cause["record"]],
             cause["tells"][lang],
-            first_diagnosis(records[cause["record"]], findings[cause["record"]]),
+            first_diagnosis(
+                records[cause["record"]], findings.get(cause["record"], [])
+            ),
         )
         for cause in symptom.causes
         if cause["record"] in records
