@@ -332,7 +332,6 @@ class PolicyTest(AdminCase):
         page_types.make_machines()
         store.add(runs.make_evidence(self.repro), origin="site")
         runs.make_run(self.repro)
-        page_types.kept_answer()
         self.client.force_login(page_types.superuser())
         for path in page_types.admin_pages():
             with self.subTest(path):
