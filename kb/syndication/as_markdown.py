@@ -15,14 +15,14 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import conditional_page, require_safe
 
 from kb import wording
-from kb.findings import diagnoses, remedies, results
+from kb.findings import checks, diagnoses, remedies, results
 from kb.findings.results import Cell
 from kb.languages import current_lang
 from kb.models import Record
 from kb.records.articles import split_workarounds
 from kb.records.snippets import expanded
 from kb.syndication.metadata import base_address
-from kb.versions.affected import described
+from kb.versions import affected_line
 
 MARKDOWN = "text/markdown; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
@@ -113,11 +113,9 @@ def prose(record: Record, name: str, lang: str) -> str:
 
 
 def affected_lines(record: Record, lang: str) -> Iterator[str]:
-    for entry in record.affected:
-        listed = [row["raw"] for row in entry.get("builds", [])]
-        events = described(entry["events"]) if entry.get("events") else ""
-        said = "; ".join(filter(None, [events, ", ".join(listed)]))
-        yield f"- {entry['package']} {said}"
+    for entry in affected_line.of_record(record):
+        said = _("every version") if entry.every else entry.ranges
+        yield f"- {entry.package} {'; '.join(filter(None, [said, *entry.builds]))}"
     for entry in record.preconditions:
         yield f"- {entry['text'][lang]}"
 
@@ -153,7 +151,8 @@ def workaround_blocks(record: Record, lang: str) -> Iterator[str]:
     for remedy in found:
         name, entry = remedy.entry["name"], remedy.entry
         status = wording.WORKAROUND_STATUSES[remedy.status][lang]
-        yield f"### {name} ({status})"
+        title = checks.title_of(record, f"workaround_{name}")
+        yield f"### {title[lang]} ({status})"
         yield expanded(texts.get(name, ""), code).strip()
         if entry["kind"] != "code":
             yield fence(entry["apply"], "")

@@ -18,12 +18,13 @@ from kb.findings import (
 )
 from kb.findings.timeline import Timeline
 from kb.models import Finding, Record, Repro
-from kb.pages import affected_line, prose
-from kb.pages.affected_line import AffectedPackage
+from kb.pages import prose
 from kb.pages.highlight import python_html
 from kb.pages.prose import LanguageNote
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested, source_of
 from kb.pages.record.workarounds import Workaround, workaround
+from kb.versions import affected_line
+from kb.versions.affected_line import AffectedPackage
 from kb.versions.ranges import parse_version
 
 HISTORY_SHOWN = 20

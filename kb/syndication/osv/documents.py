@@ -7,7 +7,7 @@ OSV has no "and" between packages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.db.models import Max
 from kb.choices import AffectedWhen, Publication
 from kb.environments.package_lines import canonical
 from kb.models import Finding, Record
+from kb.models.finding import FindingQuerySet
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
 
 Json = dict[str, Any]
@@ -141,10 +142,15 @@ def modified(record: Record, verdicts: Iterable[Finding]) -> datetime:
     return max([record.modified, *(row.observed_at for row in verdicts)])
 
 
-def newest_runs() -> dict[str, datetime]:
-    """Of each record the newest run that `document` tells of."""
-    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
-    newest = rows.values("record").annotate(newest=Max("observed_at"))
+def verdict_rows() -> FindingQuerySet:
+    """The runs that entries rest on and tell of."""
+    return Finding.objects.standing().triggers().of_the_bug().order_by()
+
+
+def newest_runs(records: Collection[str]) -> dict[str, datetime]:
+    """Of each of these records the newest run that `document` tells of."""
+    rows = verdict_rows().filter(record__in=records).values("record")
+    newest = rows.annotate(newest=Max("observed_at"))
     return dict(newest.values_list("record", "newest"))
 
 

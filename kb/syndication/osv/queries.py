@@ -15,7 +15,7 @@ from kb.environments.package_lines import canonical
 from kb.models import Finding
 from kb.releases.documented import facts_of_all, read
 from kb.search.index.generation import current_generation
-from kb.syndication.osv.documents import ECOSYSTEM, exported_entries
+from kb.syndication.osv.documents import ECOSYSTEM, exported_entries, verdict_rows
 from kb.versions.affected import Documented, answer_for
 
 PURL = re.compile(r"pkg:pypi/([\w.-]{1,100})(?:@([^?#]{1,100}))?(?:[?#].*)?")
@@ -89,6 +89,10 @@ def exported(records: int) -> Mapping[str, dict[str, Documented]]:
     return dict(by_package)
 
 
+def exported_ids() -> set[str]:
+    return set().union(*exported(current_generation()[0]).values())
+
+
 def matching(asked: Iterable[Asked | None]) -> list[list[str]]:
     """For each question the ids of records whose entry says "affected".
 
@@ -113,9 +117,8 @@ def matching(asked: Iterable[Asked | None]) -> list[list[str]]:
 
 def runs_on(versions: Iterable[str]) -> Mapping[str, list[Finding]]:
     """By record its verdicts on builds of exactly these versions."""
-    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
     by_record: dict[str, list[Finding]] = defaultdict(list)
-    for row in rows.filter(build_raw__in=versions):
+    for row in verdict_rows().filter(build_raw__in=versions):
         by_record[row.record_id].append(row)
     return by_record
 

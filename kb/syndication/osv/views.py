@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -26,12 +26,18 @@ from kb.syndication.osv.documents import (
     PREFIX,
     Json,
     document,
-    exported_entries,
     newest_runs,
     osv_id,
     timestamp,
+    verdict_rows,
 )
-from kb.syndication.osv.queries import Asked, QueryError, matching, read_query
+from kb.syndication.osv.queries import (
+    Asked,
+    QueryError,
+    exported_ids,
+    matching,
+    read_query,
+)
 
 # As api.osv.dev, whose errors carry codes of gRPC.
 MAX_QUERIES = 1000
@@ -80,7 +86,7 @@ def short(record: str, dates: dict[str, datetime]) -> Json:
 def vulnerability(request: HttpRequest, name: str) -> HttpResponse:
     record_id = name.removeprefix(PREFIX)
     record = Record.objects.addressable().filter(pk=record_id).first()
-    findings = verdicts([record_id]) if record else []
+    findings = verdict_rows().filter(record=record_id)
     found = record and document(record, findings, base_address(request))
     if not found:
         return refused(NOT_FOUND, "Bug not found.", 404)
@@ -133,29 +139,19 @@ def refused(code: int, message: str, status: int = 400) -> JsonResponse:
     return JsonResponse({"code": code, "message": message}, status=status)
 
 
-def verdicts(records: Iterable[str]) -> list[Finding]:
-    rows = Finding.objects.standing().triggers().of_the_bug().order_by()
-    return list(rows.filter(record__in=list(records)))
-
-
-def documents_of(records: Iterable[str], base: str) -> Iterator[Json]:
+def documents_of(records: Collection[str], base: str) -> Iterator[Json]:
     """The entries of these records, those that are exported."""
     by_record: dict[str, list[Finding]] = {}
-    for row in verdicts(records):
+    for row in verdict_rows().filter(record__in=records):
         by_record.setdefault(row.record_id, []).append(row)
-    for record in Record.objects.visible().filter(pk__in=list(records)):
+    for record in Record.objects.visible().filter(pk__in=records):
         found = document(record, by_record.get(record.pk, []), base)
         if found:
             yield found
 
 
-def exported_ids() -> set[str]:
-    facts = Record.objects.visible().values_list("pk", "affected", "affected_when")
-    return {pk for pk, affected, when in facts if exported_entries(affected, when)}
-
-
 def modified_dates(records: set[str]) -> dict[str, datetime]:
-    runs = newest_runs()
+    runs = newest_runs(records)
     rows = Record.objects.filter(pk__in=records).values_list("pk", "modified")
     return {pk: max(date, runs.get(pk, date)) for pk, date in rows}
 
