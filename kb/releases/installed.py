@@ -29,10 +29,6 @@ class Narrowed:
     unsettled: dict[str, list[str]]
     other_packages: dict[str, list[str]]
 
-    @property
-    def left_out_count(self) -> int:
-        return len({key for keys in self.left_out.values() for key in keys})
-
 
 def narrow(facts: Mapping[str, Facts], env: Environment) -> Narrowed:
     found = Narrowed(env, [], {}, {}, {})

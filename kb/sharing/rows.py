@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from math import ceil
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -14,12 +13,12 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
+from kb import hourly
 from kb.lookup.keeping import Kept
 from kb.models import SharedAnswer
 from kb.models.shared import ID_CHARS
 from kb.requester import requester
 
-HOUR = timedelta(hours=1)
 # On the whole site; each is at most kb.lookup.keeping.MOST_BYTES.
 MOST_ANSWERS = 10_000
 RETRY_S = 3600
@@ -62,12 +61,8 @@ def refusal(kept: Kept, maker: str) -> Refusal | None:
         return Refusal(
             _("That is more than can be kept: take lines out that do not matter."), 413
         )
-    since = timezone.now() - HOUR
-    own = SharedAnswer.objects.filter(maker=maker, created_at__gt=since)
-    made = list(own.order_by("-created_at").values_list("created_at", flat=True))
-    if len(made) >= settings.SHARES_PER_HOUR:
-        oldest = made[settings.SHARES_PER_HOUR - 1] if made else timezone.now()
-        wait_s = max(1, ceil((oldest + HOUR - timezone.now()).total_seconds()))
+    made = hourly.moments(SharedAnswer.objects.filter(maker=maker), "created_at")
+    if wait_s := hourly.wait_s(made, settings.SHARES_PER_HOUR):
         text = _("You have kept %d answers within an hour; that is the limit here.")
         return Refusal(text % len(made), 429, wait_s)
     if SharedAnswer.objects.current().count() >= MOST_ANSWERS:

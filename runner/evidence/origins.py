@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import timedelta
-from math import ceil
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
-from django.utils import timezone
 
+from kb import hourly
 from kb.choices import OUR_ORIGINS
 from kb.findings.writing import Cell
 from kb.models import Record
 from runner.evidence import faces, store
 from runner.models import Evidence
-
-HOUR = timedelta(hours=1)
 
 
 def sent() -> QuerySet[Evidence]:
@@ -34,13 +30,8 @@ def listed() -> list[tuple[str, int, int]]:
 
 def wait_s(origin: str) -> int:
     """Seconds until this origin may send more; 0 where it may now."""
-    since = timezone.now() - HOUR
-    recent = sent().filter(origin=origin, added_at__gt=since).order_by("-added_at")
-    moments = recent.values_list("added_at", flat=True)[: settings.EVIDENCE_PER_HOUR]
-    received = list(moments)
-    if len(received) < settings.EVIDENCE_PER_HOUR:
-        return 0
-    return max(1, ceil((received[-1] - since).total_seconds()))
+    received = hourly.moments(sent().filter(origin=origin), "added_at")
+    return hourly.wait_s(received, settings.EVIDENCE_PER_HOUR)
 
 
 def withdraw(origin: str) -> int:

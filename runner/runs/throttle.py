@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from math import ceil
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Count, Q
-from django.utils import timezone
 
+from kb import hourly
+from kb.hourly import HOUR
 from runner.models import Run
 from runner.runs import refusals
 from runner.runs.fleet import ago
 from runner.runs.refusals import RunRefused
 
-HOUR = timedelta(hours=1)
 # For refusals that end when runs do, not after a known time.
 RETRY_S = 30
 
@@ -41,7 +40,7 @@ def refusal(requester: str) -> RunRefused | None:
             "throttled", wait_s=RETRY_S, count=counted["waiting"]
         )
     if counted["recent"] >= settings.RUNS_PER_HOUR:
-        wait_s = seconds_until_one_more(requester)
+        wait_s = hourly.wait_s(started_by(requester), settings.RUNS_PER_HOUR)
         return refusals.TOO_OFTEN.refusal(
             "throttled", wait_s=wait_s, count=counted["recent"]
         )
@@ -50,18 +49,10 @@ def refusal(requester: str) -> RunRefused | None:
 
 def left(requester: str) -> tuple[int, int]:
     """Runs that this requester may still start, and in how many seconds one more."""
-    own = Run.objects.filter(requester=requester, created_at__gt=ago(HOUR))
-    started = list(own.order_by("created_at").values_list("created_at", flat=True))
-    if not requester or not started:
-        return settings.RUNS_PER_HOUR, 0
-    soonest = started[0] + HOUR - timezone.now()
-    seconds = max(1, ceil(soonest.total_seconds()))
-    return max(0, settings.RUNS_PER_HOUR - len(started)), seconds
+    started = started_by(requester) if requester else []
+    reset_s = hourly.free_in_s(started[0]) if started else 0
+    return max(0, settings.RUNS_PER_HOUR - len(started)), reset_s
 
 
-def seconds_until_one_more(requester: str) -> int:
-    """Seconds until the oldest run that counts is an hour old."""
-    recent = Run.objects.filter(requester=requester).order_by("-created_at")
-    started = recent.values_list("created_at", flat=True)
-    oldest = started[settings.RUNS_PER_HOUR - 1]
-    return max(1, ceil((oldest + HOUR - timezone.now()).total_seconds()))
+def started_by(requester: str) -> list[datetime]:
+    return hourly.moments(Run.objects.filter(requester=requester), "created_at")
