@@ -92,10 +92,14 @@ def parts_of(body: dict[str, Any]) -> list[Part]:
     ]
 
 
-class LookupItem(serializers.Serializer[Any]):
+# One of several; a refusal names it by its place.
+class Item(serializers.Serializer[Any]):
     id = serializers.CharField(
         default="", allow_blank=True, max_length=100, help_text="comes back as it is"
     )
+
+
+class LookupItem(Item):
     log = PastedText(default="")
     env = PastedText(default="")
 
@@ -137,13 +141,16 @@ class LookupBatch(Endpoint):
     ) -> Response:
         """Look-ups of several logs at once; nothing is stored."""
         logs = "".join(item["log"] + item["env"] for item in body["items"])
-        with refused_pastes():
+        with refused_pastes("/items"):
             check_size(logs, "")
-            items = [
-                {"id": item["id"], "answer": lookup.look_up(item["log"], item["env"])}
-                for item in body["items"]
-            ]
-        return answer(body, BatchAnswerSerializer, {"items": items})
+        return answer(body, BatchAnswerSerializer, {"items": list(answers_of(body))})
+
+
+def answers_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for place, item in enumerate(body["items"]):
+        with refused_pastes(f"/items/{place}"):
+            found = lookup.look_up(item["log"], item["env"])
+        yield {"id": item["id"], "answer": found}
 
 
 class AffectedRequest(serializers.Serializer[Any]):
@@ -181,10 +188,7 @@ class RecordAffected(Endpoint):
         return answer(body, RecordAffectedSerializer, found)
 
 
-class GivenEnvironment(serializers.Serializer[Any]):
-    id = serializers.CharField(
-        default="", allow_blank=True, max_length=100, help_text="comes back as it is"
-    )
+class GivenEnvironment(Item):
     env = PastedText(help_text="pip freeze, collect_env, or versions")
 
 
@@ -220,20 +224,32 @@ class Affected(Endpoint):
         self, request: Request, query: dict[str, Any], body: dict[str, Any]
     ) -> Response:
         """The records that affect each of several environments; nothing is stored."""
-        with refused_pastes():
-            items = [
-                {"id": item["id"], **lookup.all_affecting(item["env"])}
-                for item in body["items"]
-            ]
+        items = list(affecting_each(body))
         return Response(EnvironmentsAnswerSerializer({"items": items}).data)
 
 
+def affecting_each(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for place, item in enumerate(body["items"]):
+        with refused_pastes(f"/items/{place}"):
+            found = lookup.all_affecting(item["env"])
+        yield {"id": item["id"], **found}
+
+
 @contextmanager
-def refused_pastes() -> Iterator[None]:
-    """What cannot be read, as the problem that says so."""
+def refused_pastes(pointer: str = "") -> Iterator[None]:
+    """What cannot be read, as the problem that says so.
+
+    `pointer`: where it stands in a body that carries several.
+    """
     try:
         yield
     except lookup.EmptyPaste as error:
-        raise Problem("empty_paste", str(error)) from error
+        raise refused("empty_paste", error, pointer) from error
     except lookup.PasteTooLarge as error:
-        raise Problem("too_large", str(error)) from error
+        raise refused("too_large", error, pointer) from error
+
+
+def refused(code: str, error: Exception, pointer: str) -> Problem:
+    said = str(error)
+    where = [{"pointer": pointer, "code": code, "detail": said}] if pointer else []
+    return Problem(code, said, errors=where)

@@ -274,6 +274,13 @@ class ConventionsTest(ApiTest):
             answer = self.post("lookup/batch", {"items": wrong}, status)
             self.assert_problem(answer, code, status)
 
+    def test_a_wrong_item_of_several_is_named(self) -> None:
+        right, wrong = {"env": "torch==2.5.1"}, {"env": " "}
+        for path in ("lookup/batch", "affected"):
+            answer = self.post(path, {"items": [right, wrong]}, 400)
+            self.assert_problem(answer, "empty_paste", 400)
+            self.assertEqual(answer["errors"][0]["pointer"], "/items/1")
+
     def test_records_that_changed_since(self) -> None:
         changed = self.get("records/NAN-9001")["modified_at"]
         for path in ("records", "records?q=sample"):
