@@ -16,7 +16,6 @@ from kb.api.fields import maybe, number, string, texts
 from kb.choices import LANGS
 from kb.lookup.paste import MAX_BYTES
 from runner import access
-from runner.builds import pins
 from runner.runs import admission
 
 NAME = "Does it NaN?"
@@ -59,10 +58,11 @@ class Service(Endpoint):
     @operation("get_service", {200: ServiceSerializer, 304: None}, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Where everything is, and what this site allows whoever asks."""
+        builds = admission.by_preference()
         found = {
             "name": NAME,
             "languages": list(LANGS),
-            "default_build": default_slug(),
+            "default_build": builds[0].slug if builds else None,
             "may_run": access.may_run(request.user),
             "limits": {
                 "paste_bytes": MAX_BYTES,
@@ -72,10 +72,3 @@ class Service(Endpoint):
             "links": {name: absolute(reverse(view)) for name, view in LINKS.items()},
         }
         return answer(query, ServiceSerializer, found)
-
-
-def default_slug() -> str | None:
-    """What a new site installs where it is installed, else the newest build."""
-    slugs = [build.slug for build in admission.installed_builds()]
-    pinned = pins.default_build().slug
-    return pinned if pinned in slugs else next(iter(slugs), None)

@@ -135,15 +135,19 @@ def installed_builds() -> list[Build]:
     )
 
 
-def default_build(repro: Repro, device: str) -> Build | None:
-    """Where a run goes that names no build: what a new site installs, else the newest.
-
-    Of those that could run it; where none could, the first of all, whose refusal says
-    why.
-    """
-    builds = installed_builds()
+def by_preference() -> list[Build]:
+    """Installed builds: first what a new site installs, then newest version first."""
     pinned = pins.default_build().slug
-    builds.sort(key=lambda build: build.slug != pinned)
+    return sorted(installed_builds(), key=lambda build: build.slug != pinned)
+
+
+def default_build(repro: Repro, device: str) -> Build | None:
+    """Where a run goes that names no build.
+
+    The first `by_preference` that could run it; where none could, the first of all,
+    whose refusal says why.
+    """
+    builds = by_preference()
     fleet_now = FleetSnapshot()
     able = (row for row in builds if not fleet_now.refusal(repro, row, device))
     return next(able, builds[0] if builds else None)
