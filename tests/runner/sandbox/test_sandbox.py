@@ -37,6 +37,7 @@ from runner.sandbox import (
 from runner.sandbox.tiers import Layers
 from tests.support import jails, runs
 from tests.support.builds import torch_python
+from tests.support.repro_sources import without_variants
 
 RECORD = jails.ROOT / "fixtures/issues/checkpoint-reentrant-lost-grad/repro.py"
 NOBODY = 65534
@@ -472,12 +473,6 @@ class ColdStartTest(SimpleTestCase):
         self.assertEqual(body["tier"], sandbox.tier().tier)
         self.assertEqual(set(body["limits"]["layers"]), set(Layers._fields))
         self.assertEqual(body["limits"]["processes"], sandbox.PROCESSES)
-
-
-def without_variants(source: str) -> str:
-    """The same repro; its code at other values says nothing more of a tier."""
-    before, _, rest = source.partition("# [tool.doesitnan.variants]\n")
-    return before + "# ///\n" + rest.partition("# ///\n")[2]
 
 
 class RecordTest(SimpleTestCase):
