@@ -5,11 +5,17 @@ ISOLATED := --exclude-tag servers --exclude-tag browser --exclude-tag gauntlet
 # Two processes a core: tests wait for the processes they start half of their time.
 PARALLEL ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 POSTGRES ?= postgres://postgres@127.0.0.1:5432
+ATTACKS := \
+	tests.project.test_closed tests.project.test_serving tests.project.test_slow_clients \
+	tests.api.test_access tests.api.test_cut_off tests.api.test_fuzz \
+	tests.runner.evidence.test_faces tests.runner.evidence.test_sent_builds \
+	tests.runner.runs.test_queue_access tests.runner.runs.test_chaos \
+	tests.runner.sandbox.test_hostile tests.runner.sandbox.test_jail
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
 .PHONY: help run dev check test test-all test-postgres test-servers test-browser gauntlet \
-	bench lock clean
+	attack bench lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -53,6 +59,9 @@ test-postgres: dev  ## the tests of make test on POSTGRES, where that server ans
 
 gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every repro warm and cold
 	$(PY) manage.py test --tag gauntlet $(TESTS)
+
+attack: dev  ## the attacks of docs/security.md once more, on loopback only
+	$(PY) manage.py test --exclude-tag gauntlet $(ATTACKS)
 
 bench: dev  ## figures as JSON and as a table (ONLY=search, FULL=1)
 	$(PY) -m tests.bench

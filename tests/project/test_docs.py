@@ -154,6 +154,17 @@ class PagesTest(SimpleTestCase):
                 self.assertEqual(gap, "")
                 self.assertRegex(first, r"^For \w")
 
+    def test_what_make_attack_runs_is_what_the_page_lists(self) -> None:
+        makefile = (ROOT / "Makefile").read_text()
+        listed = re.findall(
+            r"`(tests/\S+)\.py`", (ROOT / "docs/security.md").read_text()
+        )
+        run = makefile.partition("ATTACKS := ")[2].partition("\nLOCK")[0]
+        self.assertEqual(
+            sorted(re.findall(r"tests\S+", run)),
+            sorted(name.replace("/", ".") for name in listed),
+        )
+
 
 class SettingsTest(SimpleTestCase):
     def test_each_has_a_row_in_the_table(self) -> None:
