@@ -4,12 +4,11 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
-from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import as_markdown, badge, crawlers
+from kb.syndication import as_markdown, crawlers
 from runner.agents.views import Tools
 from runner.pages import views as runner
 
@@ -25,11 +24,7 @@ urlpatterns = [
     re_path(
         r"^(?P<name>favicon\.ico|apple-touch-icon\.png)$", crawlers.icon, name="icon"
     ),
-    re_path(
-        r"^badge/(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.svg$",
-        require_safe(badge.answer),
-        name="badge",
-    ),
+    path("badge/", include("kb.syndication.badges.urls")),
     path("admin/", admin.site.urls),
     path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
