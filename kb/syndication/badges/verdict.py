@@ -9,17 +9,10 @@ from collections.abc import Collection
 
 from kb import wording
 from kb.choices import OUR_ORIGINS, DeviceClass, Verdict
+from kb.findings.release_row import strongest
 from kb.models import Finding
 from kb.models.finding import FindingQuerySet
 from kb.syndication.badges.drawing import COLOURS, NEUTRAL, Badge
-
-# What counts where devices or builds differ: that the bug was seen says most.
-STRONGEST = (
-    Verdict.BUG_PRESENT,
-    Verdict.BUG_ABSENT,
-    Verdict.NOT_APPLICABLE,
-    Verdict.ERROR,
-)
 
 
 def make(record: str, build: str, device: str, lang: str) -> Badge:
@@ -63,9 +56,3 @@ def verdict_of(record: str, builds: Collection[str], device: str) -> Verdict | N
     """Of what stands about the bug itself; None where nothing does."""
     rows = of_cells(Finding.objects.standing(), record, builds, device)
     return strongest(set(rows.values_list("verdict", flat=True)))
-
-
-def strongest(found: Collection[str]) -> Verdict | None:
-    verdict = next((verdict for verdict in STRONGEST if verdict in found), None)
-    # Runs without a verdict are no verdict, whatever kept them from one.
-    return verdict or (Verdict.ERROR if found else None)

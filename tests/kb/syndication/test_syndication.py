@@ -42,7 +42,8 @@ class MetadataTests(Loaded):
     def test_where_the_site_has_an_address_it_is_that_one(self) -> None:
         html = self.text(PATH)
         self.assertIn(f'rel="canonical" href="https://nan.example{PATH}"', html)
-        self.assertRegex(html, r'og:image" content="https://nan\.example/static/card')
+        place = r'og:image" content="https://nan\.example/en/NAN-9001/card\.png\?v='
+        self.assertRegex(html, place)
 
     def test_a_record_is_an_article_whose_text_cannot_end_the_script(self) -> None:
         Record.objects.filter(pk="NAN-9001").update(title_en="</script><b>&")
