@@ -8,7 +8,7 @@ from django.views.generic import RedirectView
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import as_markdown, crawlers
+from kb.syndication import as_markdown, crawlers, embedding
 from runner.agents.views import Tools
 from runner.pages import views as runner
 
@@ -29,6 +29,7 @@ urlpatterns = [
     path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
     path("mcp", Tools.as_view(), name="mcp"),
+    path("oembed", embedding.oembed, name="oembed"),
     path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
     path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),
