@@ -38,6 +38,7 @@ urlpatterns = [
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.pages.urls")),
         path("", include("kb.editor.urls")),
+        path("", include("kb.reference.urls")),
         path("", include("kb.release_pages.urls")),
         path("", include("kb.sharing.urls")),
         path("", include("kb.symptoms.urls")),
