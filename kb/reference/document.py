@@ -104,7 +104,6 @@ def reference() -> Reference:
         shapes=tuple(
             shape_of(name, schema)
             for name, schema in sorted(found["components"]["schemas"].items())
-            if "properties" in schema
         ),
     )
 
@@ -180,6 +179,6 @@ def shape_of(name: str, schema: Json) -> Shape:
                 is_required=field in required,
                 text=" ".join(entry.get("description", "").split()),
             )
-            for field, entry in schema["properties"].items()
+            for field, entry in schema.get("properties", {}).items()
         ),
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from django import template
-from django.utils.html import escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext
 
@@ -30,9 +30,17 @@ def described(text: str) -> SafeString:
     return mark_safe(html)  # noqa: S308
 
 
-@register.inclusion_tag("kb/reference/_type.html")
-def api_type(kind: Type) -> dict[str, Type]:
-    return {"type": kind}
+@register.simple_tag
+def api_type(kind: Type) -> SafeString:
+    """In Python: the page has a thousand of them, and a template each would be slow."""
+    choices = format_html_join(" | ", "<code>{}</code>", ((c,) for c in kind.choices))
+    parts = [
+        kind.words and format_html('<span class="mono">{}</span>', kind.words),
+        kind.shape and format_html('<a class="mono" href="#{0}">{0}</a>', kind.shape),
+        choices,
+        kind.bounds and format_html('<span class="quiet">{}</span>', kind.bounds),
+    ]
+    return format_html_join(" ", "{}", ((part,) for part in parts if part))
 
 
 @register.filter

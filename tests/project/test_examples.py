@@ -91,7 +91,7 @@ class ExamplesTest(LiveServerTestCase):
         return ended.stdout
 
     def test_the_api_in_three_languages(self) -> None:
-        printed = {language: text for language, text in blocks("api.md")}
+        printed = dict(blocks("api.md"))
         self.assertEqual(sorted(printed), ["js", "python", "sh"])
         found, listed, run = documents(self.run_block("sh", printed["sh"]))
         self.assertEqual(found["outcome"], "exact")
