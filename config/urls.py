@@ -4,12 +4,11 @@ from django.contrib import admin
 from django.contrib.auth.views import LoginView, LogoutView
 from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
-from django.views.decorators.http import require_safe
 from django.views.generic import RedirectView
 
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import as_markdown, badge, crawlers
+from kb.syndication import as_markdown, crawlers, embedding
 from runner.agents.views import Tools
 from runner.pages import views as runner
 
@@ -25,15 +24,12 @@ urlpatterns = [
     re_path(
         r"^(?P<name>favicon\.ico|apple-touch-icon\.png)$", crawlers.icon, name="icon"
     ),
-    re_path(
-        r"^badge/(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.svg$",
-        require_safe(badge.answer),
-        name="badge",
-    ),
+    path("badge/", include("kb.syndication.badges.urls")),
     path("admin/", admin.site.urls),
     path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
     path("mcp", Tools.as_view(), name="mcp"),
+    path("oembed", embedding.oembed, name="oembed"),
     path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
     path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),
@@ -42,6 +38,7 @@ urlpatterns = [
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("", include("runner.pages.urls")),
         path("", include("kb.editor.urls")),
+        path("", include("kb.reference.urls")),
         path("", include("kb.release_pages.urls")),
         path("", include("kb.sharing.urls")),
         path("", include("kb.symptoms.urls")),

@@ -4,7 +4,8 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
-from kb.syndication import as_markdown, crawlers
+from kb.syndication import as_markdown, crawlers, embedding
+from kb.syndication.cards import views as cards
 from kb.syndication.feeds import ChangesFeed
 
 urlpatterns = [
@@ -26,6 +27,8 @@ urlpatterns = [
         as_markdown.record,
         name="record-markdown",
     ),
+    re_path(r"^embed/(?P<record_id>NAN-\d{4})/$", embedding.row, name="record-embed"),
+    re_path(r"^(?P<record_id>NAN-\d{4})/card\.png$", cards.card, name="record-card"),
     re_path(
         r"^(?P<record_id>NAN-\d{4})/(?:(?P<slug>[-a-z0-9_]+)/)?$",
         views.record_detail,

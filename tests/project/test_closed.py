@@ -25,6 +25,7 @@ VALUES = {
     "name": "2.13.0",
     "answer_id": "0" * 22,
     "build": "2.13.0-cpu",
+    "form": "svg",
     "before": "2.12.1",
     "after": "2.13.0",
 }

@@ -30,7 +30,7 @@ FLOORS: tuple[str, ...] = (
     "kb.publishing kb.releases",
     "kb.lookup kb.syndication",
     "kb.api kb.pages kb.admin",
-    "kb.editor kb.release_pages kb.sharing kb.symptoms",
+    "kb.editor kb.reference kb.release_pages kb.sharing kb.symptoms",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail runner.parameters runner.gpus",

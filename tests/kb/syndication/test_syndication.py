@@ -42,7 +42,8 @@ class MetadataTests(Loaded):
     def test_where_the_site_has_an_address_it_is_that_one(self) -> None:
         html = self.text(PATH)
         self.assertIn(f'rel="canonical" href="https://nan.example{PATH}"', html)
-        self.assertRegex(html, r'og:image" content="https://nan\.example/static/card')
+        place = r'og:image" content="https://nan\.example/en/NAN-9001/card\.png\?v='
+        self.assertRegex(html, place)
 
     def test_a_record_is_an_article_whose_text_cannot_end_the_script(self) -> None:
         Record.objects.filter(pk="NAN-9001").update(title_en="</script><b>&")
@@ -148,45 +149,3 @@ class ComponentFeedTests(Loaded):
         self.assertIn(component, ElementTree.fromstring(self.text(address))[0].text)
         self.assertIn(address, self.text(PATH))
         self.text("/en/components/nothing/feed.atom", 404)
-
-
-class BadgeTests(Loaded):
-    place = f"/badge/NAN-9001/{runs.SLUG}.svg"
-
-    def add(self, bug: bool) -> None:
-        store.add(runs.make_evidence(self.repro, bug=bug), origin="site")
-
-    def test_what_nobody_ran_is_unknown(self) -> None:
-        self.assertIn("Not tested", self.text(self.place))
-        self.assertIn("Not tested", self.text("/badge/NAN-9001/9.9.9.svg"))
-        self.text("/badge/NAN-9999/2.13.0-cpu.svg", 404)
-
-    def test_it_says_what_the_evidence_shows_in_either_language(self) -> None:
-        self.add(bug=True)
-        self.assertIn("FAIL · bug reproduced", self.text(self.place))
-        self.assertIn("未通过 · 缺陷已复现", self.text(f"{self.place}?lang=zh"))
-        self.assertIn("Not tested", self.text(f"{self.place}?device=cuda"))
-        self.assertIn("bug reproduced", self.text(f"{self.place}?device=cpu"))
-
-    def test_stale_evidence_and_models_say_nothing(self) -> None:
-        self.add(bug=True)
-        for values in ({"stale": True}, {"fidelity": "mechanism_model"}):
-            with self.subTest(values):
-                self.record.findings.update(stale=False, fidelity="faithful")
-                self.record.findings.update(**values)
-                self.assertIn("Not tested", self.text(self.place))
-
-    def test_an_error_is_no_verdict_and_a_bug_on_one_device_counts(self) -> None:
-        self.add(bug=True)
-        self.record.findings.update(verdict="error")
-        self.assertIn("ERROR · no verdict", self.text(self.place))
-        row = self.record.findings.get(check_name="trigger")
-        row.pk, row.device_class, row.verdict = None, "cuda", "bug_present"
-        row.save(force_insert=True)
-        self.assertIn("FAIL · bug reproduced", self.text(self.place))
-
-    def test_it_is_a_drawing_that_may_be_kept_for_minutes(self) -> None:
-        response = self.client.get(self.place)
-        self.assertEqual(response.headers["Content-Type"], "image/svg+xml")
-        self.assertIn("max-age=300", response.headers["Cache-Control"])
-        ElementTree.fromstring(response.text)

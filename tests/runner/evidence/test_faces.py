@@ -15,7 +15,7 @@ from django.utils import timezone
 from kb.findings import results, standings
 from kb.lookup import answer
 from kb.models import Finding, Flip, Repro, TestedBuild
-from kb.syndication import badge
+from kb.syndication.badges import verdict
 from runner.evidence import origins, store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import receive_evidence
@@ -88,9 +88,9 @@ class SentTest(TestCase):
 
     def test_the_badge_says_that_it_was_sent(self) -> None:
         send(self.forged)
-        made = badge.make(self.record.pk, runs.SLUG, "", "en")
+        made = verdict.make(self.record.pk, runs.SLUG, "", "en")
         self.assertEqual(made.right, "◌ SENT · not confirmed")
-        self.assertIsNone(badge.verdict_of(self.record.pk, runs.SLUG, ""))
+        self.assertIsNone(verdict.verdict_of(self.record.pk, [runs.SLUG], ""))
 
     def test_matrix_data_name_the_origin(self) -> None:
         self.ours_before()
@@ -121,7 +121,7 @@ class SentTest(TestCase):
         found = self.asked()
         self.assertEqual((found["answer"], found["basis"]), ("not_affected", "sent"))
         self.assertIn("it is confirmed", found["reasons"][0]["en"])
-        made = badge.make(self.record.pk, runs.SLUG, "", "en")
+        made = verdict.make(self.record.pk, runs.SLUG, "", "en")
         self.assertIn("sent by another, confirmed", made.right)
         self.assertEqual(Flip.objects.get().build, runs.SLUG)
         third = evidence(self.repro, bug=True, started_at="2026-01-01T00:00:00Z")

@@ -1,0 +1,135 @@
+"""Badges: what runs show of a build, and whether a version is affected."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from kb.findings import writing
+from kb.models import Record
+from runner.evidence import store
+from tests.kb.releases.test_comparison import finding
+from tests.kb.syndication.test_syndication import Loaded
+from tests.support import runs
+
+
+class BadgeTests(Loaded):
+    place = f"/badge/NAN-9001/{runs.SLUG}.svg"
+
+    def add(self, bug: bool) -> None:
+        store.add(runs.make_evidence(self.repro, bug=bug), origin="site")
+
+    def test_what_nobody_ran_is_unknown(self) -> None:
+        self.assertIn("Not tested", self.text(self.place))
+        self.assertIn("Not tested", self.text("/badge/NAN-9001/9.9.9.svg"))
+        self.text("/badge/NAN-9999/2.13.0-cpu.svg", 404)
+
+    def test_it_says_what_the_evidence_shows_in_either_language(self) -> None:
+        self.add(bug=True)
+        self.assertIn("FAIL · bug reproduced", self.text(self.place))
+        self.assertIn("未通过 · 缺陷已复现", self.text(f"{self.place}?lang=zh"))
+        self.assertIn("Not tested", self.text(f"{self.place}?device=cuda"))
+        self.assertIn("bug reproduced", self.text(f"{self.place}?device=cpu"))
+
+    def test_stale_evidence_and_models_say_nothing(self) -> None:
+        self.add(bug=True)
+        for values in ({"stale": True}, {"fidelity": "mechanism_model"}):
+            with self.subTest(values):
+                self.record.findings.update(stale=False, fidelity="faithful")
+                self.record.findings.update(**values)
+                self.assertIn("Not tested", self.text(self.place))
+
+    def test_an_error_is_no_verdict_and_a_bug_on_one_device_counts(self) -> None:
+        self.add(bug=True)
+        self.record.findings.update(verdict="error")
+        self.assertIn("ERROR · no verdict", self.text(self.place))
+        row = self.record.findings.get(check_name="trigger")
+        row.pk, row.device_class, row.verdict = None, "cuda", "bug_present"
+        row.save(force_insert=True)
+        self.assertIn("FAIL · bug reproduced", self.text(self.place))
+
+    def test_it_is_a_drawing_that_may_be_kept_for_minutes(self) -> None:
+        response = self.client.get(self.place)
+        self.assertEqual(response.headers["Content-Type"], "image/svg+xml")
+        self.assertIn("max-age=300", response.headers["Cache-Control"])
+        ElementTree.fromstring(response.text)
+
+    def test_shields_draws_the_same(self) -> None:
+        self.add(bug=True)
+        found = self.client.get(self.place.replace(".svg", ".json")).json()
+        self.assertEqual(found["schemaVersion"], 1)
+        self.assertEqual(found["label"], f"NAN-9001 · {runs.SLUG}")
+        self.assertEqual(found["message"], "✖ FAIL · bug reproduced")
+        self.assertEqual((found["color"], found["isError"]), ("#b3261e", False))
+
+
+class AffectedBadgeTests(Loaded):
+    """The sample documents torch from 2.11.0 until 2.15.0 as affected."""
+
+    def badge(self, torch: str, more: str = "") -> str:
+        path = f"/badge/NAN-9001.json?torch={torch}{more}"
+        return str(self.client.get(path).json()["message"])
+
+    def test_documents_alone_are_likely(self) -> None:
+        self.assertEqual(self.badge("2.13.0"), "⋯ likely affected · by documents only")
+        self.assertEqual(
+            self.badge("2.15.0"), "⋯ likely not affected · by documents only"
+        )
+        self.assertEqual(self.badge("2.13.0", "&lang=zh"), "⋯ 推断受影响 · 仅据文档")
+        Record.objects.filter(pk="NAN-9001").update(affected=[])
+        said = "◌ unknown · neither runs nor documents tell"
+        self.assertEqual(self.badge("2.13.0"), said)
+
+    def test_runs_decide_and_documents_stand_beside_them(self) -> None:
+        rows = [
+            ("2.13.0", True, "✖ affected · by runs and documents"),
+            ("2.10.0", True, "✖ affected by runs · documents say not"),
+            ("2.12.1", False, "✔ bug not seen in runs · documents say affected"),
+            ("2.9.1", False, "✔ bug not seen in runs · documents say not affected"),
+        ]
+        found = [finding(self.record, release, bug) for release, bug, _said in rows]
+        found += [finding(self.record, "2.14.0", None)]
+        writing.replace(self.record, found)
+        for release, _bug, said in rows:
+            with self.subTest(release):
+                self.assertEqual(self.badge(release), said)
+                # An address has "+" as a space.
+                self.assertEqual(self.badge(f"{release}+cpu"), said)
+                self.assertIn("only", self.badge(release, "&device=cuda"))
+        # Documents alone speak of a build that nobody ran, or where it cannot apply.
+        for raw in ("2.13.0%2Bcu126", "2.14.0"):
+            self.assertIn("documents only", self.badge(raw))
+
+    def test_builds_of_a_release_that_differ_are_affected(self) -> None:
+        writing.replace(
+            self.record,
+            [
+                finding(self.record, "2.13.0", False),
+                finding(self.record, "2.13.0", True, local="cu126"),
+            ],
+        )
+        self.assertIn("✖ affected", self.badge("2.13.0"))
+        self.assertIn("✔ bug not seen", self.badge("2.13.0%2Bcpu"))
+
+    def test_it_names_who_sent_what_it_rests_on(self) -> None:
+        row = finding(self.record, "2.13.0", True, origin="ann")
+        writing.replace(self.record, [row])
+        said = "✖ affected · by runs and documents · sent by ann, confirmed"
+        self.assertEqual(self.badge("2.13.0"), said)
+        self.record.findings.update(confirmed=False)
+        self.assertIn("documents only", self.badge("2.13.0"))
+
+    def test_what_names_no_version_says_what_is_missing(self) -> None:
+        for typed in ("", "latest", "2" * 500, "%00", "<b>"):
+            response = self.client.get(f"/badge/NAN-9001.svg?torch={typed}")
+            self.assertEqual(response.status_code, 400, typed)
+            self.assertIn("name a version: ?torch=2.4.1", response.text)
+            ElementTree.fromstring(response.text)
+            found = self.client.get(f"/badge/NAN-9001.json?torch={typed}")
+            self.assertEqual((found.status_code, found.json()["isError"]), (200, True))
+        self.text("/badge/NAN-9999.svg?torch=2.4.1", 404)
+
+    def test_a_build_from_source_is_asked_of_the_documents(self) -> None:
+        self.assertEqual(
+            self.badge("2.6.0a0%2Bdf5bbc09d1.nv24.12"),
+            "⋯ likely affected · by documents only",
+        )
