@@ -49,4 +49,5 @@ def priced(version: str, index: str = "") -> Priced:
 def of_plan(attempt: Attempt, plan: uv.Plan) -> Priced:
     disk = round(plan.mib * install.UNPACKED)
     said = f"{plan.describe()}; about {disk} MiB on disk"
-    return Priced(replace(attempt, download_mib=plan.mib, disk_mib=disk), said)
+    download = 0 if plan.to_download == 0 else plan.mib
+    return Priced(replace(attempt, download_mib=download, disk_mib=disk), said)

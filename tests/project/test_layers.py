@@ -31,7 +31,7 @@ FLOORS: tuple[str, ...] = (
     "kb.lookup kb.syndication",
     "kb.telling",
     "kb.api kb.pages kb.admin",
-    "kb.editor kb.release_pages kb.sharing kb.symptoms",
+    "kb.editor kb.release_pages kb.sharing kb.subscriptions kb.symptoms",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail runner.parameters runner.gpus",
