@@ -63,5 +63,5 @@ def send(deliveries: Sequence[Delivery]) -> None:
     """Raises Unreachable where the mail server did not take it."""
     try:
         message(deliveries).send()
-    except (OSError, smtplib.SMTPException) as error:
+    except (OSError, ValueError, smtplib.SMTPException) as error:
         raise Unreachable(f"mail: {type(error).__name__}") from error

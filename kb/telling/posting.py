@@ -47,7 +47,7 @@ def post(webhook: Webhook, message: Mapping[str, Any]) -> int:
         raise Unreachable(f"TLS: {error.reason or type(error).__name__}") from error
     except TimeoutError as error:
         raise Unreachable("it did not answer in time") from error
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         name = error.strerror if isinstance(error, OSError) else ""
         raise Unreachable(f"connection: {name or type(error).__name__}") from error
     finally:

@@ -136,23 +136,28 @@ class Watcher:
         if priced is None:
             return
         attempt = priced.attempt
-        folder = settings.BUILDS_DIR / attempt.name
         try:
             install.require_space(attempt.download_mib + attempt.disk_mib)
-        except InstallError as error:
-            self.say(f"{row} waits: {error}")
-            self.note(row, FOUND, error=str(error))
-            return
-        try:
             installation = install.add([attempt], self.say, [])
+        except InstallError as error:
+            self.wait(row, error)
+            return
         except BuildError as error:
+            if isinstance(error.__cause__, venvs.LockHeld):
+                self.wait(row, error)
+                return
             self.say(f"{row} does not install:\n{last_lines(error)}")
-            forget(folder)
+            forget(settings.BUILDS_DIR / attempt.name)
             self.note(row, FAILED, error=last_lines(error))
             return
         row.build, row.host = installation.build, installation.host
         row.interpreter = installation.interpreter
         self.note(row, INSTALLED)
+
+    def wait(self, row: WatchedRelease, error: Exception) -> None:
+        """Until the next look: nothing is wrong with the release."""
+        self.say(f"{row} waits: {error}")
+        self.note(row, FOUND, error=str(error))
 
     def run(self, row: WatchedRelease) -> None:
         """Run what applies, behind all clicks, and keep what turned."""

@@ -138,13 +138,15 @@ class JourneyTest(WatchCase):
         self.assertEqual(self.filled, ["9.7.0-cpu"])
         self.assertEqual(self.state("9.7.0"), State.RAN)
 
-    def test_without_room_it_waits_and_fetches_nothing(self) -> None:
+    def test_without_room_or_beside_an_installation_it_waits(self) -> None:
         self.torch("9.7.0")
         full = shutil.disk_usage("/")._replace(free=0)
         with mock.patch.object(shutil, "disk_usage", return_value=full):
             said = self.look()
         self.assertIn("torch 9.7.0 waits:", said)
         self.assertIn("has 0 MiB free", said)
+        with venvs.lock(self.builds / venvs.LOCK_NAME):
+            self.assertIn("torch 9.7.0 waits: process", self.look())
         self.assertEqual(self.state("9.7.0"), State.FOUND)
         self.assertFalse((self.builds / "9.7.0").exists())
 
