@@ -101,6 +101,8 @@ RUN_DAYS = env_int("RUN_DAYS", 365)
 SHARED_ANSWER_DAYS = env_int("SHARED_ANSWER_DAYS", 30)
 SHARES_ANONYMOUS = env_bool("SHARES_ANONYMOUS", True)
 SHARES_PER_HOUR = env_int("SHARES_PER_HOUR", 20)
+# Whether webhooks may use http and lead into private networks.
+WEBHOOKS_PRIVATE = env_bool("WEBHOOKS_PRIVATE", False)
 POOL_MEMORY_MIB = env_int("POOL_MEMORY_MIB", 2048)
 ISSUES_DIR = BASE_DIR / "fixtures" / "issues"
 
@@ -196,6 +198,19 @@ LOCALE_PATHS = [BASE_DIR / "config" / "locale"]
 USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
+
+# --- mail ---------------------------------------------------------------------
+# Without EMAIL_HOST none is sent: what an account watches is shown on its page only.
+EMAIL_HOST = env_str("EMAIL_HOST")
+EMAIL_PORT = env_int("EMAIL_PORT", 25)
+EMAIL_HOST_USER = env_str("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env_str("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = env_bool("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 20
+DEFAULT_FROM_EMAIL = env_str("DEFAULT_FROM_EMAIL", "doesitnan@localhost")
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise ImproperlyConfigured("Set EMAIL_USE_TLS or EMAIL_USE_SSL, not both.")
 
 # --- static files -------------------------------------------------------------
 STATIC_URL = "/static/"

@@ -41,6 +41,7 @@ urlpatterns = [
         path("", include("kb.reference.urls")),
         path("", include("kb.release_pages.urls")),
         path("", include("kb.sharing.urls")),
+        path("", include("kb.subscriptions.urls")),
         path("", include("kb.symptoms.urls")),
         path("", include("kb.pages.urls")),
     ),

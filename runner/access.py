@@ -13,9 +13,12 @@ from runner.models import Run
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
-# Rows of the API's tokens and answers, and answers of which one has to know the
-# address: nothing that a reader of pages has to see.
-HIDDEN = ("token", "keptanswer", "sharedanswer")
+# Rows of the API's tokens and answers, answers of which one has to know the address,
+# and who is told of what: nothing that a reader of pages has to see.
+HIDDEN = (
+    *("token", "keptanswer", "sharedanswer"),
+    *("webhook", "subscription", "delivery"),
+)
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],
@@ -25,6 +28,8 @@ GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     ],
     OPERATOR: [
         ("kb", "sharedanswer", ("view", "delete")),
+        ("kb", "webhook", ("view",)),
+        ("kb", "delivery", ("view",)),
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
         ("runner", "installation", ("change", "delete")),

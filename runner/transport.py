@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 WAKE = "runner.wake"
+# Carries out what the outbox holds (kb.telling.outbox); every worker consumes it.
+TELL, TELL_QUEUE = "runner.tell", "telling"
 # A click waits at most twice this long for a broker that hangs.
 BROKER_SECONDS = 0.5
 # The circuit breaker of this process stays open this long after a failure.
@@ -170,7 +172,7 @@ class Breaker:
 breaker = Breaker()
 
 
-def publish(queue: str) -> bool:
+def publish(queue: str, task: str = WAKE) -> bool:
     """Wake a worker of this queue. Never raises and never waits for long.
 
     A lost wake-up costs a delay, not a run: workers look for queued runs
@@ -194,7 +196,7 @@ def publish(queue: str) -> bool:
         with connection:
             connection.ensure_connection(max_retries=0)
             current_app.send_task(
-                WAKE,
+                task,
                 args=[queue],
                 queue=queue_name(queue),
                 retry=False,

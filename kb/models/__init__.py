@@ -16,9 +16,13 @@ from kb.models.search import (
 from kb.models.shared import SharedAnswer
 from kb.models.standing import Flip, Standing, TallyState, TestedBuild
 from kb.models.symptom import Symptom
+from kb.models.telling import Change, ChangeState, Delivery, Subscription, Webhook
 
 __all__ = [
+    "Change",
+    "ChangeState",
     "Claim",
+    "Delivery",
     "Finding",
     "Flip",
     "Record",
@@ -30,7 +34,9 @@ __all__ = [
     "SearchTerm",
     "SharedAnswer",
     "Standing",
+    "Subscription",
     "Symptom",
     "TallyState",
     "TestedBuild",
+    "Webhook",
 ]

@@ -12,7 +12,7 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
 
 from kb.languages import HTML_TAG, current_lang
-from kb.models import Flip, Record, Standing
+from kb.models import Change, Flip, Record, Standing
 
 ENTRIES = 50
 
@@ -52,7 +52,7 @@ def flips(rows: QuerySet[Flip]) -> list[Entry]:
     return [flip_entry(flip) for flip in rows.order_by("-observed_at", "pk")[:ENTRIES]]
 
 
-def flip_entry(flip: Flip) -> Entry:
+def flip_entry(flip: Flip | Change) -> Entry:
     facts = {
         "record": flip.record_id,
         "build": flip.build,

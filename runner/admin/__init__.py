@@ -1,8 +1,8 @@
-"""Builds, workers, runs, evidence and tokens in Django's admin.
+"""Builds, workers, runs, evidence, tokens and webhooks in Django's admin.
 
 Django looks for registrations in this package, so they are imported here.
 """
 
-from runner.admin import admin, column_names, tokens
+from runner.admin import admin, column_names, telling, tokens
 
-__all__ = ["admin", "column_names", "tokens"]
+__all__ = ["admin", "column_names", "telling", "tokens"]

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Count
 
 from runner.builds import registry, venvs
-from runner.models import Build, Installation
+from runner.models import Build, Installation, WatchedRelease
 
 MIB = 1024 * 1024
 NOT_INSTALLED = "not installed here"
@@ -84,11 +84,24 @@ def lines() -> Iterator[str]:
         yield f"{name}: being installed"
     for name in registry.interrupted():
         yield f"{name}: left by an interrupted installation; `builds scan` removes it"
+    yield from release_lines()
     together, one_by_one = disk()
     if one_by_one:
         yield f"Together {together} MiB in {settings.BUILDS_DIR}" + (
             f", {one_by_one} MiB counted one by one" * (one_by_one > together)
         )
+
+
+def releases() -> list[WatchedRelease]:
+    """What `manage.py watch` found and has not done with, the newest first."""
+    done = WatchedRelease.State.RAN, WatchedRelease.State.REMOVED
+    return list(WatchedRelease.objects.exclude(state__in=done))
+
+
+def release_lines() -> Iterator[str]:
+    for row in releases():
+        yield f"{row}: {row.get_state_display()}"
+        yield from (f"    | {line}" for line in row.error.splitlines())
 
 
 def lines_of(row: dict[str, Any]) -> Iterator[str]:

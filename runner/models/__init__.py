@@ -6,6 +6,7 @@ upgraded, workers of the old checkout still write rows that do not know it.
 
 from runner.models.build import SLUG, Build, Installation
 from runner.models.evidence import Evidence
+from runner.models.release import Lease, WatchedRelease
 from runner.models.run import LogChunk, Run, RunLog
 from runner.models.token import KeptAnswer, Token
 from runner.models.worker import Chore, Device, Worker
@@ -18,9 +19,11 @@ __all__ = [
     "Evidence",
     "Installation",
     "KeptAnswer",
+    "Lease",
     "LogChunk",
     "Run",
     "RunLog",
     "Token",
+    "WatchedRelease",
     "Worker",
 ]

@@ -13,7 +13,15 @@ from kb.pages.paging import Window, window
 from kb.versions.order import build_order
 from runner import sandbox
 from runner.builds import inventory
-from runner.models import Build, Device, Evidence, Installation, Run, Worker
+from runner.models import (
+    Build,
+    Device,
+    Evidence,
+    Installation,
+    Run,
+    WatchedRelease,
+    Worker,
+)
 from runner.runs import fleet
 
 VERDICTS_SHOWN = EVIDENCE_SHOWN = 50
@@ -81,6 +89,8 @@ class BuildList:
     # Interpreters whose build could never be identified.
     unknown: list[Installation]
     gpus: list[Device]
+    # Found on an index and not done with (runner.releases).
+    releases: list[WatchedRelease]
 
 
 @dataclass(frozen=True)
@@ -120,6 +130,7 @@ def build_list() -> BuildList:
         tiers=list(sandbox.TIERS),
         unknown=list(Installation.objects.filter(build=None)),
         gpus=list(Device.objects.all()),
+        releases=inventory.releases(),
     )
 
 

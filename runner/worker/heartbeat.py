@@ -21,6 +21,7 @@ from django.db import Error as DatabaseFault, connection
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
+from kb.telling import changes, outbox
 from runner import harness, sandbox, transport
 from runner.builds import registry
 from runner.models import Device, Installation, Worker
@@ -33,6 +34,8 @@ log = logging.getLogger(__name__)
 TICK_SECONDS = 2.0
 POLL_SECONDS = 0.2
 PRUNE_CHECK_SECONDS = 3600.0
+# Between two wake-ups for one and the same outbox, where all slots are taken.
+TELL_SECONDS = 15.0
 FORGET_AFTER = timedelta(days=1)
 
 
@@ -99,6 +102,7 @@ class Heartbeat(threading.Thread):
         self.consumed: set[str] = set()
         self.row: Worker | None = None
         self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
+        self._tell_due = 0.0
         self._ending = threading.Event()
         self._pool = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
         self._warmed = self._to_warm = ""
@@ -143,6 +147,7 @@ class Heartbeat(threading.Thread):
                 prune.prune_if_due()
             self.end_when_drained()
             self.wake_idle_slots(queues)
+            self.tell()
         except DatabaseFault as error:
             log.warning("Database: %s", error)
             connection.close()
@@ -186,6 +191,13 @@ class Heartbeat(threading.Thread):
         idle = self.slots - fleet.running_on(self.worker_name)
         for queue in scheduling.next_waiting(queues, self.row, idle):
             transport.publish(queue)
+
+    def tell(self) -> None:
+        """Keep what turned, and have a slot tell those who want to hear of it."""
+        changes.note()
+        if time.monotonic() >= self._tell_due and outbox.due().exists():
+            self._tell_due = time.monotonic() + TELL_SECONDS
+            transport.publish(transport.TELL_QUEUE, transport.TELL)
 
     def end_when_drained(self) -> None:
         """Send SIGTERM to this worker once a draining one has no run left."""

@@ -9,7 +9,9 @@ from typing import Any
 from celery import current_app, shared_task
 from celery.platforms import SecurityWarning
 from celery.worker import state
+from django.db import connection
 
+from kb.telling import outbox
 from runner import sandbox, transport
 from runner.worker import execution
 from runner.worker.heartbeat import Heartbeat, forget_old_workers
@@ -23,6 +25,15 @@ IDLE_QUEUE = "idle"
 def wake(task: Any, queue: str) -> None:
     """Execute queued runs until none is left. `queue`: where one was submitted."""
     execution.drain(task.request.hostname)
+
+
+@shared_task(name=transport.TELL)  # type: ignore[untyped-decorator]
+def tell(queue: str) -> None:
+    """Tell everybody of what turned. `queue`: where the wake-up came from."""
+    try:
+        outbox.deliver_due()
+    finally:
+        connection.close()
 
 
 def is_stopping() -> bool:
@@ -59,7 +70,8 @@ def serve(name: str, slots: int) -> int:
         pool="threads",
         concurrency=slots,
         queues=[
-            transport.queue_name(queue) for queue in (IDLE_QUEUE, *heartbeat.consumed)
+            transport.queue_name(queue)
+            for queue in (IDLE_QUEUE, transport.TELL_QUEUE, *heartbeat.consumed)
         ],
         without_gossip=True,
         without_mingle=True,

@@ -24,6 +24,7 @@ VALUES = {
     "digest": "0" * 64,
     "name": "2.13.0",
     "answer_id": "0" * 22,
+    "subscription_id": "1",
     "build": "2.13.0-cpu",
     "form": "svg",
     "before": "2.12.1",

@@ -29,8 +29,9 @@ FLOORS: tuple[str, ...] = (
     "kb.findings kb.search.ranking",
     "kb.publishing kb.releases",
     "kb.lookup kb.syndication",
+    "kb.telling",
     "kb.api kb.pages kb.admin",
-    "kb.editor kb.reference kb.release_pages kb.sharing kb.symptoms",
+    "kb.editor kb.reference kb.release_pages kb.sharing kb.subscriptions kb.symptoms",
     "kb.templatetags kb.management.commands",
     # --- of a checkout without Django ---
     "runner.sandbox.jail runner.parameters runner.gpus",
@@ -42,6 +43,7 @@ FLOORS: tuple[str, ...] = (
     "runner.builds runner.wording",
     "runner.evidence runner.takeaway",
     "runner.runs",
+    "runner.releases",
     "runner.access runner.worker",
     "runner.apps runner.pages",
     "runner.authoring",
