@@ -69,6 +69,7 @@ RULES: dict[str, Rule] = {
     "list_affecting": read,
     "list_contradictions": read,
     "compare_builds": read,
+    "compare_builds_installed": read,
     "list_builds": read,
     "list_workers": read,
     "list_runs": read,
