@@ -62,6 +62,7 @@ RULES: dict[str, Rule] = {
     "get_doctor": read,
     "get_linter": read,
     "get_user_command": read,
+    "get_client": read,
     "get_service": read,
     "look_up": read,
     "look_up_batch": read,
