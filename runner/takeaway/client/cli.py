@@ -143,8 +143,8 @@ def overview() -> str:
     foot = {
         "en": "`doesitnan COMMAND --help` has the options and exit statuses of each. "
         "A site is named\nby DOESITNAN_SITE; run, doctor, lint and probe ask none.",
-        "zh": "各命令的选项与退出码见 `doesitnan COMMAND --help`。站点由 DOESITNAN_SITE "
-        "指定；\nrun、doctor、lint、probe 不需要站点。",
+        "zh": "各命令的选项与退出码见 `doesitnan COMMAND --help`。"
+        "站点由 DOESITNAN_SITE 指定；\nrun、doctor、lint、probe 不需要站点。",
     }
     lines = ["usage: doesitnan COMMAND [OPTION…]", "", head[lang], ""]
     for name, command in COMMANDS.items():

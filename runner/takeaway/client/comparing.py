@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 import re
-import sys
 import urllib.parse
 from importlib import import_module
 from typing import Any, Dict, List, Optional

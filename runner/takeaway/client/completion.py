@@ -4,9 +4,8 @@ The options of a command are those that its own help names, so none is kept here
 """
 
 import argparse
-import contextlib
-import io
 import re
+import subprocess
 import sys
 from typing import Any, Dict, List
 
@@ -68,18 +67,21 @@ def offers() -> Dict[str, List[str]]:
     """Each command -> the words that may follow it."""
     from .cli import COMMANDS  # it imports this module for its own table
 
-    found = {name: options_of(name, COMMANDS[name]) for name in COMMANDS}
+    found = {name: options_of(name) for name in COMMANDS}
     for name in OF_RECORDS:
         found[name] = carried.records() + found[name]
     found["completion"] += SHELLS
     return found
 
 
-def options_of(name: str, command: Any) -> List[str]:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-        command.run(["--help"])
-    return sorted(set(OPTION.findall(printed.getvalue())))
+def options_of(name: str) -> List[str]:
+    # In a process of its own: programs that are carried share names of modules.
+    done = subprocess.run(
+        [sys.executable, "-m", "doesitnan", name, "--help"],
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return sorted(set(OPTION.findall(done.stdout.decode("utf-8", "replace"))))
 
 
 def bash(offered: Dict[str, List[str]]) -> str:

@@ -24,9 +24,10 @@ def main(arguments: List[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="doesitnan login",
         description="Keep a token of a site. It is asked for, or read from standard "
-        "input; it is never printed. / 保存站点的令牌：输入或从标准输入读取，绝不显示。",
+        "input; it is never printed. / 保存站点的令牌：由你输入或从标准输入读取，"
+        "绝不显示。",
         epilog="Exit status: 0 kept or removed, 2 else. The site becomes the one that "
-        "is asked where DOESITNAN_SITE names none.",
+        "is asked where neither DOESITNAN_SITE nor this copy names one.",
     )
     parser.add_argument(
         "site",
