@@ -330,7 +330,9 @@ class InstalledTest(ClientCase, LiveServerTestCase):
             self.environ.pop(name, None)
         indexes = self.enterContext(PackageIndexes(self.folder))
         self.environ |= indexes.environ
-        self.environ |= {"PIP_NO_INDEX": "1", "UV_OFFLINE": "0", "UV_NO_INDEX": "1"}
+        self.environ |= {"PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
+        for name in ("NO_PROXY", "no_proxy"):
+            self.environ[name] = "127.0.0.1,localhost"
         (self.folder / "train.log").write_text(LOG)
         self.url = f"{self.live_server_url}/api/v1/{wheel.FILE_NAME}"
 
