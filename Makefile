@@ -15,7 +15,7 @@ LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url 
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
 .PHONY: help run dev check test test-all test-postgres test-servers test-browser gauntlet \
-	attack bench lock clean
+	attack bench client lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -65,6 +65,9 @@ attack: dev  ## the attacks of docs/security.md once more, on loopback only
 
 bench: dev  ## figures as JSON and as a table (ONLY=search, FULL=1)
 	$(PY) -m tests.bench
+
+client: dev  ## the client as a wheel in dist/ (SITE=https://… is the site that it asks)
+	@$(PY) manage.py build_client $(if $(SITE),--site $(SITE))
 
 lock: dev  ## requirements*.txt from pyproject.toml (UPGRADE=1 for newer releases)
 	$(LOCK) $(if $(UPGRADE),--upgrade) --output-file requirements.txt

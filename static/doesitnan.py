@@ -360,17 +360,68 @@ class Trouble(Exception):
     """No answer; the text says why and what to do."""
 
 
-def ask(url: str, body: Optional[Dict[str, Any]] = None) -> Any:
+def kept_path() -> str:
+    """Where `doesitnan login` keeps its tokens: {"site": …, "tokens": {site: …}}."""
+    home = os.path.join(os.path.expanduser("~"), ".config")
+    at = os.environ.get("APPDATA") or os.environ.get("XDG_CONFIG_HOME") or home
+    return os.path.join(at, "doesitnan", "sites.json")
+
+
+def kept() -> Dict[str, Any]:
+    try:
+        with open(kept_path(), encoding="utf-8") as file:
+            found = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        text = "%s cannot be read (%s): delete it, and log in again"
+        raise Trouble(text % (kept_path(), type(error).__name__)) from error
+    return found if isinstance(found, dict) else {}
+
+
+def default_site() -> str:
+    return os.environ.get("DOESITNAN_SITE") or SITE or str(kept().get("site", ""))
+
+
+def checked_site(site: str) -> str:
+    """The address without a slash at its end. Raises Trouble for what is none."""
+    if not site.startswith(("https://", "http://")):
+        raise Trouble("name the site: --site https://… or DOESITNAN_SITE")
+    return site.rstrip("/")
+
+
+def token_of(site: str) -> str:
+    """What this site is shown: its kept token, or DOESITNAN_TOKEN for DOESITNAN_SITE.
+
+    Never another site's. "" where there is none.
+    """
+    found = kept().get("tokens", {}).get(site, "")
+    if os.environ.get("DOESITNAN_SITE", "").rstrip("/") == site:
+        found = os.environ.get("DOESITNAN_TOKEN") or found
+    if found and not re.fullmatch("[!-~]+", found):
+        raise Trouble("DOESITNAN_TOKEN is no token: it has spaces or other signs")
+    return str(found)
+
+
+def ask(
+    url: str, body: Optional[Dict[str, Any]] = None, site: str = "", token: str = ""
+) -> Any:
+    """The site's answer. `site`: whose token goes with it. Raises Trouble."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    token = token or (token_of(site) if site else "")
     try:
         request = urllib.request.Request(url, data=data, headers=headers)
+        if token:
+            # Not for where a redirect leads.
+            request.add_unredirected_header("Authorization", "Bearer " + token)
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
             return json.loads(answer.read(ANSWER_BYTES).decode("utf-8"))
     except urllib.error.HTTPError as error:
         raise Trouble("%s: %s" % (url, problem_of(error))) from error
     except (OSError, ValueError) as error:
-        raise Trouble("%s: no answer: %s" % (url, error)) from error
+        text = "%s: no answer: %s; is this the address of the site, and does it run?"
+        raise Trouble(text % (url, error)) from error
 
 
 def problem_of(error: urllib.error.HTTPError) -> str:
@@ -531,7 +582,7 @@ def answer_of(affected: Dict[str, Any]) -> str:
 
 def commands(site: str, record: str) -> List[str]:
     """How to run the record's repros here."""
-    told = ask("%s/api/v1/records/%s" % (site, urllib.parse.quote(record)))
+    told = ask("%s/api/v1/records/%s" % (site, urllib.parse.quote(record)), site=site)
     found = []
     for repro in told["repros"]:
         url = urllib.parse.urljoin(site, plain(repro["url"]))
@@ -577,7 +628,7 @@ def pieces(line: str) -> List[str]:
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="doesitnan.py",
+        prog=os.environ.get("DOESITNAN_PROG") or "doesitnan.py",
         description="Name the known PyTorch training failures that a log shows. "
         "/ 从日志中找出已知的 PyTorch 训练故障。",
         epilog="Exit status: 0 a match, 3 only possible ones, 1 none, 2 else.",
@@ -585,7 +636,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("log", nargs="?", default="-", metavar="FILE")
     parser.add_argument(
         "--site",
-        default=os.environ.get("DOESITNAN_SITE", SITE),
+        default=default_site(),
         metavar="URL",
         help="address of the site; default: $DOESITNAN_SITE / 站点地址",
     )
@@ -625,9 +676,7 @@ def read_log(options: argparse.Namespace) -> List[Line]:
 
 
 def run(options: argparse.Namespace) -> int:
-    site = options.site.rstrip("/")
-    if not options.dry_run and not site.startswith(("https://", "http://")):
-        raise Trouble("name the site: --site https://… or DOESITNAN_SITE")
+    site = options.site if options.dry_run else checked_site(options.site)
     masks = Masks(own_names())
     kept = read_log(options)
     telling = kept if options.all else key_lines(kept)
@@ -645,7 +694,7 @@ def run(options: argparse.Namespace) -> int:
             say("--- env\n" + body["env"])
         tell("%d lines, %d masks; nothing was sent" % (len(sent), masks.count))
         return MATCH
-    found = ask(site + "/api/v1/lookup", body)
+    found = ask(site + "/api/v1/lookup", body, site)
     try:
         return show(found, sent, options, site)
     except (KeyError, TypeError, AttributeError) as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,7 +15,10 @@ from kb import choices
 from kb.addresses import page_urls
 from kb.api.compare_serializers import ComparisonSerializer
 from kb.api.endpoint import Endpoint, operation
+from kb.api.lookups import PastedText, refused_pastes
 from kb.api.paging import PageQuery, page, read_cursor
+from kb.environments.environment import Environment
+from kb.lookup.answer import read_environment
 from kb.models import TestedBuild
 from kb.problems import Problem
 from kb.releases import sides, words
@@ -45,7 +49,13 @@ CompareQuery = type(
 )
 
 
+class InstalledRequest(serializers.Serializer[Any]):
+    env = PastedText(help_text="pip freeze, collect_env, or versions")
+
+
 class Compare(Endpoint):
+    reads_by_post = True
+
     @operation(
         "compare_builds",
         {200: ComparisonSerializer},
@@ -59,25 +69,61 @@ class Compare(Endpoint):
         A release stands for all of its builds. `items` are the changes: by runs on
         both sides, and by documents alone (`likely_…`, basis `documented`).
         """
-        found = compared(query)
-        start = read_cursor(request, query) or 0
-        end = start + query["limit"]
-        return page(
-            request,
-            query,
-            ComparisonSerializer,
-            shown(found, found.items[start:end]),
-            end if end < len(found.items) else None,
-            **head_of(found),
-        )
+        return changes(request, query, compared(query))
+
+    @operation(
+        "compare_builds_installed",
+        {200: ComparisonSerializer},
+        query=CompareQuery,
+        body=InstalledRequest,
+        problems=["unknown_build", "empty_paste"],
+        tags=["records"],
+        examples=[
+            OpenApiExample(
+                "a list of packages",
+                {"env": "torch==2.5.1\ntransformers==4.46.0"},
+                request_only=True,
+            )
+        ],
+    )
+    def post(
+        self, request: Request, query: dict[str, Any], body: dict[str, Any]
+    ) -> Response:
+        """The same of the records that can concern what is installed.
+
+        `installed` says what was left out and what a list cannot tell; nothing is
+        stored.
+        """
+        with refused_pastes():
+            env = read_environment(body["env"])
+        if not env.is_given:
+            raise Problem(
+                "empty_paste",
+                _("No package with a version was found in what you pasted."),
+            )
+        return changes(request, query, compared(query, env))
 
 
-def compared(query: Mapping[str, Any]) -> Comparison:
+def changes(request: Request, query: Mapping[str, Any], found: Comparison) -> Response:
+    """One page of the changes, with all that is said besides."""
+    start = read_cursor(request, query) or 0
+    end = start + query["limit"]
+    return page(
+        request,
+        query,
+        ComparisonSerializer,
+        shown(found, found.items[start:end]),
+        end if end < len(found.items) else None,
+        **head_of(found),
+    )
+
+
+def compared(query: Mapping[str, Any], env: Environment | None = None) -> Comparison:
     """Of `from`, `to` and `device`, each of which may be missing."""
     builds = sides.tested()
     after = side(query["to"], builds) if "to" in query else newest(builds)
     before = side(query["from"], builds) if "from" in query else earlier(after, builds)
-    return compare(before, after, query.get("device", ""))
+    return compare(before, after, query.get("device", ""), env)
 
 
 def head_of(found: Comparison) -> dict[str, Any]:
@@ -91,6 +137,7 @@ def head_of(found: Comparison) -> dict[str, Any]:
         "counts": found.counts,
         "only_from": found.only_before,
         "only_to": found.only_after,
+        "installed": found.narrowed,
         "html": page_urls("compare", before.name, after.name),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import hashlib
 from typing import Any
 
 from django.conf import settings
@@ -19,7 +19,9 @@ from kb.api.endpoint import Endpoint, Query, is_known, operation
 from kb.api.views import RECORD_ID, get_record
 from kb.models import Record, Repro
 from kb.problems import Problem
+from kb.search.index.generation import current_generation
 from runner.harness import source_digest
+from runner.takeaway import wheel
 from runner.takeaway.doctor import doctor
 from runner.takeaway.lint import lint
 from runner.takeaway.single_file import file_name, single_file
@@ -99,7 +101,27 @@ class UserCommand(Endpoint):
     @operation("get_user_command", PYTHON, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """The command line for users: `python train.py 2>&1 | python doesitnan.py`."""
-        site = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
-        path = Path(settings.BASE_DIR, "static", "doesitnan.py")
-        text = path.read_text("utf-8").replace('SITE = ""', f"SITE = {site!r}", 1)
-        return python_file(request, text, path.name)
+        text = wheel.pipe_client(site_of(request))
+        return python_file(request, text, "doesitnan.py")
+
+
+class ClientWheel(Endpoint):
+    @operation(
+        "get_client",
+        {(200, "application/zip"): OpenApiTypes.BINARY, 304: None},
+        tags=["files"],
+    )
+    def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
+        """The client as a wheel: `uvx --from URL doesitnan lookup train.log`."""
+        data = wheel.of_site(current_generation(), site_of(request))
+        etag = f'"{hashlib.sha256(data).hexdigest()}"'
+        if is_known(request, etag):
+            return Response(status=304, headers={"ETag": etag})
+        response = HttpResponse(data, content_type="application/zip")
+        response["Content-Disposition"] = f'attachment; filename="{wheel.FILE_NAME}"'
+        response["ETag"] = etag
+        return response
+
+
+def site_of(request: Request) -> str:
+    return settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")

@@ -32,6 +32,7 @@ LINKS = {
     "evidence": "api-evidence-list",
     "doctor": "api-doctor",
     "client": "api-user-command",
+    "client_wheel": "api-client-wheel",
     "openapi": "api-schema",
     "osv_query": "osv-query",
 }

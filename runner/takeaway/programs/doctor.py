@@ -33,7 +33,7 @@ Json = Dict[str, Any]
 
 def parser_of() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="doctor.py",
+        prog=os.environ.get("DOESITNAN_PROG") or "doctor.py",
         description="Run every reviewed repro on the torch of this Python. "
         "Nothing is sent anywhere. / 在当前 Python 的 torch 上运行全部已审核的"
         "复现脚本，不上传任何内容。",

@@ -18,4 +18,5 @@ def main(folder: str, argv: List[str]) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     with io.open(os.path.join(folder, "rules.json"), encoding="utf-8") as file:
         rules = json.load(file)
-    return command.main(rules, argv)
+    prog = os.environ.get("DOESITNAN_PROG") or "lint.py"
+    return command.main(rules, argv, prog)

@@ -6,6 +6,7 @@ usage. With --bisect as `git bisect run` reads it: 0 good, 1 bad, 125 skip, 255 
 
 import argparse
 import importlib
+import os
 import sys
 from typing import Any, List, Sequence
 
@@ -28,7 +29,8 @@ class Parser(argparse.ArgumentParser):
 
 def parser_of(repro: Any) -> Parser:
     parser = Parser(
-        prog="%s-%s.py" % (repro["record"], repro["name"]),
+        prog=os.environ.get("DOESITNAN_PROG")
+        or "%s-%s.py" % (repro["record"], repro["name"]),
         description="%(en)s / %(zh)s" % repro["title"],
         epilog="Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else. "
         "With --bisect: 0 good, 1 bad, 125 skip, 255 stop.",

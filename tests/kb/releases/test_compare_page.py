@@ -11,6 +11,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from kb.publishing import saving
 from tests.kb.releases.test_comparison import ComparisonCase, finding
 
 API = "/api/v1/compare"
@@ -174,3 +175,37 @@ class CompareCommandTest(PageCase):
         self.assertEqual(changes, [("new", "NAN-9002"), ("fixed", "NAN-9001")])
         self.assertEqual(data["installed"]["left_out"], {})
         self.assertEqual(len(data["items"][0]["evidence"][0]), 1)
+
+
+class InstalledTest(PageCase):
+    """The comparison over the API, narrowed by a list of packages."""
+
+    def ask(self, env: str, status: int = 200, query: str = "") -> Any:
+        path = f"{API}?from=2.5.1&to=2.6.0{query}"
+        answer = self.client.post(path, {"env": env}, content_type="application/json")
+        self.assertEqual(answer.status_code, status)
+        return answer.json()
+
+    def test_what_is_not_installed_is_left_out(self) -> None:
+        record = self.records[0]
+        record.affected = [{"package": "deepspeed", "events": [{"introduced": "0"}]}]
+        saving.save(record)
+        whole = self.client.get(f"{API}?from=2.5.1&to=2.6.0").json()
+        self.assertIsNone(whole["installed"])
+        self.assertEqual(len(whole["items"]), 2)
+        found = self.ask("torch==2.5.1\nnot a package line ( at all\n")
+        self.assertEqual([item["record"] for item in found["items"]], ["NAN-9002"])
+        self.assertEqual(found["installed"]["left_out"], {"deepspeed": ["NAN-9001"]})
+        self.assertEqual(found["installed"]["unparsed_lines"], 1)
+
+    def test_pages_are_walked_with_the_same_list(self) -> None:
+        first = self.ask("torch==2.5.1", query="&limit=1")
+        body = {"env": "torch==2.5.1"}
+        then = self.client.post(first["next"], body, content_type="application/json")
+        records = [page["items"][0]["record"] for page in (first, then.json())]
+        self.assertEqual(records, ["NAN-9002", "NAN-9001"])
+        self.assertIsNone(then.json()["next"])
+
+    def test_a_list_without_versions_is_refused(self) -> None:
+        for env in ("", "nothing here", "\x00\x01\x02"):
+            self.assertEqual(self.ask(env, 400)["code"], "empty_paste")

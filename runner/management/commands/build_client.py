@@ -1,0 +1,43 @@
+"""`manage.py build_client`: the client of docs/clients.md as a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from kb.choices import Publication
+from kb.records.files import RecordError, read_all
+from runner.authoring.scratch import publish, scratch_database
+from runner.takeaway import wheel
+
+
+class Command(BaseCommand):
+    help = "Make a wheel of the client, with the published records of this checkout."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--output", type=Path, default=Path("dist"), metavar="DIR")
+        parser.add_argument(
+            "--site",
+            default=settings.SITE_URL,
+            metavar="URL",
+            help="the site that it asks where its user names none; default: SITE_URL",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            files = read_all(settings.ISSUES_DIR)
+        except RecordError as error:
+            raise CommandError(str(error)) from error
+        published = Publication.PUBLISHED.value
+        with scratch_database():
+            publish((f for f in files if f.facts["publication"] == published), "")
+            data = wheel.wheel(options["site"].rstrip("/"))
+        folder: Path = options["output"]
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / wheel.FILE_NAME
+        path.write_bytes(data)
+        self.stdout.write(str(path))

@@ -1,0 +1,185 @@
+"""`doesitnan COMMAND`: which command it is, and what it is called with.
+
+Each of `lookup`, `run`, `doctor`, `lint` and `bisect` is the program that a site
+serves as one file, and reads its own arguments; its exit status is this one's.
+"""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import carried, comparing, completion, login, probe, pythons
+
+# A neighbour in the wheel alone.
+pipe: Any = import_module("doesitnan.pipe")
+
+USAGE = 2
+# With these a program says something of itself, for which no torch is needed.
+OF_ITSELF = ("-h", "--help", "--list", "--source")
+# What a repro's file offers for bisecting: releases of torch, else what git asks.
+BISECTS = ("--bisect-releases", "--bisect")
+Arguments = List[str]
+
+
+class Command(NamedTuple):
+    run: Callable[[Arguments], int]
+    en: str
+    zh: str
+
+
+def look_up(arguments: Arguments) -> int:
+    sys.argv[1:] = arguments
+    return int(pipe.main())
+
+
+def run(arguments: Arguments) -> int:
+    name, rest = repro_of("run", arguments)
+    return carried.start(name, with_torch("run", rest))
+
+
+def bisect(arguments: Arguments) -> int:
+    name, rest = repro_of("bisect", arguments)
+    text = carried.text_of(name)
+    option = next(option for option in BISECTS if '"%s"' % option in text)
+    if option == "--bisect":
+        rest = with_torch("bisect", rest)
+    return carried.start(name, [option, *rest])
+
+
+def doctor(arguments: Arguments) -> int:
+    return carried.start("doctor.py", with_torch("doctor", arguments))
+
+
+def lint(arguments: Arguments) -> int:
+    as_data = ["--format=json" if text == "--json" else text for text in arguments]
+    return carried.start("lint.py", as_data)
+
+
+def repro_of(command: str, arguments: Arguments) -> Tuple[str, Arguments]:
+    """The carried file that the first argument names, and the other arguments.
+
+    Without a record its help is that of any. Raises carried.Missing.
+    """
+    shown = "RECORD[/REPRO]"
+    if arguments[:1] in (["-h"], ["--help"]):
+        name = carried.names()[0]
+    elif not arguments or arguments[0].startswith("-"):
+        raise carried.Missing(
+            "name the record first: doesitnan %s NAN-0002 [OPTION…]" % command
+        )
+    else:
+        shown = arguments[0]
+        name, arguments = carried.repro(shown), arguments[1:]
+    os.environ["DOESITNAN_PROG"] = "doesitnan %s %s" % (command, shown)
+    return name, arguments
+
+
+def with_torch(command: str, arguments: Arguments) -> Arguments:
+    """The arguments with the Python that has torch, where they name none.
+
+    Raises pythons.NoTorch.
+    """
+    if any(text in OF_ITSELF or text.startswith("--py") for text in arguments):
+        return arguments
+    return ["--python", pythons.with_torch(command), *arguments]
+
+
+COMMANDS: Dict[str, Command] = {
+    "lookup": Command(
+        look_up,
+        "known failures that a log shows (a file, or standard input)",
+        "从日志（文件或标准输入）中找出已知故障",
+    ),
+    "run": Command(
+        run,
+        "a record's repro on the torch of a Python of yours",
+        "在你自己的 Python 的 torch 上运行某条记录的复现脚本",
+    ),
+    "doctor": Command(
+        doctor,
+        "every repro on that torch",
+        "在该 torch 上运行全部复现脚本",
+    ),
+    "lint": Command(
+        lint,
+        "traps of known failures in Python source",
+        "在 Python 源码中查找已知故障的写法",
+    ),
+    "probe": Command(
+        probe.main,
+        "nan_probe.py, which names the op of the first NaN",
+        "取得 nan_probe.py：指出第一个 NaN 由哪个算子产生",
+    ),
+    "compare": Command(
+        comparing.main,
+        "what an upgrade of torch brings, by the site's runs",
+        "升级 torch 会带来什么（以站点的实测为准）",
+    ),
+    "bisect": Command(
+        bisect,
+        "between which builds a record's bug comes or goes",
+        "某条记录的缺陷在哪两个构建之间出现或消失",
+    ),
+    "login": Command(
+        login.main,
+        "keep a token of a site, for your eyes only",
+        "保存站点的令牌，仅本用户可读",
+    ),
+    "completion": Command(
+        completion.main,
+        "completion for bash, zsh or fish",
+        "输出 bash、zsh 或 fish 的补全脚本",
+    ),
+}
+
+
+def overview() -> str:
+    lang = "zh" if os.environ.get("LANG", "").startswith("zh") else "en"
+    head = {
+        "en": "Known training failures of PyTorch: look up, reproduce, avoid.",
+        "zh": "已知的 PyTorch 训练故障：查询、复现、规避。",
+    }
+    foot = {
+        "en": "`doesitnan COMMAND --help` has the options and exit statuses of each. "
+        "A site is named\nby DOESITNAN_SITE; run, doctor, lint and probe ask none.",
+        "zh": "各命令的选项与退出码见 `doesitnan COMMAND --help`。"
+        "站点由 DOESITNAN_SITE 指定；\nrun、doctor、lint、probe 不需要站点。",
+    }
+    lines = ["usage: doesitnan COMMAND [OPTION…]", "", head[lang], ""]
+    for name, command in COMMANDS.items():
+        lines.append("  %-11s %s" % (name, getattr(command, lang)))
+    return "\n".join([*lines, "", foot[lang]]) + "\n"
+
+
+def main(argv: Optional[Arguments] = None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(overview())
+        return 0 if arguments else USAGE
+    if arguments[0] == "--version":
+        sys.stdout.write("doesitnan %s\n" % carried.version())
+        return 0
+    command = COMMANDS.get(arguments[0])
+    if command is None:
+        sys.stderr.write(
+            "doesitnan: there is no command %r; there are %s\n"
+            % (arguments[0], ", ".join(COMMANDS))
+        )
+        return USAGE
+    return started(arguments[0], command, arguments[1:])
+
+
+def started(name: str, command: Command, arguments: Arguments) -> int:
+    """The command's exit status; what it lacks is said in a sentence."""
+    os.environ["DOESITNAN_PROG"] = "doesitnan %s" % name
+    try:
+        return command.run(arguments)
+    except (carried.Missing, pythons.NoTorch, pipe.Trouble, OSError) as error:
+        sys.stderr.write("doesitnan %s: %s\n" % (name, error))
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+    return USAGE

@@ -1,0 +1,138 @@
+"""The client as a wheel: what the single files are made of, in one package.
+
+Written as a wheel is defined (PEP 427), without a build backend: the site serves it
+from memory, and would need that backend wherever it runs. The same records give the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import re
+import tomllib
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from kb.releases import words
+from kb.search.index.generation import Generation
+from runner.takeaway.doctor import doctor, published_repros
+from runner.takeaway.lint import lint
+from runner.takeaway.single_file import single_file
+
+NAME = "doesitnan"
+CLIENT = Path(__file__).parent / "client"
+STATIC = settings.BASE_DIR / "static"
+# The earliest that a zip file can tell; when it was made is no part of it.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+PLAIN_FILE = 0o100644 << 16
+# Where a file that users take away has its next part (runner.takeaway.bundle).
+NEXT_PART = re.compile(r"^(?=PARTS\['|# mypy: ignore-errors$)", re.MULTILINE)
+METADATA = """\
+Metadata-Version: 2.4
+Name: doesitnan
+Version: {version}
+Summary: Look up, reproduce and avoid known training failures of PyTorch
+License-Expression: Apache-2.0
+License-File: LICENSE
+Requires-Python: >=3.8
+Description-Content-Type: text/markdown
+
+Which known failure is this NaN, this lost gradient? `doesitnan lookup train.log` asks a
+site, of which DOESITNAN_SITE is the address; `doesitnan run`, `doctor`, `lint` and
+`probe` ask none. `doesitnan --help` lists all commands.
+"""
+KIND = """\
+Wheel-Version: 1.0
+Generator: does-it-nan ({version})
+Root-Is-Purelib: true
+Tag: py3-none-any
+"""
+COMMANDS = """\
+[console_scripts]
+doesitnan = doesitnan.cli:main
+"""
+
+
+def version() -> str:
+    """Of the project; the client has no other."""
+    text = (settings.BASE_DIR / "pyproject.toml").read_text("utf-8")
+    return str(tomllib.loads(text)["project"]["version"])
+
+
+FILE_NAME = f"{NAME}-{version()}-py3-none-any.whl"
+
+
+@lru_cache(maxsize=2)
+def of_site(generation: Generation, site: str) -> bytes:
+    """The wheel of all published records as they were at `generation`."""
+    return wheel(site)
+
+
+def wheel(site: str) -> bytes:
+    """The wheel; it asks `site` where its user names none ("": it has none)."""
+    info = f"{NAME}-{version()}.dist-info"
+    files = {
+        **package(site),
+        f"{info}/licenses/LICENSE": (settings.BASE_DIR / "LICENSE").read_text("utf-8"),
+        f"{info}/METADATA": METADATA.format(version=version()),
+        f"{info}/WHEEL": KIND.format(version=version()),
+        f"{info}/entry_points.txt": COMMANDS,
+    }
+    record = f"{info}/RECORD"
+    rows = [row(path, text.encode()) for path, text in files.items()]
+    files[record] = "".join([*rows, f"{record},,\n"])
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path, text in files.items():
+            entry = zipfile.ZipInfo(path, EPOCH)
+            entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, PLAIN_FILE
+            packed.writestr(entry, text.encode())
+    return written.getvalue()
+
+
+def row(path: str, data: bytes) -> str:
+    """A line of RECORD, by which an installer checks a file."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
+    return f"{path},sha256={digest.decode()},{len(data)}\n"
+
+
+def package(site: str) -> dict[str, str]:
+    """Path -> text of all that is installed."""
+    found = {f"{NAME}/{path.name}": path.read_text() for path in CLIENT.glob("*.py")}
+    found[f"{NAME}/pipe.py"] = pipe_client(site)
+    found[f"{NAME}/nan_probe.py"] = (STATIC / "nan_probe.py").read_text("utf-8")
+    found[f"{NAME}/carried.json"] = json.dumps(carried(), ensure_ascii=False, indent=0)
+    return dict(sorted(found.items()))
+
+
+def pipe_client(site: str) -> str:
+    """The command line that asks about a log, with the site that it asks."""
+    text = (STATIC / "doesitnan.py").read_text("utf-8")
+    return text.replace('SITE = ""', f"SITE = {site!r}", 1)
+
+
+def carried() -> dict[str, Any]:
+    """The files that a site serves, each as a list of sections that they share."""
+    files = {"doctor.py": doctor(), "lint.py": lint()}
+    for repro in published_repros():
+        files[f"{repro.record_id}/{repro.name}.py"] = single_file(repro)
+    sections: dict[str, int] = {}
+    made_of = {
+        name: [
+            sections.setdefault(part, len(sections)) for part in NEXT_PART.split(text)
+        ]
+        for name, text in files.items()
+    }
+    return {
+        "version": version(),
+        "sections": list(sections),
+        "files": made_of,
+        "changes": {kind: dict(title) for kind, title in words.TITLES.items()},
+    }

@@ -1,0 +1,386 @@
+"""The client: the single files as one wheel, offline, against a site, installed."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import csv
+import hashlib
+import io
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import tomllib
+import unittest
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import LiveServerTestCase, TestCase, override_settings, tag
+from django.utils import timezone
+
+from kb.findings import writing
+from kb.publishing import saving
+from runner.models.token import Token
+from runner.takeaway import wheel
+from runner.takeaway.doctor import doctor
+from runner.takeaway.single_file import single_file
+from tests.kb.releases.test_comparison import finding
+from tests.support import runs
+from tests.support.package_index import PackageIndexes
+
+# Each check is a process: as few as there must be.
+CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
+TRAP = "from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)\n"
+TRAPPED = settings.ISSUES_DIR / "checkpoint-reentrant-lost-grad" / "issue.toml"
+LOG = "UserWarning: a sample went wrong\nloss: nan\n"
+INSTALL_S = 300
+
+
+def fill() -> None:
+    """A published record with a repro and a rule."""
+    repro = runs.make_repro(runs.source(CHECKS))
+    repro.record.rules = tomllib.loads(TRAPPED.read_text())["rule"]
+    saving.save(repro.record)
+
+
+class ClientCase(unittest.TestCase):
+    """Runs the wheel as a zip file that Python imports: nothing is installed."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        fill()
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.path = self.folder / wheel.FILE_NAME
+        self.environ = {
+            "PATH": str(self.folder / "nothing"),  # where some have a torch
+            "HOME": str(self.folder),
+            "PYTHONPATH": str(self.path),
+            "TMPDIR": str(self.folder),
+        }
+
+    def write(self, site: str = "") -> None:
+        self.path.write_bytes(wheel.wheel(site))
+
+    def ask(
+        self, *arguments: str, said: str = "", **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "doesitnan", *arguments],
+            input=said,
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=INSTALL_S,
+        )
+
+    def assert_refused(
+        self, done: subprocess.CompletedProcess[str], *words: str
+    ) -> None:
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertNotIn("Traceback", done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+
+class WheelTest(TestCase):
+    def setUp(self) -> None:
+        fill()
+        self.data = wheel.wheel("https://site.example")
+        self.packed = zipfile.ZipFile(io.BytesIO(self.data))
+
+    def test_the_same_records_make_the_same_bytes(self) -> None:
+        self.assertEqual(wheel.wheel("https://site.example"), self.data)
+
+    def test_every_file_is_recorded(self) -> None:
+        (record,) = [n for n in self.packed.namelist() if n.endswith("RECORD")]
+        rows = list(csv.reader(io.StringIO(self.packed.read(record).decode())))
+        self.assertEqual([row[0] for row in rows], self.packed.namelist())
+        for name, digest, size in rows[:-1]:
+            data = self.packed.read(name)
+            made = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
+            self.assertEqual(digest, f"sha256={made.decode().rstrip('=')}")
+            self.assertEqual(int(size), len(data))
+
+    def test_it_needs_nothing_but_python_3_8(self) -> None:
+        for name in self.packed.namelist():
+            if not name.endswith(".py"):
+                continue
+            tree = ast.parse(self.packed.read(name), feature_version=(3, 8))
+            for node in ast.walk(tree):
+                found = set()
+                if isinstance(node, ast.Import):
+                    found = {alias.name.partition(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    found = {str(node.module).partition(".")[0]}
+                beside = {"torch"} if name.endswith("nan_probe.py") else set()
+                self.assertLessEqual(found, sys.stdlib_module_names | beside, name)
+
+    def test_the_site_serves_it(self) -> None:
+        response = self.client.get(f"/api/v1/{wheel.FILE_NAME}")
+        self.assertEqual(response.content, wheel.wheel("http://testserver"))
+        self.assertIn(wheel.FILE_NAME, response["Content-Disposition"])
+        again = self.client.get(
+            f"/api/v1/{wheel.FILE_NAME}", headers={"If-None-Match": response["ETag"]}
+        )
+        self.assertEqual(again.status_code, 304)
+        links = self.client.get("/api/v1/").json()["links"]
+        self.assertTrue(links["client_wheel"].endswith(f"/{wheel.FILE_NAME}"))
+
+
+class OfflineTest(ClientCase, TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.write()
+
+    def test_a_file_comes_out_as_the_site_serves_it(self) -> None:
+        code = "import sys; from doesitnan import carried as c; "
+        code += "sys.stdout.write(c.text_of(sys.argv[1]))"
+        repro = runs.make_record().repros.get()
+        for name, text in {
+            "NAN-9001/repro.py": single_file(repro),
+            "doctor.py": doctor(),
+        }.items():
+            done = subprocess.run(
+                [sys.executable, "-c", code, name],
+                env=self.environ,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            self.assertEqual(done.stdout, text)
+
+    def test_run_finds_the_torch_of_the_active_environment(self) -> None:
+        python = runs.stand_in_torch(self.folder)
+        inner = self.folder / "env" / "bin"
+        inner.mkdir(parents=True)
+        (inner / "python").symlink_to(python)
+        active = {"VIRTUAL_ENV": str(inner.parent)}
+        done = self.ask("run", "nan-9001", "--json", **active)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["verdict"], "bug_present")
+        self.assertIn(str(inner / "python"), done.stderr)
+        self.assertEqual(
+            self.ask("bisect", "NAN-9001", **active).returncode, 1, done.stderr
+        )
+
+    def test_without_torch_it_says_what_to_do(self) -> None:
+        for command in (["run", "NAN-9001"], ["doctor"], ["bisect", "NAN-9001"]):
+            self.assert_refused(self.ask(*command), "--python PATH")
+        done = self.ask("run", "NAN-9001", "--source")
+        self.assertEqual(done.stdout, runs.make_record().repros.get().source)
+        self.assertIn("NAN-9001", self.ask("doctor", "--list").stdout)
+
+    def test_lint(self) -> None:
+        (self.folder / "train.py").write_text(TRAP)
+        done = self.ask("lint", "train.py", "--json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        (found,) = json.loads(done.stdout)["findings"]
+        self.assertEqual((found["record"], found["line"]), ("NAN-9001", 2))
+
+    def test_probe_writes_over_nothing_of_yours(self) -> None:
+        self.assertEqual(self.ask("probe").returncode, 0)
+        path = self.folder / "nan_probe.py"
+        self.assertEqual(path.read_text(), (wheel.STATIC / path.name).read_text())
+        path.write_text("mine = 1\n")
+        self.assert_refused(self.ask("probe"), "--force")
+        self.assertEqual(path.read_text(), "mine = 1\n")
+        self.assertEqual(self.ask("probe", "--force").returncode, 0)
+        self.assertIn("nan_probe.watch(model", self.ask("probe", "-").stdout)
+
+    def test_wrong_usage_names_the_right_one(self) -> None:
+        rows = {
+            (): "",
+            ("frob",): "lookup, run, doctor",
+            ("run",): "doesitnan run NAN-0002",
+            ("run", "--json"): "doesitnan run NAN-0002",
+            ("run", "NAN-0404"): "NAN-9001 to NAN-9001",
+            ("run", "NAN-9001/other"): "NAN-9001/repro",
+            ("lookup", "nothing.log"): "nothing.log",
+            ("compare", "2.5.1", "2.6.0"): "DOESITNAN_SITE",
+            ("login",): "DOESITNAN_SITE",
+            ("completion", "csh"): "bash",
+        }
+        for arguments, words in rows.items():
+            with self.subTest(arguments):
+                site = "http://127.0.0.1:9" if "lookup" in arguments else ""
+                done = self.ask(*arguments, DOESITNAN_SITE=site)
+                self.assert_refused(done, words)
+
+    def test_a_site_that_is_not_there_is_named(self) -> None:
+        done = self.ask("lookup", said=LOG, DOESITNAN_SITE="http://127.0.0.1:9")
+        self.assert_refused(done, "http://127.0.0.1:9", "does it run?")
+
+    def test_help_speaks_of_the_command(self) -> None:
+        for command in ("lookup", "run", "doctor", "lint"):
+            usage = self.ask(command, "--help").stdout.split("[")[0]
+            self.assertIn(f"usage: doesitnan {command}", usage)
+        self.assertIn("从日志", self.ask("--help", LANG="zh_CN.UTF-8").stdout)
+        self.assertIn(wheel.version(), self.ask("--version").stdout)
+
+    def test_bash_completes(self) -> None:
+        script = self.ask("completion", "bash").stdout
+        rows = {
+            ("ru",): "run",
+            ("run", "NAN-90"): "NAN-9001",
+            ("run", "NAN-9001", "--tr"): "--trials",
+            ("lint", "--sever"): "--severity",
+            ("completion", "fi"): "fish",
+        }
+        asked = "\n".join(
+            f"COMP_WORDS=(doesitnan {' '.join(words)}); COMP_CWORD={len(words)}; "
+            '_doesitnan; echo "${COMPREPLY[*]}"'
+            for words in rows
+        )
+        done = subprocess.run(
+            ["bash", "-c", script + asked], capture_output=True, text=True, check=True
+        )
+        self.assertEqual(done.stdout.splitlines(), list(rows.values()), done.stderr)
+        for shell in ("zsh", "fish"):
+            found = self.ask("completion", shell).stdout
+            self.assertIn("NAN-9001", found)
+            if tool := shutil.which(shell):
+                subprocess.run([tool, "-n"], input=found, text=True, check=True)
+
+
+@tag("own_site")
+@override_settings(READ_LOGIN=True)
+class SiteTest(ClientCase, LiveServerTestCase):
+    """Against a site that is closed to strangers."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.write(self.live_server_url)
+        user = User.objects.create_user("ann")
+        later = timezone.now() + timedelta(days=1)
+        _token, self.secret = Token.issue("ci", user, ["run"], later)
+
+    def kept(self) -> Path:
+        return self.folder / ".config" / "doesitnan" / "sites.json"
+
+    def test_a_token_opens_the_site_and_is_seen_by_nobody(self) -> None:
+        self.assert_refused(self.ask("lookup", said=LOG), "Log in")
+        wrong = self.ask("login", said="dtn_wrongwrongwrong\n")
+        self.assert_refused(wrong, "oken")
+        self.assertFalse(self.kept().exists())
+        done = self.ask("login", said=f"{self.secret}\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(stat.S_IMODE(self.kept().stat().st_mode), 0o600)
+        self.assertNotIn(self.secret, done.stdout + done.stderr)
+        found = self.ask("lookup", "--json", said=LOG)
+        self.assertIn(found.returncode, (0, 1, 3), found.stderr)
+        self.assertIn("outcome", json.loads(found.stdout))
+        self.assertEqual(self.ask("login", "--remove").returncode, 0)
+        self.assertNotIn(self.secret, self.kept().read_text())
+        self.assert_refused(self.ask("lookup", said=LOG), "Log in")
+
+    def test_a_token_of_the_environment_goes_to_its_site_alone(self) -> None:
+        environ = {"DOESITNAN_TOKEN": self.secret}
+        done = self.ask("lookup", said=LOG, **environ)
+        self.assert_refused(done, "Log in")  # of no site that is named
+        environ["DOESITNAN_SITE"] = f"{self.live_server_url}/"
+        done = self.ask("lookup", "--json", said=LOG, **environ)
+        self.assertIn("outcome", json.loads(done.stdout))
+        environ["DOESITNAN_TOKEN"] = "dtn_secret\nX-Other: 1"
+        done = self.ask("lookup", said=LOG, **environ)
+        self.assert_refused(done, "DOESITNAN_TOKEN")
+        self.assertNotIn("dtn_secret", done.stderr)
+
+    def test_what_an_upgrade_brings(self) -> None:
+        self.ask("login", said=f"{self.secret}\n")
+        other = runs.make_record("NAN-9002")
+        other.affected = [{"package": "deepspeed", "events": [{"introduced": "0"}]}]
+        saving.save(other)
+        for record in (runs.make_record(), other):
+            rows = [finding(record, "2.5.1", False), finding(record, "2.6.0", True)]
+            writing.replace(record, rows)
+        done = self.ask("compare", "2.5.1", "2.6.0")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("New\n  NAN-9001  A sample", done.stdout)
+        self.assertIn("NAN-9002", done.stdout)
+        (self.folder / "freeze.txt").write_text("torch==2.5.1\nmy-secret-name==1\n")
+        done = self.ask("compare", "2.5.1", "2.6.0", "--env", "freeze.txt", "--json")
+        found = json.loads(done.stdout)
+        self.assertEqual([row["record"] for row in found["items"]], ["NAN-9001"])
+        # The other line was not sent, or it would count as a package of the list.
+        self.assertEqual(found["installed"]["left_out"], {"deepspeed": ["NAN-9002"]})
+        self.assertEqual(self.ask("compare", "2.6.0", "2.5.1").returncode, 0)
+        zebra = self.ask("compare", "zebra", "2.6.0")
+        self.assert_refused(zebra, "“zebra” is no torch build")
+
+
+@tag("servers", "own_site")
+class InstalledTest(ClientCase, LiveServerTestCase):
+    """By pip, uv and pipx, into environments of their own, without an index."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.environ = {**os.environ, "HOME": str(self.folder), "UV_NO_CONFIG": "1"}
+        for name in ("PYTHONPATH", "VIRTUAL_ENV", "PIP_CONFIG_FILE"):
+            self.environ.pop(name, None)
+        indexes = self.enterContext(PackageIndexes(self.folder))
+        self.environ |= indexes.environ
+        self.environ |= {"PIP_NO_INDEX": "1", "UV_NO_INDEX": "1"}
+        for name in ("NO_PROXY", "no_proxy"):
+            self.environ[name] = "127.0.0.1,localhost"
+        (self.folder / "train.log").write_text(LOG)
+        self.url = f"{self.live_server_url}/api/v1/{wheel.FILE_NAME}"
+
+    def do(self, *command: str | Path, status: int = 0) -> str:
+        done = subprocess.run(
+            [str(part) for part in command],
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            text=True,
+            timeout=INSTALL_S,
+        )
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
+
+    def tool(self, name: str) -> str:
+        """One of this environment or of the PATH; else the test is skipped."""
+        beside = Path(sys.executable).parent / name
+        found = str(beside) if beside.exists() else shutil.which(name)
+        if not found:
+            raise unittest.SkipTest(f"there is no {name}")
+        return found
+
+    def test_pip(self) -> None:
+        self.write()
+        env = self.folder / "env"
+        self.do(sys.executable, "-m", "venv", env)
+        self.do(env / "bin" / "pip", "install", self.path)
+        self.assertIn("No broken", self.do(env / "bin" / "pip", "check"))
+        found = self.do(env / "bin" / "doesitnan", "lookup", "--dry-run", "train.log")
+        self.assertIn("loss: nan", found)
+
+    def test_uv_from_the_file_and_from_the_site(self) -> None:
+        self.write(self.live_server_url)
+        uv = self.tool("uv")
+        self.do(uv, "venv", "--python", sys.executable, self.folder / "env")
+        python = self.folder / "env" / "bin" / "python"
+        self.do(uv, "pip", "install", "--python", python, self.path)
+        self.do(self.folder / "env" / "bin" / "doesitnan", "--version")
+        for source in (self.path, self.url):
+            # As the README prints it; nothing known is in this log.
+            told = self.do(
+                *(uv, "tool", "run", "--python", sys.executable, "--from", source),
+                *("doesitnan", "lookup", "train.log"),
+                status=1,
+            )
+            self.assertIn("No known issue matches.", told)
+
+    def test_pipx(self) -> None:
+        self.write()
+        self.do(self.tool("pipx"), "run", "--spec", self.path, "doesitnan", "--version")
