@@ -176,6 +176,7 @@ class Examination:
         self.lock = threading.Lock()
         self.interrupted = threading.Event()
         self.results: List[Json] = []
+        self.exit_status: Any = exit_status
         self.extra: Json = {}
 
     def is_over(self) -> bool:
@@ -254,7 +255,7 @@ class Examination:
 
     def status(self) -> int:
         interrupted = self.interrupted.is_set()
-        return INTERRUPTED if interrupted else exit_status(self.results)
+        return INTERRUPTED if interrupted else int(self.exit_status(self.results))
 
     def whole(self) -> Json:
         """Everything so far, in the order of the records."""
