@@ -19,8 +19,8 @@ from runner.takeaway.bundle import ROOT, Bundle, Json, about
 from runner.takeaway.telling import Telling
 from runner.takeaway.wheels import Wheel
 
-MIB = 1024 * 1024
-LIMIT_MIB = 60
+MB = 1_000_000
+LIMIT_MB = 60
 # NVIDIA's binding of NVML: one file under the BSD licence that stands in it.
 NVML = "pynvml"
 # The same for the same content: a kit that is made again is the same file.
@@ -28,7 +28,7 @@ MADE_AT = (1980, 1, 1, 0, 0, 0)
 
 
 class TooLarge(Exception):
-    """A kit above 60 MiB; the text says by what."""
+    """A kit above 60 MB; the text says how much."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,8 @@ class Kit(Bundle):
                     # Compressed already.
                     put(file, f"wheels/{wheel.path.name}", wheel.data, packed=True)
             size = part.stat().st_size
-            if size > LIMIT_MIB * MIB:
-                over = size / MIB - LIMIT_MIB
-                raise TooLarge(f"It would have {over:.0f} MiB above {LIMIT_MIB} MiB.")
+            if size > LIMIT_MB * MB:
+                raise TooLarge(f"It would have {size / MB:.0f} MB, above {LIMIT_MB}.")
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)

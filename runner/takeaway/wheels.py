@@ -10,6 +10,7 @@ import hashlib
 import platform
 import re
 import sys
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,17 +20,19 @@ from runner import harness
 from runner.builds import venvs
 from runner.builds.install import is_repository
 
-MIB = 1024 * 1024
+MB = 1_000_000
 # One wheel; a pure one is hardly ever larger.
-LARGEST_MIB = 20
-# All of them; the rest of the 60 MiB is left to the repros.
-TOGETHER_MIB = 56
+LARGEST_MB = 20
+# All of them; the rest of the 60 MB is left to the repros.
+TOGETHER_MB = 58
 LIMIT_S = 300
 # They come with torch, or are torch.
 WITH_TORCH = ("torch", "triton", "pytorch-triton")
 # What the machines run that have GPUs: tags of PyPA's perennial manylinux.
 PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014", "linux")
 PYTHON_TAG = re.compile(r"-(?:cp|pp)(\d)(\d+)-[^-]+-[^-]+\.whl$")
+
+NEEDED = re.compile(r"Requires-Dist: ([A-Za-z0-9._-]+)")
 
 Say = Callable[[str], None]
 
@@ -58,8 +61,22 @@ class Wheel:
         return ".".join(found.groups())
 
     @property
-    def mib(self) -> float:
-        return self.path.stat().st_size / MIB
+    def mb(self) -> float:
+        return self.path.stat().st_size / MB
+
+    @property
+    def needs(self) -> list[str]:
+        """What it wants beside it, without torch: it is carried alone."""
+        with zipfile.ZipFile(self.path) as file:
+            (path,) = (n for n in file.namelist() if n.endswith(".dist-info/METADATA"))
+            text = file.read(path).decode()
+        found = {
+            match.group(1).lower()
+            for line in text.splitlines()
+            if "extra ==" not in line
+            if (match := NEEDED.match(line))
+        }
+        return sorted(found - set(WITH_TORCH))
 
 
 def requirements(source: str) -> list[str]:
@@ -89,19 +106,22 @@ def fetch(
     `wanted`: the most wanted first; what comes once there is no more room is left out.
     """
     found: dict[str, Wheel] = {}
-    room = float(TOGETHER_MIB)
+    room = float(TOGETHER_MB)
     for at, requirement in enumerate(dict.fromkeys(wanted)):
         try:
             wheel = download(requirement, python, folder / str(at))
         except venvs.InstallError as error:
-            say(f"Left out: {requirement}. {error}")
+            say(f"Left out: {requirement}. {str(error).splitlines()[-1]}")
             continue
-        if wheel.mib > min(LARGEST_MIB, room):
-            say(f"Left out: {requirement}, {wheel.mib:.0f} MiB, is too large.")
+        if wheel.mb > min(LARGEST_MB, room):
+            why = "is too large" if wheel.mb > LARGEST_MB else "finds no more room"
+            say(f"Left out: {requirement}, {wheel.mb:.0f} MB, {why}.")
             continue
-        room -= wheel.mib
+        room -= wheel.mb
         found[requirement] = wheel
-        say(f"{wheel.path.name}, {wheel.mib:.1f} MiB")
+        needs = ", ".join(wheel.needs)
+        beside = f"; has to be there: {needs}" if needs else ""
+        say(f"{wheel.path.name}, {wheel.mb:.1f} MB{beside}")
     return found
 
 

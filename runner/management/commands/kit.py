@@ -14,7 +14,7 @@ from kb.models import Repro
 from kb.publishing.tables import NoTables, require_tables
 from runner.takeaway import telling, wheels
 from runner.takeaway.doctor import published_repros
-from runner.takeaway.kit import MIB, TooLarge, kit
+from runner.takeaway.kit import MB, TooLarge, kit
 
 PYTHON = re.compile(r"3\.[0-9]{1,2}")
 TORCH = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,60}")
@@ -53,14 +53,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--python",
             type=like(PYTHON, "3.12"),
-            default="",
             metavar="3.12",
             help="of the machine it goes to; without it no wheels are fetched",
         )
         parser.add_argument(
             "--torch",
             type=like(TORCH, "2.11.0+cu130"),
-            default="",
             metavar="2.11.0+cu130",
             help="of that machine, to be compared there",
         )
@@ -90,7 +88,7 @@ class Command(BaseCommand):
             telling.of_repros(repros),
             wheels.by_repro(stacks, found),
             found.values(),
-            {"torch": options["torch"], "python": options["python"]},
+            {name: options[name] or "" for name in ("torch", "python")},
         )
         try:
             size = made.write(options["output"])
@@ -98,7 +96,7 @@ class Command(BaseCommand):
             raise CommandError(f"{options['output']}: {error}") from error
         self.say(
             f"{options['output']}: {len(repros)} repros, {len(found)} wheels, "
-            f"{size / MIB:.1f} MiB. There: python {options['output'].name} "
+            f"{size / MB:.1f} MB. There: python {options['output'].name} "
             "--budget-s 540 --json evidence.json"
         )
 

@@ -1,10 +1,11 @@
-"""What a kit runs next: the most telling first, as far as time and GPUs go. Pure.
+"""What a kit runs next: the most telling first, as far as time and GPUs go.
 
 `manifest.json` says of each repro what a run of it would tell ("unseen", "decides"),
 what it needs ("gpus", "checks", "compiles") and how long it took elsewhere ("usual_s").
 """
 
 import threading
+import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 Json = Dict[str, Any]
@@ -38,6 +39,10 @@ def order(repro: Json) -> Tuple[Any, ...]:
     )
 
 
+def name_of(repro: Json) -> Tuple[str, str]:
+    return repro["record"], repro["name"]
+
+
 class Schedule:
     """Gives repros out to several jobs.
 
@@ -58,9 +63,13 @@ class Schedule:
         self.left = left
         self.gpus = self.free = gpus
         self.changed = threading.Condition()
+        self.began: Dict[Tuple[str, str], float] = {}
+        self.spent_s = self.planned_s = 0.0
 
     def seconds(self, repro: Json) -> float:
-        return self.expected[repro["record"], repro["name"]]
+        """As expected, at the pace that this node has shown so far."""
+        pace = self.spent_s / self.planned_s if self.planned_s else 1.0
+        return self.expected[name_of(repro)] * pace
 
     def held(self, repro: Json) -> int:
         """GPUs that a repro holds; where there are fewer, it is told so by its run."""
@@ -74,6 +83,7 @@ class Schedule:
                 if found is not None:
                     self.waiting.remove(found)
                     self.free -= self.held(found)
+                    self.began[name_of(found)] = time.monotonic()
                     return found
                 self.changed.wait()
         return None
@@ -89,6 +99,8 @@ class Schedule:
     def give_back(self, repro: Json) -> None:
         with self.changed:
             self.free += self.held(repro)
+            self.spent_s += time.monotonic() - self.began[name_of(repro)]
+            self.planned_s += self.expected[name_of(repro)]
             self.changed.notify_all()
 
     def remaining_s(self, jobs: int) -> float:
