@@ -31,7 +31,7 @@ class Ordinary:
 
 
 def ordinary(python: str) -> Ordinary:
-    """The user, for whom the script `python` then starts a Python that they can start."""
+    """The user; the script `python` is made to start a Python that they may start."""
     if os.geteuid() == 0:
         prefix = ("unshare", "-n", "setpriv", *BECOME)
         interpreter = next(filter(startable, (sys.executable, *system_pythons())), "")
@@ -47,7 +47,9 @@ def ordinary(python: str) -> Ordinary:
 
 def startable(python: str) -> bool:
     old = "import sys; sys.exit(sys.version_info < (3, 10))"
-    command = ["setpriv", *BECOME, python, "-c", old]
+    # By a shell: setpriv itself still has root's right to start what it wants.
+    shell = ["sh", "-c", 'exec "$0" -c "$1"', python, old]
+    command = ["setpriv", *BECOME, *shell]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 

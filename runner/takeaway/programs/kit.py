@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import os
+import shlex
 import sys
 import time
 from typing import Any, Dict, List, Tuple
@@ -313,8 +314,8 @@ def conclude(
     left = sum(not row["evidence"] for row in whole["results"])
     carried.say()
     if left:
-        carried.say(words["left"].format(left=left, file=options.json))
-    carried.say(words["load"].format(file=options.json))
+        carried.say(words["left"].format(left=left, file=shlex.quote(options.json)))
+    carried.say(words["load"].format(file=shlex.quote(options.json)))
     return int(whole["exit"])
 
 

@@ -100,9 +100,13 @@ class KitTest(TestCase):
         pipe = self.folder / record
         os.mkfifo(pipe, 0o644)
         process = self.start("--resume", "evidence.json", prefix=prefix)
-        line = next(line for line in process.stderr if f"{record} repro" in line)
-        while "control" not in line:
-            line = next(process.stderr)
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if f"{record} repro · control" in line:
+                break
+        else:
+            self.fail("".join(said))
         process.kill()
         process.wait()
         pipe.unlink()
@@ -187,7 +191,7 @@ class KitTest(TestCase):
         self.assertTrue(evidence["telemetry"]["driver"])
         self.assertEqual(self.whole()["gpus"], ["TEST GPU"])
         call_command("load_evidence", self.folder / "evidence.json", origin="test-gpu")
-        page = self.client.get("/en/records/NAN-9002/matrix/").content.decode()
+        page = self.client.get("/en/matrix/?record=NAN-9002").content.decode()
         self.assertIn("TEST GPU", page)
         matrix = self.client.get("/en/matrix/?show=all").content.decode()
         self.assertIn("9.9.0+cu130", matrix)
