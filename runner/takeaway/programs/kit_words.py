@@ -35,13 +35,13 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "不会使用。",
     ),
     "done": (
-        "{done} results of {file} are kept and not run again.",
+        "Kept of {file} and not run again: {done}.",
         "保留 {file} 中的 {done} 个结果，不再重复运行。",
     ),
     "unseen": ("no result on this kind of device yet", "此类设备上尚无结果"),
     "decides": ("open questions: {decides}", "待定问题：{decides}"),
     "plan": (
-        "{count} repros, about {total}, in this order.",
+        "To run: {count}, about {total}, in this order.",
         "共 {count} 个复现脚本，约 {total}，按上述顺序运行。",
     ),
     "too_long": (
@@ -68,7 +68,7 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "并为本次运行另取文件名。",
     ),
     "left": (
-        "{left} have no result yet. Start it again with --resume {file}",
+        "Without a result so far: {left}. Start it again with --resume {file}",
         "还有 {left} 个没有结果。请加 --resume {file} 再次启动",
     ),
     "load": (

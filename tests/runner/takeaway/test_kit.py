@@ -128,7 +128,7 @@ class KitTest(TestCase):
         process = self.start("--resume", "evidence.json", prefix=user.prefix)
         out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
-        self.assertIn("2 results of evidence.json are kept", out)
+        self.assertIn("Kept of evidence.json and not run again: 2", out)
         self.assertIn("torch sees no GPU here", out)
         self.assertIn("manage.py load_evidence evidence.json --origin NAME", out)
         whole = self.whole()
@@ -190,11 +190,16 @@ class KitTest(TestCase):
         self.assertEqual(device["uuid"], uuid)
         self.assertTrue(evidence["telemetry"]["driver"])
         self.assertEqual(self.whole()["gpus"], ["TEST GPU"])
+        page = self.client.get("/NAN-9002", follow=True).content.decode()
+        self.assertIn("Nobody has run it here on a GPU yet", page)
+        self.assertIn(
+            'href="/api/v1/records/NAN-9002/repro.py" download>this one', page
+        )
         call_command("load_evidence", self.folder / "evidence.json", origin="test-gpu")
         page = self.client.get("/en/matrix/?record=NAN-9002").content.decode()
         self.assertIn("TEST GPU", page)
         matrix = self.client.get("/en/matrix/?show=all").content.decode()
-        self.assertIn("9.9.0+cu130", matrix)
+        self.assertIn('title="9.9.0-cu130"', matrix)
 
     def test_what_tells_most_comes_first_as_far_as_time_goes(self) -> None:
         self.add("NAN-9001")
@@ -204,13 +209,13 @@ class KitTest(TestCase):
         status, out, _ = self.run_kit("--list")
         listed = [line.split()[0] for line in out.splitlines() if " cpu " in line]
         self.assertEqual((status, listed), (0, ["NAN-9002", "NAN-9001", "NAN-9003"]))
-        self.assertIn("3 repros, about", out)
+        self.assertIn("To run: 3, about", out)
         status, out, _ = self.run_kit(
             *("--json", "evidence.json", "--budget-s", "1", "--record", "NAN-9003")
         )
         self.assertEqual((status, self.finished()), (1, []))
         self.assertIn("Only 1 s are given", out)
-        self.assertIn("1 have no result yet", out)
+        self.assertIn("Without a result so far: 1", out)
 
     def test_a_schedule_takes_what_fits_and_waits_for_gpus(self) -> None:
         left = [100.0]
