@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Prefetch
 
-from kb.choices import Verdict
+from kb.choices import DeviceClass, Verdict
 from kb.findings.checks import kind_of, title_of
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
@@ -52,13 +52,14 @@ Fold = Callable[[list[BuildsRow]], Iterator[BuildsRow]]
 
 @dataclass(frozen=True)
 class ReproMatrix:
-    """Of one repro on one device class."""
+    """Of one repro on one device class; `gpus`: names of those it ran on."""
 
     repro: str
     device: str
     is_model: bool
     checks: list[CheckColumn]
     rows: list[BuildsRow]
+    gpus: list[str]
 
     @property
     def tables(self) -> list[CheckTable]:
@@ -131,7 +132,11 @@ def part(record: Record, findings: list[Finding], fold: Fold) -> ReproMatrix:
     checks = [CheckColumn(name, title_of(record, name)[lang]) for _repro, name in order]
     columns = columns_of({row.build: row.build_raw for row in findings})
     rows = list(fold(list(rows_of(columns, checks, by_cell))))
-    return ReproMatrix(first.repro, first.device_class, first.is_model, checks, rows)
+    device = first.device_class
+    gpus = {row.device_name for row in findings if device != DeviceClass.CPU}
+    return ReproMatrix(
+        first.repro, device, first.is_model, checks, rows, sorted(gpus - {""})
+    )
 
 
 # Control, detector and reference only say whether the trigger can be believed.

@@ -1,4 +1,4 @@
-"""Files that users take away: one repro, or the doctor, as a single Python file.
+"""Files that users take away: one repro, the doctor, or a kit, as a single file.
 
 `bundle` puts reviewed sources, the harness and one of `programs` into it, unchanged and
 under their digests.

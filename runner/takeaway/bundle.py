@@ -79,17 +79,22 @@ class Bundle(Carrier):
 
     def parts(self) -> dict[str, str]:
         found = {path_of(repro): repro.source for repro in self.repros}
-        manifest = {
-            "repros": [about(repro) for repro in self.repros],
-            "words": words(),
-        }
-        found["manifest.json"] = (
-            json.dumps(manifest, ensure_ascii=False, indent=1) + "\n"
-        )
+        manifest = json.dumps(self.manifest(), ensure_ascii=False, indent=1)
+        found["manifest.json"] = manifest + "\n"
         for name in (self.program, "carried", *self.modules):
             found[f"{name}.py"] = program(name)
         found["harness.py"] = HARNESS.read_text("utf-8")
         return found | carried_modules(self.packages)
+
+    def manifest(self) -> Json:
+        return {
+            "repros": [self.about(repro) for repro in self.repros],
+            "words": words(),
+        }
+
+    def about(self, repro: Repro) -> Json:
+        """What the program knows of a repro."""
+        return about(repro)
 
 
 def carried_modules(paths: Iterable[str]) -> dict[str, str]:

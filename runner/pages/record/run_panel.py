@@ -56,6 +56,11 @@ class RunPanel:
         return self.device == "cuda"
 
     @property
+    def file_name(self) -> str:
+        """Of the first repro, as its address names it."""
+        return f"{self.repros[0].name}.py"
+
+    @property
     def lacks_gpu(self) -> bool:
         """It could be started, and nobody would take it."""
         return self.needs_gpu and not self.has_gpu and not self.refusal

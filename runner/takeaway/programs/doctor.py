@@ -8,13 +8,14 @@ sent anywhere.
 import argparse
 import concurrent.futures
 import contextlib
+import functools
 import importlib
 import os
 import signal
 import sys
 import threading
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 carried: Any = importlib.import_module("carried")
 harness: Any = importlib.import_module("harness")
@@ -157,49 +158,77 @@ def exit_status(results: List[Json]) -> int:
 class Examination:
     """All chosen repros under one interpreter, some at a time, up to a time limit."""
 
-    def __init__(self, folder: str, manifest: Json, options: Any, build: Json) -> None:
-        self.folder = folder
-        self.manifest = manifest
+    def __init__(
+        self, repros: List[Json], options: Any, build: Json, words: Json, execute: Any
+    ) -> None:
+        """`execute(repro, on_event=…, cancelled=…)` gives the evidence of one repro.
+
+        `words`: the wording of the manifest.
+        """
+        self.repros = repros
         self.options = options
         self.build = build
+        self.words = words
+        self.execute = execute
+        self.queue: Any = InOrder(repros)
+        self.time_left: Any = self.time_left_at_this_pace
         self.began = time.monotonic()
         self.lock = threading.Lock()
         self.interrupted = threading.Event()
-        self.repros = chosen(manifest, options)
         self.results: List[Json] = []
+        self.exit_status: Any = exit_status
+        self.extra: Json = {}
 
     def is_over(self) -> bool:
         limit = self.options.timeout_s
-        late = limit is not None and time.monotonic() - self.began > limit
+        late = limit is not None and self.elapsed_s() > limit
         return late or self.interrupted.is_set()
+
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self.began
 
     def interrupt(self, number: int, frame: Any) -> None:
         """For Ctrl-C: what runs is ended, what ran is told."""
         self.interrupted.set()
 
-    def run(self) -> None:
-        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            for _ in pool.map(self.examine, self.repros):
-                pass
+    def heed_signals(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.interrupt)
 
-    def examine(self, repro: Json) -> None:
-        evidence = None
-        if not self.is_over():
-            # Over time there is no evidence.
-            with contextlib.suppress(harness.Cancelled):
-                evidence = carried.run(
-                    self.folder,
-                    repro,
-                    self.options.python,
-                    on_event=self.progress(repro),
-                    cancelled=self.is_over,
-                )
+    def run(self) -> None:
+        jobs = range(self.options.jobs)
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            for _ in pool.map(self.work, jobs):
+                pass
+        ran = [name_of(result) for result in self.results]
+        for repro in self.repros:
+            if (repro["record"], repro["name"]) not in ran:
+                self.keep(repro, None)
+
+    def work(self, job: int) -> None:
+        """One repro after the other, as long as there are some and there is time."""
+        repro = None if self.is_over() else self.queue.take()
+        while repro is not None:
+            try:
+                # Over time there is no evidence.
+                with contextlib.suppress(harness.Cancelled):
+                    self.keep(repro, self.evidence_of(repro))
+            finally:
+                self.queue.give_back(repro)
+            repro = None if self.is_over() else self.queue.take()
+
+    def evidence_of(self, repro: Json) -> Any:
+        return self.execute(
+            repro, on_event=self.progress(repro), cancelled=self.is_over
+        )
+
+    def keep(self, repro: Json, evidence: Optional[Json]) -> None:
         with self.lock:
             self.results.append(result_of(repro, evidence))
             if self.options.json not in (None, "-"):
                 write(self.options.json, harness.dumps(self.whole(), indent=2))
             if self.options.json != "-" and not self.interrupted.is_set():
-                show(self.manifest["words"], self.results[-1], self.options.lang)
+                show(self.words, self.results[-1], self.options.lang)
 
     def progress(self, repro: Json) -> Any:
         def on_event(phase: str, text: str) -> None:
@@ -210,18 +239,23 @@ class Examination:
         return on_event
 
     def place(self) -> str:
-        """Such as "[3/84, 2 min left]"; the time is that of what ran so far."""
+        """Such as "[3/84, 2 min left]"."""
         done, total = len(self.results), len(self.repros)
         place = "%d/%d" % (min(done + 1, total), total)
-        if done:
-            left_s = (time.monotonic() - self.began) / done * (total - done)
+        left_s = self.time_left()
+        if left_s is not None:
             number, unit = (left_s, "s") if left_s < 90 else (left_s / 60, "min")
             place += TIME_LEFT[self.options.lang, unit] % number
         return "[%s]" % place
 
+    def time_left_at_this_pace(self) -> Optional[float]:
+        """Seconds, were the rest to take as long as what ran; None at first."""
+        done, total = len(self.results), len(self.repros)
+        return self.elapsed_s() / done * (total - done) if done else None
+
     def status(self) -> int:
         interrupted = self.interrupted.is_set()
-        return INTERRUPTED if interrupted else exit_status(self.results)
+        return INTERRUPTED if interrupted else int(self.exit_status(self.results))
 
     def whole(self) -> Json:
         """Everything so far, in the order of the records."""
@@ -229,14 +263,33 @@ class Examination:
         return {
             "schema": SCHEMA,
             "build": {key: self.build.get(key) for key in harness.BUILD_KEYS},
-            "results": sorted(
-                self.results, key=lambda row: order[row["record"], row["repro"]]
-            ),
+            **self.extra,
+            "results": sorted(self.results, key=lambda row: order[name_of(row)]),
             "complete": len(self.results) == len(self.repros)
             and not self.interrupted.is_set(),
-            "duration_s": round(time.monotonic() - self.began, 3),
+            "duration_s": round(self.elapsed_s(), 3),
             "exit": self.status(),
         }
+
+
+class InOrder:
+    """Gives the repros out one after the other, to several threads."""
+
+    def __init__(self, repros: List[Json]) -> None:
+        self.waiting = list(reversed(repros))
+
+    def take(self) -> Optional[Json]:
+        # One operation of a list each, so that no lock is needed.
+        with contextlib.suppress(IndexError):
+            return self.waiting.pop()
+        return None
+
+    def give_back(self, repro: Json) -> None:
+        """What it had is free again; here a repro holds nothing."""
+
+
+def name_of(result: Json) -> Tuple[str, str]:
+    return result["record"], result["repro"]
 
 
 def result_of(repro: Json, evidence: Optional[Json]) -> Json:
@@ -329,9 +382,11 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
         return 2
     if options.json != "-":
         carried.say("torch %(raw)s · Python %(python)s · %(platform)s" % build)
-    examination = Examination(folder, manifest, options, build)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, examination.interrupt)
+    execute = functools.partial(carried.run, folder, python=options.python)
+    examination = Examination(
+        chosen(manifest, options), options, build, manifest["words"], execute
+    )
+    examination.heed_signals()
     examination.run()
     whole = examination.whole()
     if options.json == "-":

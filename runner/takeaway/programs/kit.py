@@ -1,0 +1,329 @@
+"""`python kit.zip`: reviewed repros on a node that has a GPU and no network.
+
+It is the doctor with a schedule: the most telling repros first, as many as the time
+allows, each with the wheels that it came with, on GPUs that are locked and watched. The
+evidence file is written anew after each of them, and a later start goes on from it.
+
+Exit status: 0 all that can run here has run, 1 some are left for another start,
+2 wrong usage or trouble, 125 there is nothing to run here, 130 after Ctrl-C.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import shlex
+import sys
+import time
+from typing import Any, Dict, List, Tuple
+
+carried: Any = importlib.import_module("carried")
+doctor: Any = importlib.import_module("doctor")
+harness: Any = importlib.import_module("harness")
+kit_words: Any = importlib.import_module("kit_words")
+schedule: Any = importlib.import_module("schedule")
+
+LEFT = 1
+TROUBLE = 2
+NOTHING = 125
+OLDEST_PYTHON = (3, 10)
+# Facts of a build that must be equal for a start to go on from another one's results.
+SAME = ("raw", "git", "cuda", "cudnn", "python", "platform")
+Json = Dict[str, Any]
+# Of a repro: record and name.
+Name = Tuple[str, str]
+
+
+class Refused(Exception):
+    """It cannot start like this; the text is in the reader's language."""
+
+
+# --- command line ---------------------------------
+def parser_of() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="kit.zip",
+        description="Run reviewed repros on the torch of this Python and keep the "
+        "evidence in one file. Nothing is sent anywhere. / 在当前 Python 的 torch 上"
+        "运行已审核的复现脚本，证据存入一个文件，不上传任何内容。",
+        epilog="Exit status: 0 all has run, 1 some is left (--resume), 2 trouble, "
+        "125 nothing to run here, 130 interrupted.",
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="where the evidence is kept / 证据文件"
+    )
+    parser.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="go on from this evidence file; one that is not there is begun / "
+        "从该证据文件继续；不存在时新建",
+    )
+    parser.add_argument(
+        "--budget-s",
+        dest="timeout_s",
+        type=float,
+        metavar="S",
+        help="end after so many seconds / 总时限（秒）",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
+    )
+    add_choices(parser)
+    return parser
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--only-cuda",
+        action="store_true",
+        help="only what needs a GPU / 只运行需要 GPU 的脚本",
+    )
+    parser.add_argument(
+        "--record",
+        action="append",
+        metavar="ID",
+        help="only this record, e.g. NAN-0006; may stand several times / 只运行该记录",
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="interpreter with the torch to test / 要测试的解释器",
+    )
+    parser.add_argument(
+        "--lang",
+        choices=carried.LANGS,
+        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="only say what it would run / 仅列出计划"
+    )
+
+
+def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
+    parser = parser_of()
+    options = parser.parse_args(argv)
+    known = {repro["record"] for repro in manifest["repros"]}
+    options.record = [name.upper() for name in options.record or ()]
+    unknown = sorted(set(options.record) - known)
+    if unknown:
+        parser.error(
+            "no repro of %s here; --list shows what there is" % ", ".join(unknown)
+        )
+    if options.timeout_s is not None and not options.timeout_s > 0:
+        parser.error("--budget-s must be above 0")
+    if not 1 <= options.jobs <= 64:
+        parser.error("--jobs must be from 1 to 64")
+    options.json = options.json or options.resume
+    if not options.json and not options.list:
+        parser.error("name a file for the evidence: --json evidence.json")
+    return options
+
+
+# --- what is to be run ----------------------------
+def chosen(manifest: Json, options: Any, gpus: int) -> List[Json]:
+    """In the order in which they tell most."""
+    return sorted(
+        (
+            repro
+            for repro in manifest["repros"]
+            if (not options.record or repro["record"] in options.record)
+            and (gpus or repro["device"] == "cpu")
+            and not (options.only_cuda and repro["device"] == "cpu")
+        ),
+        key=schedule.order,
+    )
+
+
+def earlier(
+    repros: List[Json], options: Any, build: Json, gpus: List[str]
+) -> Dict[Name, Json]:
+    """Results that an earlier start here left. Raises Refused."""
+    words = kit_words.of(options.lang)
+    path = options.resume
+    if options.json != path and is_filled(options.json):
+        raise Refused(words["filled"].format(file=options.json))
+    if not path or not is_filled(path):
+        return {}
+    whole = read_results(path, words)
+    then, now = (place_of(*facts) for facts in (of_file(whole), (build, gpus)))
+    if then != now:
+        raise Refused(words["elsewhere"].format(file=path, then=then, now=now))
+    digests = {(repro["record"], repro["name"]): repro["digest"] for repro in repros}
+    return {
+        doctor.name_of(row): row
+        for row in whole["results"]
+        if row["evidence"]
+        and row["evidence"]["repro"]["digest"] == digests.get(doctor.name_of(row))
+    }
+
+
+def is_filled(path: str) -> bool:
+    return os.path.isfile(path) and os.path.getsize(path) > 0
+
+
+def read_results(path: str, words: Json) -> Json:
+    try:
+        with open(path, "rb") as file:
+            whole: Json = json.loads(file.read().decode("utf-8"))
+        if whole["schema"] == doctor.SCHEMA and whole["gpus"] is not None:
+            return whole
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise Refused(words["no_results"].format(file=path))
+
+
+def of_file(whole: Json) -> Tuple[Json, List[str]]:
+    return whole["build"], whole["gpus"]
+
+
+def place_of(build: Json, gpus: List[str]) -> str:
+    """What results belong to: a torch, its Python, the GPUs."""
+    facts = [str(build.get(name)) for name in SAME if build.get(name)]
+    return ", ".join(["torch " + facts[0], *facts[1:], *gpus])
+
+
+# --- one start ------------------------------------
+def main(folder: str, argv: List[str]) -> int:
+    carried.speak_utf8()
+    manifest = carried.read_manifest(folder)
+    options = read_options(manifest, argv)
+    words = kit_words.of(options.lang)
+    if sys.version_info < OLDEST_PYTHON:
+        carried.tell(words["python"])
+        return TROUBLE
+    # What reads GPUs is written for Python 3.10, which is known to be here only now.
+    node = importlib.import_module("node")
+    wheels = node.Wheels(sys.argv[0], folder, manifest["wheels"])
+    changed = wheels.changed()
+    if changed:
+        carried.tell(words["changed"].format(names=", ".join(changed)))
+        return TROUBLE
+    try:
+        with node.own_folder(folder):
+            return examine(folder, manifest, options, node, wheels)
+    except (OSError, Refused) as error:
+        carried.tell("kit.zip: %s" % error)
+    return TROUBLE
+
+
+def examine(folder: str, manifest: Json, options: Any, node: Any, wheels: Any) -> int:
+    words = kit_words.of(options.lang)
+    began = time.monotonic()
+    report = harness.probe(options.python)
+    hello = report.hello or {}
+    build = hello.get("identity") or {}
+    if report.failure:
+        carried.tell(report.log_text.rstrip())
+        carried.tell(words["no_torch"].format(python=options.python))
+        return TROUBLE
+    gpus = [device["name"] for device in hello["devices"]]
+    repros = chosen(manifest, options, len(gpus))
+    place = node.Node(folder, options.python, wheels, build)
+    introduce(manifest, build, hello["devices"], words)
+    start_s = time.monotonic() - began
+    expected = {
+        (repro["record"], repro["name"]): schedule.expected_s(repro, start_s)
+        for repro in repros
+    }
+    done = {} if options.list else earlier(repros, options, build, gpus)
+    waiting = [r for r in repros if (r["record"], r["name"]) not in done]
+    plan(waiting, expected, len(done), options, words)
+    if options.list or not repros:
+        return 0 if repros else NOTHING
+    open(options.json, "a").close()  # Fail before the runs, not after them.
+    examination = doctor.Examination(
+        repros, options, build, manifest["words"], place.execute
+    )
+    examination.began = began
+    prepare(examination, waiting, expected, len(gpus))
+    examination.results += done.values()
+    examination.extra = {"gpus": gpus, "node": place.snapshot()}
+    examination.heed_signals()
+    examination.run()
+    return conclude(examination, expected, options, words)
+
+
+def prepare(
+    examination: Any, waiting: List[Json], expected: Dict[Name, float], gpus: int
+) -> None:
+    """Give it the order, the time, and the exit status of a kit."""
+    limit_s = examination.options.timeout_s
+
+    def left_s() -> float:
+        return float("inf") if limit_s is None else limit_s - examination.elapsed_s()
+
+    queue = schedule.Schedule(waiting, expected, left_s, gpus)
+    examination.queue = queue
+    examination.time_left = lambda: max(
+        0.0, min(left_s(), queue.remaining_s(examination.options.jobs))
+    )
+    examination.exit_status = lambda results: (
+        0 if all(result["evidence"] for result in results) else LEFT
+    )
+
+
+# --- what is said ---------------------------------
+def introduce(
+    manifest: Json, build: Json, devices: List[Json], words: Dict[str, str]
+) -> None:
+    carried.say("torch %(raw)s · Python %(python)s · %(platform)s" % build)
+    for device in devices:
+        carried.say(words["gpu"].format(cudnn=build["cudnn"], **device))
+    if not devices:
+        carried.say(words["no_gpu"])
+    made_for = manifest["made_for"]
+    here = {"torch": build["raw"], "python": build["python"]}
+    if any(made_for[name] and made_for[name] != here[name] for name in here):
+        carried.say(words["made_for"].format(**made_for))
+
+
+def plan(
+    waiting: List[Json],
+    expected: Dict[Name, float],
+    done: int,
+    options: Any,
+    words: Dict[str, str],
+) -> None:
+    """What it will run, in order, and about how long that takes."""
+    if done:
+        carried.say(words["done"].format(done=done, file=options.resume))
+    for repro in waiting:
+        name = repro["record"], repro["name"]
+        reason = "unseen" if repro["unseen"] else "decides" if repro["decides"] else ""
+        why = words[reason].format(**repro) if reason else ""
+        carried.say(
+            "  %-24s %-4s %5.0f s  %s"
+            % ("%s %s" % name, repro["device"], expected[name], why)
+        )
+    total_s = sum(expected[r["record"], r["name"]] for r in waiting) / options.jobs
+    counted = {"count": len(waiting), "total": kit_words.period(total_s, options.lang)}
+    carried.say(words["plan"].format(**counted) if waiting else words["nothing"])
+    limit_s = options.timeout_s
+    if waiting and limit_s is not None and total_s > limit_s:
+        given = kit_words.period(limit_s, options.lang)
+        carried.say(words["too_long"].format(given=given))
+
+
+def conclude(
+    examination: Any, expected: Dict[Name, float], options: Any, words: Dict[str, str]
+) -> int:
+    whole: Json = examination.whole()
+    doctor.write(options.json, harness.dumps(whole, indent=2))
+    carried.say()
+    for row in whole["results"]:
+        carried.say(table_row(row, examination.words, options.lang))
+    left = sum(not row["evidence"] for row in whole["results"])
+    carried.say()
+    if left:
+        carried.say(words["left"].format(left=left, file=shlex.quote(options.json)))
+    carried.say(words["load"].format(file=shlex.quote(options.json)))
+    return int(whole["exit"])
+
+
+def table_row(row: Json, words: Json, lang: str) -> str:
+    evidence = row["evidence"]
+    badge, taken = words["not_run"][lang], "      –"
+    if evidence:
+        badge = dict(zip(carried.LANGS, harness.sentences(evidence)))[lang]
+        taken = "%5.0f s" % evidence["duration_s"]
+    name = "%s %s" % (row["record"], row["repro"])
+    return "%-24s %-4s %s  %s" % (name, row["device"], taken, badge)

@@ -1,0 +1,82 @@
+"""How much a run of a repro would tell: what nobody ran comes first in a kit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from kb.choices import ClaimState
+from kb.findings import claims
+from kb.findings.claims import JUDGED
+from kb.models import Claim, Finding, Repro
+from runner.models import Evidence
+
+
+@dataclass(frozen=True)
+class Telling:
+    """`unseen`: its record has no verdict on the repro's class of device.
+
+    `decides`: claims and workarounds that a run of it could settle and that no run has.
+    `usual_s`: the median of what runs of this source took on that class, or None.
+    """
+
+    unseen: bool
+    decides: int
+    usual_s: float | None
+
+
+def of_repros(repros: Iterable[Repro]) -> dict[int, Telling]:
+    """By the id of the repro, in four queries."""
+    inputs = Finding.objects.standing().claim_inputs()
+    seen = set(
+        Finding.objects.standing()
+        .triggers()
+        .filter(verdict__in=JUDGED)
+        .values_list("record_id", "device_class")
+    )
+    asked: dict[str, list[Claim]] = defaultdict(list)
+    for claim in Claim.objects.exclude(check_ref=""):
+        asked[claim.record_id].append(claim)
+    taken = durations()
+    return {
+        repro.pk: Telling(
+            unseen=(repro.record_id, repro.device) not in seen,
+            decides=open_questions(
+                repro, asked[repro.record_id], inputs.get(repro.record_id, [])
+            ),
+            usual_s=median(taken[repro.digest]) if taken.get(repro.digest) else None,
+        )
+        for repro in repros
+    }
+
+
+def open_questions(
+    repro: Repro, asked: Iterable[Claim], findings: list[Mapping[str, Any]]
+) -> int:
+    """Claims about a check of this repro, and its workarounds, without an answer."""
+    own = f"{repro.name}:"
+    unsettled = [
+        claim
+        for claim in asked
+        if claim.check_ref.startswith(own)
+        and claims.state(claim, findings) == ClaimState.DOCUMENTED
+    ]
+    untested = [
+        name
+        for name in repro.checks
+        if name.startswith("workaround_")
+        and not claims.conclusive(name.removeprefix("workaround_"), findings)
+    ]
+    return len(unsettled) + len(untested)
+
+
+def durations() -> dict[str, list[float]]:
+    """Seconds that runs took, by digest; the class of device is part of a source."""
+    found = defaultdict(list)
+    rows = Evidence.objects.values_list("repro_digest", "body__duration_s")
+    for digest, seconds in rows:
+        found[digest].append(float(seconds))
+    return found
