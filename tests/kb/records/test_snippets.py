@@ -196,7 +196,6 @@ STILL_PROSE = {
     "NAN-0057": {"checkpoint", "eager_dropout"},
     "NAN-0059": {"float32", "larger_eps", "emulate_precision_casts"},
     "NAN-0060": {"emulate_precision_casts", "float32", "aot_eager"},
-    "NAN-0061": {"bf16_margin", "float32", "aot_eager"},
 }
 
 
