@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from runner.authoring import quotes
+from runner.authoring.check_places import place_of, tail
 from runner.authoring.mutations import WORKAROUND, ending, mutations
 from runner.authoring.parts import Part
+from runner.authoring.record_variants import variant_parts
 from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners, run_now
 
-MOST_LOG_LINES = 5
 Evidence = Mapping[str, Any]
 
 
@@ -34,7 +35,10 @@ class Bench:
 
 
 def run_parts(path: Path, job: Job, bench: Bench) -> Iterator[Part]:
-    """One run of a repro and its mutations; what its trigger said goes to the bench."""
+    """One run of a repro, its variants and its mutations.
+
+    What the trigger said goes to the bench.
+    """
     evidence = bench.run(job)
     bench.printed += quotes.output(evidence)
     slug = evidence["build"]["slug"] or "no torch"
@@ -42,6 +46,7 @@ def run_parts(path: Path, job: Job, bench: Bench) -> Iterator[Part]:
     part.problems += run_problems(path, evidence)
     part.notes += run_notes(path, evidence)
     yield part
+    yield from variant_parts(path, job.source, evidence)
     yield mutation_part(path, job, evidence, bench)
 
 
@@ -67,21 +72,6 @@ def run_notes(path: Path, evidence: Evidence) -> list[str]:
         for name, state in evidence["workarounds"].items()
         if state == "does_not_help"
     ]
-
-
-def tail(check: Mapping[str, Any]) -> str:
-    """The last lines of a check's log, each on a line of its own."""
-    lines = [line for line in check["log"]["text"].splitlines() if line.strip()]
-    return "".join(f"\n    | {line}" for line in lines[-MOST_LOG_LINES:])
-
-
-def place_of(path: Path, check: str) -> str:
-    """ "folder/repro.py:31" of a check, without line where it has no function."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    at = (n for n, line in enumerate(lines, 1) if line.startswith(f"def {check}("))
-    line = next(at, 0)
-    name = f"{path.parent.name}/{path.name}"
-    return f"{name}:{line}" if line else name
 
 
 def mutation_part(path: Path, job: Job, evidence: Evidence, bench: Bench) -> Part:

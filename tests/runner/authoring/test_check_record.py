@@ -235,6 +235,18 @@ class RunTest(FilledCase):
         self.edit("repro.py", "return measure(compute(False))\n\n\ndef det", COUNTED)
         self.assert_missing("the trigger equal to the control still shows the bug")
 
+    def test_variants_in_which_a_workaround_holds_or_not(self) -> None:
+        """It mends four values: those of length 2. Length 4 has no bug at all."""
+        triggered = "* LENGTH if is_triggered * LENGTH % 4"
+        rest = "for value in values[:4]] + values[4:]"
+        self.edit("repro.py", '# ///\n"""A root."""\n', LENGTHS)
+        self.edit("repro.py", "if is_triggered", triggered)
+        self.edit("repro.py", "[1.0, 2.0]", "[1.0, 2.0] * LENGTH")
+        self.edit("repro.py", "for value in values]", rest)
+        out = self.assert_missing("workaround_take_abs: does not hold in long")
+        self.assertIn("pair: take_abs verified", out)
+        self.assertIn("trigger is clean in none, which says nothing", out)
+
     def test_a_build_without_the_bug_shows_nothing(self) -> None:
         self.edit("repro.py", "compute(True)", "compute(False)")
         kept = self.root / draft.SLUG / "evidence" / "repro-2.0.1-cu117.json"
@@ -268,6 +280,21 @@ import sys
 
 
 def det"""
+
+LENGTHS = '''\
+# [tool.doesitnan.parameters]
+# length = {min = 1, max = 4, default = 1}
+# [tool.doesitnan.variants]
+# pair = {length = 2}
+# long = {length = 3}
+# none = {length = 4}
+# ///
+"""A root."""
+
+from doesitnan import parameter
+
+LENGTH = parameter("length")
+'''
 
 
 class NewcomerTest(SimpleTestCase):
