@@ -12,8 +12,8 @@ from kb.models import Record
 from kb.releases import sides
 from kb.syndication.badges.drawing import COLOURS, NEUTRAL, Badge
 from kb.syndication.badges.verdict import device_of, sender_of, verdict_of
-from kb.versions.affected import UNKNOWN, Documented, answer_for
-from kb.versions.ranges import parse_version
+from kb.versions.affected import Documented, answer_for
+from kb.versions.ranges import UNKNOWN, parse_version
 
 JUDGED: dict[str | None, str] = {
     Verdict.BUG_PRESENT: "affected",
@@ -37,7 +37,7 @@ def make(record: Record, typed: str, device: str, lang: str) -> Badge:
     if sender and runs != UNKNOWN:
         right += " · " + wording.CONFIRMED[lang].format(origin=sender)
     left = " · ".join(part for part in (record.id, f"torch {name}", device) if part)
-    return Badge(left, right, COLOURS[verdict] if verdict in JUDGED else NEUTRAL)
+    return Badge(left, right, COLOURS[verdict] if verdict and runs != UNKNOWN else NEUTRAL)
 
 
 def names_a_build(text: str) -> bool:
