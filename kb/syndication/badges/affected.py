@@ -38,7 +38,7 @@ def make(record: Record, typed: str, device: str, lang: str) -> Badge:
         right += " · " + wording.CONFIRMED[lang].format(origin=sender)
     left = " · ".join(part for part in (record.id, f"torch {name}", device) if part)
     return Badge(
-        left, right, COLOURS[verdict] if verdict and verdict in JUDGED else NEUTRAL
+        left, right, COLOURS[verdict] if verdict and runs != UNKNOWN else NEUTRAL
     )
 
 
