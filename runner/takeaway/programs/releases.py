@@ -38,17 +38,21 @@ def is_in(release: str, low: str, high: str) -> bool:
     return bool(mine >= environments.numbers(low) and mine[: len(last)] <= last)
 
 
-def chosen(text: str, releases: List[str]) -> List[str]:
+def ends_of(text: str) -> Tuple[str, str]:
     low, dots, high = text.partition("..")
     if not (dots and RELEASE.match(low) and RELEASE.match(high)):
         raise Refused("--bisect-releases takes two releases, such as 2.3..2.8")
     if environments.numbers(low) > environments.numbers(high):
         raise Refused("--bisect-releases: the older release stands first")
-    found = [release for release in releases if is_in(release, low, high)]
+    return low, high
+
+
+def chosen(ends: Tuple[str, str], releases: List[str]) -> List[str]:
+    found = [release for release in releases if is_in(release, *ends)]
     if len(found) < 2:
         raise Refused(
             "between %s and %s are %d releases with a wheel for this Python: %s"
-            % (low, high, len(found), ", ".join(releases[-20:]) or "none")
+            % (*ends, len(found), ", ".join(releases[-20:]) or "none")
         )
     return found
 
@@ -186,6 +190,7 @@ class Bisection:
             "schema": SCHEMA,
             "record": self.repro["record"],
             "repro": self.repro["digest"],
+            "parameters": harness.read_settings(self.header, self.options.set),
             "builds": self.builds,
             "asked": self.rows,
             "found": found,
@@ -212,9 +217,11 @@ class Bisection:
             raise Refused("%s is no JSON: name another file" % path) from error
         if not isinstance(before, dict) or before.get("schema") != SCHEMA:
             raise Refused("%s holds something else: name another file" % path)
-        if before["repro"] == self.repro["digest"]:
-            rows = [row for row in before["asked"] if row["answer"] != search.UNKNOWN]
-            self.rows = [row for row in rows if row["release"] in self.builds]
+        mine = self.whole(None)
+        if any(before.get(key) != mine[key] for key in ("repro", "parameters")):
+            raise Refused("%s is of another repro or other values: name another" % path)
+        rows = [row for row in before["asked"] if row["answer"] != search.UNKNOWN]
+        self.rows = [row for row in rows if row["release"] in self.builds]
 
 
 def table(rows: List[Json]) -> List[str]:
@@ -257,6 +264,11 @@ def ended(number: int, frame: Any) -> None:
 
 def bisect(folder: str, repro: Json, options: Any) -> int:
     """Raises OSError and ContractError."""
+    try:
+        ends = ends_of(options.bisect_releases)
+    except Refused as error:
+        carried.tell("%s" % error)
+        return TROUBLE
     signal.signal(signal.SIGTERM, ended)
     place = tempfile.mkdtemp(prefix="doesitnan-bisect-")
     try:
@@ -264,7 +276,7 @@ def bisect(folder: str, repro: Json, options: Any) -> int:
             place, options.python or sys.executable, options.installer
         )
         bisection = Bisection(folder, repro, options, maker)
-        bisection.begin(chosen(options.bisect_releases, maker.releases()))
+        bisection.begin(chosen(ends, maker.releases()))
         turn, first = bisection.run()
         return tell(bisection, turn, first)
     except (Refused, environments.Failed) as error:

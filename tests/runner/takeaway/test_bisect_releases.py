@@ -68,8 +68,7 @@ class ReleasesTest(SimpleTestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("3 releases from 9.1.0 to 9.3.0", done.stderr)
         self.assertIn("--yes", done.stderr)
-        for wrong in ("9.1", "9.3..9.1", "9.7..9.9"):
-            self.assertEqual(self.run_file("--bisect-releases", wrong).returncode, 2)
+        self.assertEqual(self.run_file("--bisect-releases", "9.3..9.1").returncode, 2)
 
     @tag("long")
     def test_the_release_is_found_and_what_is_known_is_not_asked_again(self) -> None:
@@ -89,3 +88,5 @@ class ReleasesTest(SimpleTestCase):
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertNotIn("torch 9.1.0:", again.stderr)
         self.assertIn("torch 9.2.0:", again.stderr)
+        (self.folder / "found.json").write_text(json.dumps({**whole, "repro": "other"}))
+        self.assertIn("name another", self.run_file(*asked).stderr)
