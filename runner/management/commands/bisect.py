@@ -132,7 +132,9 @@ class Command(BaseCommand):
         )
         missing = [name for name in builds if name in self.subject.offered]
         if missing:
-            free = shutil.disk_usage(settings.BUILDS_DIR.parent).free // install.MIB
+            folder = settings.BUILDS_DIR
+            place = next(path for path in (folder, *folder.parents) if path.exists())
+            free = shutil.disk_usage(place).free // install.MIB
             most = min(len(missing), search.most_questions(len(builds)) + 2)
             self.say(
                 f"Not here: {', '.join(missing)}. At most {most} of them are "
