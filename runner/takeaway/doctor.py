@@ -16,6 +16,7 @@ def doctor() -> str:
             "这个环境会遇到哪些已知的 PyTorch 训练故障？",
             "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE] "
             "[--sarif FILE] [--lang zh]",
+            "python doctor.py --compare OTHER_PYTHON: what differs there / 比较环境",
             "Runs reviewed repros under your own Python; nothing is uploaded.",
             "用你自己的 Python 运行审核过的复现脚本，不上传任何内容。",
             "Exit: 1 a bug that is not by design was reproduced, 2 something ended",
@@ -24,7 +25,7 @@ def doctor() -> str:
         python=">=3.8",
         dependencies=["torch"],
         repros=published_repros(),
-        modules=("sarif",),
+        modules=("compared", "doctor_options", "sarif"),
         packages=("kb/rules/sarif.py",),
     )
     return bundle.text()

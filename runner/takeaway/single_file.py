@@ -25,12 +25,15 @@ def single_file(repro: Repro) -> str:
             f"python {file}: run it on the torch of this Python / 运行",
             f"uv run {file}: on the newest torch / 用最新的 torch 运行",
             f"git bisect run python {file} --bisect [--find-fix]",
+            f"python {file} --bisect-releases 2.3..2.8: which release / 查找版本",
             f"python {file} --json evidence.json: to keep or to send / 保存证据",
             *dict(EXIT_STATUS).values(),
         ],
         python=python,
         dependencies=dependencies,
         repros=[repro],
+        modules=("environments", "releases"),
+        packages=("runner/bisecting/search.py",),
     )
     return bundle.text()
 

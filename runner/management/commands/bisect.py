@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import dataclass, field
+import shutil
+from dataclasses import asdict, dataclass
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from kb.choices import DeviceClass
 from kb.models import Finding, Repro
-from kb.releases import sides
-from kb.versions.order import build_order
+from kb.versions.order import column_labels
 from runner import exits
-from runner.builds import registry
+from runner.bisecting import search, span, subject
+from runner.bisecting.search import GOOD, UNKNOWN, Standing, Turn
+from runner.bisecting.span import Span
+from runner.bisecting.subject import Subject
+from runner.builds import index, install, registry
+from runner.builds.probe import BuildError
 from runner.evidence import store
-from runner.models import Build
-from runner.runs import bisect
-from runner.runs.bisect import GOOD, UNKNOWN, Turn
 from runner.worker.execution import Job, Listeners, run_now
 
 FOUND, USAGE = 0, 2
@@ -27,39 +30,13 @@ FOUND, USAGE = 0, 2
 
 @dataclass(frozen=True)
 class Step:
-    """One build that was asked, and how it answered."""
+    """One build that counted, and how it answered. `how`: evidence, run or nothing."""
 
     build: str
     answer: str
     verdict: str
-    how: str  # evidence | run
+    how: str
     evidence: str
-
-
-@dataclass
-class Asked:
-    """What is known of a repro on one class of device, and what was asked of it."""
-
-    repro: Repro
-    device: str
-    raw: dict[str, str]
-    known: dict[str, Finding]
-    again: bool
-    steps: list[Step] = field(default_factory=list)
-
-    @property
-    def hits(self) -> list[tuple[int, int]]:
-        return [(row.hits, row.trials) for row in self.known.values()]
-
-    def can_run(self, build: str) -> bool:
-        return registry.installation_for(build) is not None
-
-    def candidates(self) -> list[str]:
-        """Builds with a result or an installation here, oldest version first."""
-        several = {
-            slug for slug in self.raw if slug in self.known or self.can_run(slug)
-        }
-        return sorted(several, key=lambda slug: build_order(self.raw[slug], slug))
 
 
 class Command(BaseCommand):
@@ -67,7 +44,8 @@ class Command(BaseCommand):
     help = (
         "Find the two neighbouring builds between which a bug comes or goes: by the "
         "evidence that is there, else by running the repro on builds of this machine, "
-        "which is kept. Exit: 0 found, 2 else."
+        "which is kept. With --install releases that are not here are installed, one "
+        "at a time. Exit: 0 found, 2 else."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -80,6 +58,16 @@ class Command(BaseCommand):
         parser.add_argument(
             "--again", action="store_true", help="run also where there is evidence"
         )
+        parser.add_argument(
+            "--install",
+            action="store_true",
+            help="install releases between the ends that are not here, where asked",
+        )
+        parser.add_argument(
+            "--remove",
+            action="store_true",
+            help="delete each build that was installed for this once it was run",
+        )
         parser.add_argument("--json", action="store_true", help="print it as data")
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -87,55 +75,119 @@ class Command(BaseCommand):
         super().run_from_argv(argv)
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["remove"] and not options["install"]:
+            refuse("--remove deletes what --install installed: name both.")
+        self.options = options
         try:
-            asked = known_of(options)
-            builds, first = span(asked, options["good"], options["bad"])
-            self.begin(asked, builds)
-            turn = bisect.search(builds, first, lambda build: self.ask(asked, build))
-        except bisect.Contradicted as error:
+            self.subject = self.subject_of(options)
+            order = self.subject.candidates(self.installed())
+            self.span = span.between(
+                self.subject, order, options["good"], options["bad"]
+            )
+            self.begin()
+            standing = self.search()
+        except span.SpanError as error:
+            refuse(str(error))
+        except search.Contradicted as error:
             refuse(
-                f"{error.build} is {error.answer}, not {error.said}: "
-                "choose another one for that end."
+                f"{self.subject.slug(error.build)} is {error.answer}, not "
+                f"{error.said}: choose another one for that end."
             )
         except DatabaseError as error:
             refuse(f"Nothing can be read ({error}): run migrate and load_records.")
-        if options["json"]:
-            data = document(turn, first, asked.steps)
-            self.stdout.write(json.dumps(data, indent=1))
-        else:
-            self.stdout.write("\n".join(conclusion(turn, first, asked.steps)))
+        self.tell(standing)
 
-    def begin(self, asked: Asked, builds: list[str]) -> None:
-        self.stderr.write(
-            f"{asked.repro.record_id} {asked.repro.name} on {asked.device}: "
+    # --- what is asked --------------------------------------------------------------
+    def subject_of(self, options: dict[str, Any]) -> Subject:
+        record, name = options["record"].upper(), options["repro"]
+        repro = Repro.objects.filter(record=record, name=name).first()
+        if repro is None:
+            refuse(f"There is no repro {name} of a record {record}.")
+        if repro.is_model:
+            refuse(f"{record} {name} is a model of the mechanism: it judges no build.")
+        offered = self.offered() if options["install"] else []
+        device = options["device"] or repro.device
+        again = options["again"]
+        return subject.subject_of(repro, device, offered=offered, again=again)
+
+    def offered(self) -> list[str]:
+        try:
+            return index.releases()
+        except BuildError as error:
+            self.say(f"Nothing can be installed: {error}")
+            return []
+
+    def installed(self) -> set[str]:
+        rows = registry.installations_here()
+        return {row.build_id for row in rows if row.build_id}
+
+    def reachable(self) -> set[str]:
+        return self.installed() | set(self.subject.offered)
+
+    def begin(self) -> None:
+        repro, builds = self.subject.repro, self.span.builds
+        self.say(
+            f"{repro.record_id} {repro.name} on {self.subject.device}: "
             f"{len(builds)} builds from {builds[0]} to {builds[-1]}"
         )
+        missing = [name for name in builds if name in self.subject.offered]
+        if missing:
+            folder = settings.BUILDS_DIR
+            place = next(path for path in (folder, *folder.parents) if path.exists())
+            free = shutil.disk_usage(place).free // install.MIB
+            most = min(len(missing), search.most_questions(len(builds)) + 2)
+            self.say(
+                f"Not here: {', '.join(missing)}. At most {most} of them are "
+                f"installed, one at a time; each says its size before. "
+                f"{free} MiB are free in {settings.BUILDS_DIR}."
+            )
 
-    def ask(self, asked: Asked, build: str) -> str:
-        row, how = asked.known.get(build), "evidence"
-        uncertain = bisect.is_uncertain(asked.hits)
-        answer = UNKNOWN
-        if row:
-            answer = bisect.answer_of(row.verdict, row.trials, uncertain=uncertain)
-        if (answer == UNKNOWN or asked.again) and asked.can_run(build):
-            row, how = self.run(asked, build), "run"
-            asked.known[build] = row
-            uncertain = bisect.is_uncertain(asked.hits)
-            answer = bisect.answer_of(row.verdict, row.trials, uncertain=uncertain)
-        verdict, digest = (row.verdict, row.evidence) if row else ("", "")
-        asked.steps.append(Step(build, answer, verdict, how, digest))
-        self.stderr.write(f"{build}: {answer} ({verdict or 'no result'}, by {how})")
-        return answer
+    def search(self) -> Standing:
+        while True:
+            builds, first = self.span.builds, self.span.first
+            answers = self.subject.answers(builds, self.reachable())
+            standing = search.follow(builds, first, answers)
+            if standing.ask is None:
+                return standing
+            self.ask(standing.ask)
 
-    def run(self, asked: Asked, build: str) -> Finding:
+    def ask(self, name: str) -> None:
+        """Have an answer of this build, or a reason why there is none."""
+        fresh = name in self.subject.offered and name not in self.subject.slugs
+        if fresh and not self.install(name):
+            return
+        slug = self.subject.slug(name)
+        trials = self.subject.trials
+        row = self.run(slug, trials)
+        self.subject.known[slug] = row
+        self.subject.asked[slug] = trials
+        self.say(f"{slug}: {row.verdict} ({row.hits}/{row.trials})")
+        if fresh and self.options["remove"]:
+            for line in registry.remove(slug):
+                self.say(f"  {line}")
+
+    def install(self, release: str) -> bool:
+        self.say(f"torch {release} is not here")
+        try:
+            row = install.add_release(release, [], self.say)
+        except BuildError as error:
+            self.say(f"{release}: not installed, so not asked: {error}")
+            self.subject.asked[release] = 0
+            return False
+        build = row.build
+        assert build  # noqa: S101  # what was just installed is ready
+        self.subject.slugs[release] = build.slug
+        self.subject.raw[build.slug] = build.raw
+        return True
+
+    def run(self, build: str, trials: int) -> Finding:
         """Run it here, keep the evidence, and give its finding."""
-        repro = asked.repro
+        repro = self.subject.repro
         installation = registry.installation_for(build, repro.header.get("stack"))
-        assert installation  # noqa: S101  # `can_run` saw one
-        trials = bisect.trials_of(repro.header.get("trials", 1), asked.hits)
+        assert installation  # noqa: S101  # it was among `reachable`
         job = Job(repro.source, repro.name, repro.record_id, trials)
-        on_cpu = asked.device == DeviceClass.CPU
-        listeners = Listeners(self.progress)
+        on_cpu = self.subject.device == DeviceClass.CPU
+        listeners = Listeners(lambda phase, text: self.say(f"  {phase} · {text}"))
         body = run_now(job, installation.interpreter, listeners, on_cpu=on_cpu)
         try:
             evidence = store.add(body, origin=store.SITE)
@@ -146,81 +198,86 @@ class Command(BaseCommand):
         )
         return found
 
-    def progress(self, phase: str, text: str) -> None:
-        self.stderr.write(f"  {phase} · {text}")
+    # --- what is told ---------------------------------------------------------------
+    def say(self, text: str) -> None:
+        self.stderr.write(text)
         self.stderr.flush()
+
+    def tell(self, standing: Standing) -> None:
+        assert standing.turn  # noqa: S101  # the search is over
+        turn, steps = named(self.subject, standing.turn), self.steps(standing)
+        if self.options["json"]:
+            data = document(turn, self.span, steps)
+            self.stdout.write(json.dumps(data, indent=1))
+        else:
+            lines = conclusion(self.subject, turn, self.span, steps)
+            self.stdout.write("\n".join([*table(steps), *lines]))
+
+    def steps(self, standing: Standing) -> list[Step]:
+        """In the order in which they count; what was asked in vain at the end."""
+        answers = self.subject.answers(self.span.builds, self.reachable())
+        vain = [name for name in self.subject.asked if name not in standing.used]
+        names = [*standing.used, *(name for name in vain if name in answers)]
+        return [self.step(name, answers[name]) for name in dict.fromkeys(names)]
+
+    def step(self, name: str, answer: str) -> Step:
+        slug = self.subject.slug(name)
+        row = self.subject.known.get(slug)
+        if row is None:
+            return Step(slug, answer, "", "nothing", "")
+        how = "run" if slug in self.subject.asked else "evidence"
+        return Step(slug, answer, row.verdict, how, row.evidence)
 
 
 def refuse(text: str) -> NoReturn:
     raise CommandError(text, returncode=USAGE)
 
 
-def known_of(options: dict[str, Any]) -> Asked:
-    """What findings say of the repro that is asked for."""
-    record, name = options["record"].upper(), options["repro"]
-    repro = Repro.objects.filter(record=record, name=name).first()
-    if repro is None:
-        refuse(f"There is no repro {name} of a record {record}.")
-    if repro.is_model:
-        refuse(f"{record} {name} is a model of the mechanism: it judges no build.")
-    device = options["device"] or repro.device
-    rows = Finding.objects.standing().triggers().filter(record=record, repro=name)
-    known = {row.build: row for row in rows.filter(device_class=device)}
-    raw = dict(Build.objects.values_list("slug", "raw"))
-    raw |= {row.build: row.build_raw for row in known.values()}
-    return Asked(repro, device, raw, known, options["again"])
+def named(subject: Subject, turn: Turn) -> Turn:
+    """With builds in place of the releases that were installed for it."""
+    return Turn(
+        subject.slug(turn.before),
+        subject.slug(turn.after),
+        [subject.slug(name) for name in turn.unknown],
+        {subject.slug(end): subject.slug(to) for end, to in turn.instead.items()},
+    )
 
 
-def span(asked: Asked, good: str, bad: str) -> tuple[list[str], str]:
-    """The builds from the older to the newer end, and what the older one is."""
-    order = asked.candidates()
-    ends = {
-        GOOD: places(order, asked.raw, good),
-        bisect.BAD: places(order, asked.raw, bad),
-    }
-    first = min(ends, key=lambda name: ends[name][0])
-    last = max(ends, key=lambda name: ends[name][-1])
-    low, high = ends[first][0], ends[last][-1]
-    if first == last or low == high:
-        refuse("Name two ends: one that is good and another that is bad.")
-    return order[low : high + 1], first
-
-
-def places(order: list[str], raw: dict[str, str], text: str) -> list[int]:
-    """Where the build, or the builds of the release, stand in this order."""
-    side = sides.find(text)
-    name = side.name if side else text
-    found = [
-        at
-        for at, slug in enumerate(order)
-        if name in (slug, raw[slug], raw[slug].partition("+")[0])
+def table(steps: list[Step]) -> list[str]:
+    rows = [(step.build, step.answer, step.verdict or "-", step.how) for step in steps]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
+        for row in rows
     ]
-    if not found:
-        refuse(
-            f"{text}: neither a result of this repro nor an installation here. "
-            f"There are: {', '.join(order) or 'none'}."
-        )
-    return found
 
 
-def conclusion(turn: Turn, first: str, steps: list[Step]) -> list[str]:
-    ends = ("last good", "first bad") if first == GOOD else ("last bad", "first good")
-    lines = [f"{ends[0]} {turn.before}, {ends[1]} {turn.after}"]
-    for step in steps[:2]:
+def conclusion(
+    subject: Subject, turn: Turn, span: Span, steps: list[Step]
+) -> list[str]:
+    ends = ("last good", "first bad")
+    if span.first != GOOD:
+        ends = ("last bad", "first good")
+    several = {step.build: subject.raw.get(step.build, step.build) for step in steps}
+    labels = column_labels(several)
+    before, after = (labels.get(name, name) for name in (turn.before, turn.after))
+    lines = [f"{ends[0]} {before}, {ends[1]} {after}"]
+    for end, to in turn.instead.items():
+        lines.append(f"{end} is not as you said; {to} is, and was taken in its place")
+    for step in steps:
         if step.answer == UNKNOWN and step.build in (turn.before, turn.after):
             lines.append(f"{step.build} has no verdict: that it is so, you said")
     if turn.unknown:
         lines.append(f"between them without an answer: {', '.join(turn.unknown)}")
     ran = sum(step.how == "run" for step in steps)
-    between = len(steps) - 2
-    return [*lines, f"builds asked between the ends: {between}; run now: {ran}"]
+    return [*lines, f"builds that counted: {len(steps)}; run now: {ran}"]
 
 
-def document(turn: Turn, first: str, steps: list[Step]) -> dict[str, Any]:
+def document(turn: Turn, span: Span, steps: list[Step]) -> dict[str, Any]:
     return {
-        "kind": "first_bad" if first == GOOD else "first_good",
-        "before": turn.before,
-        "after": turn.after,
-        "unknown": turn.unknown,
-        "steps": [step.__dict__ for step in steps],
+        "kind": "first_bad" if span.first == GOOD else "first_good",
+        **asdict(turn),
+        "steps": [asdict(step) for step in steps],
     }

@@ -5,7 +5,6 @@ without a verdict, 125 where nothing could apply, 130 after Ctrl-C, else 0. Noth
 sent anywhere.
 """
 
-import argparse
 import concurrent.futures
 import contextlib
 import functools
@@ -18,6 +17,8 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 carried: Any = importlib.import_module("carried")
+compared: Any = importlib.import_module("compared")
+doctor_options: Any = importlib.import_module("doctor_options")
 harness: Any = importlib.import_module("harness")
 sarif: Any = importlib.import_module("sarif")
 
@@ -32,101 +33,7 @@ TIME_LEFT = {
 Json = Dict[str, Any]
 
 
-def parser_of() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=os.environ.get("DOESITNAN_PROG") or "doctor.py",
-        description="Run every reviewed repro on the torch of this Python. "
-        "Nothing is sent anywhere. / 在当前 Python 的 torch 上运行全部已审核的"
-        "复现脚本，不上传任何内容。",
-        epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
-        "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
-    )
-    add_choices(parser)
-    add_outputs(parser)
-    return parser
-
-
-def add_choices(parser: argparse.ArgumentParser) -> None:
-    """What runs, and in which Python."""
-    parser.add_argument(
-        "--record",
-        action="append",
-        metavar="ID",
-        help="only this record, e.g. NAN-0002; may stand several times / 只运行该记录",
-    )
-    parser.add_argument(
-        "--cuda", action="store_true", help="also what needs a GPU / 也运行 CUDA 脚本"
-    )
-    parser.add_argument(
-        "--no-models",
-        action="store_true",
-        help="leave out models, which say nothing of a build / 不运行机理模型",
-    )
-    parser.add_argument(
-        "--timeout-s",
-        type=float,
-        metavar="S",
-        help="end after so many seconds, the rest without a verdict / 总时限",
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
-    )
-    parser.add_argument(
-        "--python",
-        default="",
-        help="interpreter with the torch to test / 要测试的解释器",
-    )
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """What is printed and written."""
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="FILE",
-        help="write the results as JSON, to standard output without FILE; a file is "
-        "written anew after each repro / 输出 JSON",
-    )
-    parser.add_argument(
-        "--sarif",
-        metavar="FILE",
-        help="write the bugs found as SARIF 2.1.0 / 输出 SARIF",
-    )
-    parser.add_argument(
-        "--requirements",
-        default="requirements.txt",
-        metavar="FILE",
-        help="the file whose line about torch SARIF points at / SARIF 所指的依赖文件",
-    )
-    parser.add_argument(
-        "--lang",
-        choices=carried.LANGS,
-        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="only list the repros / 仅列出"
-    )
-
-
-def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
-    parser = parser_of()
-    options = parser.parse_args(argv)
-    known = {repro["record"] for repro in manifest["repros"]}
-    options.record = [name.upper() for name in options.record or ()]
-    unknown = sorted(set(options.record) - known)
-    if unknown:
-        parser.error(
-            "no repro of %s here; --list shows what there is" % ", ".join(unknown)
-        )
-    if options.timeout_s is not None and not options.timeout_s > 0:
-        parser.error("--timeout-s must be above 0")
-    if not 1 <= options.jobs <= 64:
-        parser.error("--jobs must be from 1 to 64")
-    return options
-
-
-def chosen(manifest: Json, options: argparse.Namespace) -> List[Json]:
+def chosen(manifest: Json, options: Any) -> List[Json]:
     return [
         repro
         for repro in manifest["repros"]
@@ -191,6 +98,12 @@ class Examination:
         """For Ctrl-C: what runs is ended, what ran is told."""
         self.interrupted.set()
 
+    def start(self) -> None:
+        """Run to the end, or to a signal; the time limit counts from now."""
+        self.began = time.monotonic()
+        self.heed_signals()
+        self.run()
+
     def heed_signals(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.interrupt)
@@ -225,10 +138,19 @@ class Examination:
     def keep(self, repro: Json, evidence: Optional[Json]) -> None:
         with self.lock:
             self.results.append(result_of(repro, evidence))
+            # Nothing that ran is lost, and who waits sees it.
             if self.options.json not in (None, "-"):
-                write(self.options.json, harness.dumps(self.whole(), indent=2))
-            if self.options.json != "-" and not self.interrupted.is_set():
+                write(self.options.json, harness.dumps(self.document(), indent=2))
+            if self.is_told():
                 show(self.words, self.results[-1], self.options.lang)
+
+    def document(self) -> Json:
+        """What is written to a file."""
+        return self.whole()
+
+    def is_told(self) -> bool:
+        """Whether each result is shown as it comes."""
+        return self.options.json != "-" and not self.interrupted.is_set()
 
     def progress(self, repro: Json) -> Any:
         def on_event(phase: str, text: str) -> None:
@@ -339,7 +261,7 @@ def show(words: Json, result: Json, lang: str) -> None:
 def main(folder: str, argv: List[str]) -> int:
     carried.speak_utf8()
     manifest = carried.read_manifest(folder)
-    options = read_options(manifest, argv)
+    options = doctor_options.read_options(manifest, argv)
     if options.list:
         return list_repros(manifest, options)
     try:
@@ -369,25 +291,24 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     for path in (options.json, options.sarif):
         if path not in (None, "-"):
             open(path, "a").close()  # Fail before the runs, not after them.
+
+    def examination(kind: Any, python: str) -> Any:
+        execute = functools.partial(carried.run, folder, python=python)
+        repros = chosen(manifest, options)
+        build = build_of(python, options)
+        return build and kind(repros, options, build, manifest["words"], execute)
+
     python = options.python or sys.executable
-    report = harness.probe(python)
-    build = (report.hello or {}).get("identity") or {}
-    if report.failure:
-        carried.tell(report.log_text.rstrip())
-        said = {
-            "en": "%s cannot import torch: nothing was examined.",
-            "zh": "%s 无法导入 torch：未做任何检查。",
-        }
-        carried.tell(said[options.lang] % python)
-        return 2
-    if options.json != "-":
-        carried.say("torch %(raw)s · Python %(python)s · %(platform)s" % build)
-    execute = functools.partial(carried.run, folder, python=options.python)
-    examination = Examination(
-        chosen(manifest, options), options, build, manifest["words"], execute
-    )
-    examination.heed_signals()
-    examination.run()
+    if options.compare:
+        first = examination(First, python)
+        second = first and examination(Second, options.compare)
+        return examine_both(first, second, options) if second else 2
+    only = examination(Examination, python)
+    return examine_one(manifest, only, options) if only else 2
+
+
+def examine_one(manifest: Json, examination: Examination, options: Any) -> int:
+    examination.start()
     whole = examination.whole()
     if options.json == "-":
         carried.say(harness.dumps(whole, indent=2))
@@ -398,6 +319,62 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     if options.sarif:
         write(options.sarif, sarif.dumps(whole, options.requirements, options.lang))
     return int(whole["exit"])
+
+
+def build_of(python: str, options: Any) -> Json:
+    """What torch is there; empty, and said, where there is none."""
+    report = harness.probe(python)
+    if report.failure:
+        carried.tell(report.log_text.rstrip())
+        said = {
+            "en": "%s cannot import torch: nothing was examined.",
+            "zh": "%s 无法导入 torch：未做任何检查。",
+        }
+        carried.tell(said[options.lang] % python)
+        return {}
+    build: Json = (report.hello or {}).get("identity") or {}
+    if options.json != "-":
+        carried.say("torch %(raw)s · Python %(python)s · %(platform)s" % build)
+    return build
+
+
+class First(Examination):
+    """Of two environments; what differs is told once both have run."""
+
+    def document(self) -> Json:
+        found: Json = compared.whole(self.whole(), None, 0)
+        return found
+
+    def is_told(self) -> bool:
+        return False
+
+
+class Second(First):
+    """That of the other environment; what it writes holds the `first` one, too."""
+
+    first: Json = {}
+
+    def document(self) -> Json:
+        whole = self.whole()
+        ended = INTERRUPTED if INTERRUPTED in (self.first["exit"], whole["exit"]) else 0
+        found: Json = compared.whole(self.first, whole, ended)
+        return found
+
+
+def examine_both(first: First, second: Second, options: Any) -> int:
+    first.start()
+    second.first = first.whole()
+    if not first.interrupted.is_set():
+        second.start()
+    found = second.document()
+    text = harness.dumps(found, indent=2)
+    if options.json == "-":
+        carried.say(text)
+    else:
+        compared.show(found, options.lang)
+    if options.json not in (None, "-"):
+        write(options.json, text)
+    return int(found["exit"])
 
 
 def conclude(manifest: Json, whole: Json, lang: str) -> None:

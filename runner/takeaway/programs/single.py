@@ -2,6 +2,7 @@
 
 Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 no verdict or wrong
 usage. With --bisect as `git bisect run` reads it: 0 good, 1 bad, 125 skip, 255 stop.
+With --bisect-releases: 0 found, 2 else.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from typing import Any, List, Sequence
 
 carried: Any = importlib.import_module("carried")
 harness: Any = importlib.import_module("harness")
+releases: Any = importlib.import_module("releases")
 
 SKIP = 125
 STOP = 255  # Above 127 git stops; 2 it would take for "bad".
@@ -33,7 +35,8 @@ def parser_of(repro: Any) -> Parser:
         or "%s-%s.py" % (repro["record"], repro["name"]),
         description="%(en)s / %(zh)s" % repro["title"],
         epilog="Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else. "
-        "With --bisect: 0 good, 1 bad, 125 skip, 255 stop.",
+        "With --bisect: 0 good, 1 bad, 125 skip, 255 stop. "
+        "With --bisect-releases: 0 found, 2 else.",
     )
     parser.add_argument(
         "--json",
@@ -70,7 +73,34 @@ def parser_of(repro: Any) -> Parser:
     parser.add_argument(
         "--source", action="store_true", help="print the reviewed source / 打印源码"
     )
+    add_releases(parser)
     return parser
+
+
+def add_releases(parser: Parser) -> None:
+    parser.add_argument(
+        "--bisect-releases",
+        metavar="A..B",
+        help="find the release, such as among 2.3..2.8, with which the bug came or "
+        "went: each is installed in a temporary folder and removed again; with --json "
+        "FILE it goes on where it was ended / 在各 torch 版本间二分查找",
+    )
+    parser.add_argument(
+        "--yes",
+        action="store_true",
+        help="with --bisect-releases: do not ask before downloading / 下载前不询问",
+    )
+    parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="with --bisect-releases: keep what was installed / 保留已安装的环境",
+    )
+    parser.add_argument(
+        "--installer",
+        choices=("auto", "uv", "pip"),
+        default="auto",
+        help="with --bisect-releases: uv where it is, else pip / 安装工具",
+    )
 
 
 def read_options(repro: Any, argv: Sequence[str]) -> argparse.Namespace:
@@ -79,6 +109,10 @@ def read_options(repro: Any, argv: Sequence[str]) -> argparse.Namespace:
         raise Usage("--trials must be from 1 to 100")
     if options.find_fix and not options.bisect:
         raise Usage("--find-fix belongs to --bisect")
+    if options.bisect and options.bisect_releases:
+        raise Usage("--bisect is for git, --bisect-releases for releases: name one")
+    if (options.yes or options.keep) and not options.bisect_releases:
+        raise Usage("--yes and --keep belong to --bisect-releases")
     return options
 
 
@@ -101,6 +135,8 @@ def main(folder: str, argv: List[str]) -> int:
         if options.source:
             sys.stdout.write(carried.source_of(folder, repro))
             return 0
+        if options.bisect_releases:
+            return int(releases.bisect(folder, repro, options))
         return report(folder, manifest, repro, options)
     except Usage as error:
         carried.tell("%s" % error)

@@ -100,6 +100,21 @@ class DoctorTest(TestCase):
         _, found = self.results("--cuda", "--record", "NAN-9001")
         self.assertEqual(found["NAN-9001 repro"]["evidence"]["reason"], "device")
 
+    def test_two_environments_are_compared_by_running_both(self) -> None:
+        bad = 'import torch\nbad = torch.__version__ >= "9.9"\n'
+        said = 'return {"nonfinite": int(bad), "grad": 1.0}'
+        self.add("NAN-9001", trigger=bad + said)
+        older = str(runs.stand_in_torch(self.folder / "older", "9.1.0+cpu"))
+        done = self.run_doctor("--python", older, "--compare", self.python)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("New there (1)\n  NAN-9001 repro", done.stdout)
+        self.assertIn("0 fixed, 1 new, 0 the same", done.stdout)
+        done = self.run_doctor("--compare", older, "--json")
+        whole = json.loads(done.stdout)
+        self.assertEqual((done.returncode, whole["exit"]), (0, 0))
+        self.assertEqual([row["kind"] for row in whole["changes"]], ["fixed"])
+        self.assertTrue(whole["complete"])
+
     def test_only_published_records_are_in_it(self) -> None:
         self.add("NAN-9001")
         self.add("NAN-9002")

@@ -8,15 +8,24 @@ import math
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase
+from django.utils import timezone
 
 from kb.models import Finding
+from runner.bisecting import search as bisect
+from runner.builds import index, install
+from runner.builds.probe import BuildError
 from runner.evidence import store
-from runner.models import Evidence
-from runner.runs import bisect
+from runner.models import Evidence, Installation
 from tests.support import loaded, runs
+
+TURNS_BAD = """
+import torch
+return {"nonfinite": int(torch.__version__ >= "9.3"), "grad": 1.0}
+"""
 
 
 class SearchTest(SimpleTestCase):
@@ -55,6 +64,28 @@ class SearchTest(SimpleTestCase):
         with self.assertRaises(bisect.Contradicted):
             self.search("bbb")
 
+    def test_what_is_known_narrows_before_anything_is_asked(self) -> None:
+        builds = [str(at) for at in range(40)]
+        known = {"0": "good", "17": "good", "20": "bad", "39": "bad"}
+        asked: list[str] = []
+
+        def ask(build: str) -> str:
+            asked.append(build)
+            return "good"
+
+        turn = bisect.search(builds, "good", ask, known)
+        self.assertEqual((turn.before, turn.after), ("19", "20"))
+        self.assertEqual(asked, ["19"])
+        self.assertGreaterEqual(bisect.most_questions(20 - 17 + 1), len(asked))
+
+    def test_a_known_build_stands_for_an_end_that_is_otherwise(self) -> None:
+        builds, known = list("abcde"), {"a": "good", "c": "bad", "e": "good"}
+        turn = bisect.search(builds, "good", lambda build: "bad", known)
+        self.assertEqual((turn.before, turn.after), ("a", "b"))
+        self.assertEqual(turn.instead, {"e": "c"})
+        with self.assertRaises(bisect.Contradicted):  # both ends are otherwise
+            bisect.follow(builds, "bad", {"a": "good", "c": "bad", "e": "bad"})
+
     def test_a_bug_that_happens_sometimes_is_asked_more_often(self) -> None:
         self.assertEqual(bisect.trials_of(1, [(1, 1), (0, 1)]), 1)
         self.assertEqual(bisect.trials_of(1, [(1, 3)]), 3)
@@ -89,6 +120,8 @@ class EvidenceTest(CommandCase):
     def test_what_the_evidence_says(self) -> None:
         rows = {
             ("NAN-0009", "2.4.1", "2.5.1"): ("2.4.1-cu121", "2.5.1-cu124"),
+            # In 2.5 only: 2.6.0 is not bad any more.
+            ("NAN-0009", "2.4.1", "2.6.0"): ("2.4.1-cu121", "2.5.1-cu124"),
             ("NAN-0009", "2.15.0", "2.5.1"): ("2.5.1-cu124", "2.6.0-cu124"),
             ("NAN-0041", "2.15.0", "2.4.1"): ("2.6.0-cu124", "2.7.1-cu126"),
         }
@@ -114,7 +147,9 @@ class EvidenceTest(CommandCase):
 
     def test_refusals(self) -> None:
         ends = ("--good", "2.4.1", "--bad", "2.6.0")
-        self.assertIn("is good, not bad", self.refusal("NAN-0009", *ends))
+        after = ("--good", "2.6.0", "--bad", "2.8.0")
+        self.assertIn("is good, not bad", self.refusal("NAN-0009", *after))
+        self.assertIn("name both", self.refusal("NAN-0009", "--remove", *ends))
         self.assertIn("no repro", self.refusal("NAN-0999", *ends))
         self.assertIn(
             "is a model", self.refusal("NAN-0053", "--repro", "repro_model", *ends)
@@ -127,11 +162,7 @@ class RunTest(CommandCase):
     """Builds without evidence are run here, and what they show is kept."""
 
     def setUp(self) -> None:
-        bug = """
-import torch
-return {"nonfinite": int(torch.__version__ >= "9.3"), "grad": 1.0}
-"""
-        text = runs.source(trigger=bug)
+        text = runs.source(trigger=TURNS_BAD)
         self.repro = runs.make_repro(text)
         for at in range(1, 6):
             folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -151,3 +182,55 @@ return {"nonfinite": int(torch.__version__ >= "9.3"), "grad": 1.0}
         again = self.run_command(*ends)
         self.assertTrue(all(step["how"] == "evidence" for step in again["steps"]))
         self.assertEqual(kept.count(), len(ran))
+
+
+class InstallTest(CommandCase):
+    """Releases that are not here, one by one, and only those that are asked."""
+
+    def setUp(self) -> None:
+        self.repro = runs.make_repro(runs.source(trigger=TURNS_BAD))
+        for release, verdict in (("9.1.0", "bug_absent"), ("9.5.0", "bug_present")):
+            self.known(release, verdict)
+        releases = ["9.1.0", "9.2.0", "9.3.0", "9.4.0", "9.5.0"]
+        self.enterContext(mock.patch.object(index, "releases", lambda: releases))
+        self.enterContext(mock.patch.object(install, "add_release", self.add))
+        self.added: list[str] = []
+
+    def known(self, release: str, verdict: str) -> None:
+        Finding.objects.create(
+            record_id=self.repro.record_id,
+            repro="repro",
+            fidelity=self.repro.fidelity,
+            build=f"{release}-cpu",
+            build_raw=f"{release}+cpu",
+            device_class="cpu",
+            check_name="trigger",
+            verdict=verdict,
+            hits=int(verdict == "bug_present"),
+            trials=1,
+            origin="site",
+            observed_at=timezone.now(),
+        )
+
+    def add(self, release: str, with_: list[str], progress: Any) -> Installation:
+        """As pip would: 9.2.0 has no wheel, and a slug is known only afterwards."""
+        self.added.append(release)
+        if release == "9.2.0":
+            raise BuildError("No matching distribution found")
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        python = runs.stand_in_torch(folder, f"{release}+cpu")
+        runs.make_build(f"{release}-cpu", f"{release}+cpu")
+        return runs.install(python, slug=f"{release}-cpu")
+
+    def test_what_is_not_here_is_installed_where_it_is_asked(self) -> None:
+        ends = ("NAN-9001", "--good", "9.1.0", "--bad", "9.5.0")
+        found = self.run_command(*ends, "--install", "--remove")
+        self.assertEqual((found["before"], found["after"]), ("9.1.0-cpu", "9.3.0-cpu"))
+        self.assertEqual(found["unknown"], ["9.2.0"])
+        self.assertEqual(self.added, ["9.3.0", "9.2.0"])
+        self.assertEqual(Evidence.objects.get().build_id, "9.3.0-cpu")
+        self.assertFalse(Installation.objects.exists())
+        # Without the word nothing is installed, and evidence alone answers.
+        again = self.run_command(*ends)
+        self.assertEqual((again["before"], again["after"]), ("9.1.0-cpu", "9.3.0-cpu"))
+        self.assertEqual(len(self.added), 2)

@@ -1,0 +1,113 @@
+"""What the doctor can be asked on its command line."""
+
+import argparse
+import importlib
+import os
+from typing import Any, Dict, List
+
+carried: Any = importlib.import_module("carried")
+
+Json = Dict[str, Any]
+
+
+def parser_of() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=os.environ.get("DOESITNAN_PROG") or "doctor.py",
+        description="Run every reviewed repro on the torch of this Python. "
+        "Nothing is sent anywhere. / 在当前 Python 的 torch 上运行全部已审核的"
+        "复现脚本，不上传任何内容。",
+        epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
+        "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else. "
+        "With --compare: 1 the other brings something new, 125 nothing judged on both.",
+    )
+    add_choices(parser)
+    add_outputs(parser)
+    return parser
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """What runs, and in which Python."""
+    parser.add_argument(
+        "--record",
+        action="append",
+        metavar="ID",
+        help="only this record, e.g. NAN-0002; may stand several times / 只运行该记录",
+    )
+    parser.add_argument(
+        "--cuda", action="store_true", help="also what needs a GPU / 也运行 CUDA 脚本"
+    )
+    parser.add_argument(
+        "--no-models",
+        action="store_true",
+        help="leave out models, which say nothing of a build / 不运行机理模型",
+    )
+    parser.add_argument(
+        "--timeout-s",
+        type=float,
+        metavar="S",
+        help="end after so many seconds, the rest without a verdict / 总时限",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
+    )
+    parser.add_argument(
+        "--python",
+        default="",
+        help="interpreter with the torch to test / 要测试的解释器",
+    )
+    parser.add_argument(
+        "--compare",
+        metavar="PYTHON",
+        help="run everything under this interpreter too, and tell what differs; time "
+        "limits are for each / 与另一个解释器的环境比较",
+    )
+
+
+def add_outputs(parser: argparse.ArgumentParser) -> None:
+    """What is printed and written."""
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the results as JSON, to standard output without FILE; a file is "
+        "written anew after each repro / 输出 JSON",
+    )
+    parser.add_argument(
+        "--sarif",
+        metavar="FILE",
+        help="write the bugs found as SARIF 2.1.0 / 输出 SARIF",
+    )
+    parser.add_argument(
+        "--requirements",
+        default="requirements.txt",
+        metavar="FILE",
+        help="the file whose line about torch SARIF points at / SARIF 所指的依赖文件",
+    )
+    parser.add_argument(
+        "--lang",
+        choices=carried.LANGS,
+        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="only list the repros / 仅列出"
+    )
+
+
+def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
+    parser = parser_of()
+    options = parser.parse_args(argv)
+    known = {repro["record"] for repro in manifest["repros"]}
+    options.record = [name.upper() for name in options.record or ()]
+    unknown = sorted(set(options.record) - known)
+    if unknown:
+        parser.error(
+            "no repro of %s here; --list shows what there is" % ", ".join(unknown)
+        )
+    if options.timeout_s is not None and not options.timeout_s > 0:
+        parser.error("--timeout-s must be above 0")
+    if not 1 <= options.jobs <= 64:
+        parser.error("--jobs must be from 1 to 64")
+    if options.compare and options.sarif:
+        parser.error("--sarif is of one environment: leave out --compare")
+    return options

@@ -1,0 +1,165 @@
+"""Environments with a release of torch, made by uv or pip in a folder that goes again.
+
+Which indexes are asked is the user's own setting of the two (PIP_EXTRA_INDEX_URL,
+UV_INDEX and the like); none is named here.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import urllib.request
+from typing import Any, List, Optional, Sequence, Tuple
+
+LISTED = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
+SIZE = re.compile(r"\bsize = (\d+)")
+FINAL = re.compile(r"(\d+(?:\.\d+)+)(?:\+.*)?$")
+MIB = 1024 * 1024
+LIMIT_S = 3600
+# Disk size of an environment per size of its wheels, as the site measured it.
+UNPACKED = 2.3
+RESERVE_MIB = 300
+NUMPY_1_UNTIL = (2, 3)
+SETUPTOOLS_UNTIL = (2, 11)
+# These would make pip or Python use other folders than the environment's.
+DROPPED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+
+
+class Failed(Exception):
+    """Something that was started did not work; the text is its last line."""
+
+
+def numbers(release: str) -> Tuple[int, ...]:
+    return tuple(int(part) for part in release.split("."))
+
+
+def run(command: Sequence[str], text: str = "") -> str:
+    """What it printed. Raises Failed."""
+    environ = {name: os.environ[name] for name in os.environ if name not in DROPPED}
+    environ["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    try:
+        done = subprocess.run(  # noqa: S603
+            list(command),
+            input=text,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+            timeout=LIMIT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Failed("%s: %s" % (command[0], error)) from error
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        said = lines[-1].strip() if lines else "status %d" % done.returncode
+        raise Failed("%s: %s" % (os.path.basename(command[0]), said[:400]))
+    return done.stdout
+
+
+class Maker:
+    """Makes environments of `python` below `folder`, one for each release."""
+
+    def __init__(self, folder: str, python: str, installer: str) -> None:
+        self.folder = folder
+        self.python = python
+        uv = None if installer == "pip" else shutil.which(os.environ.get("UV") or "uv")
+        if installer == "uv" and not uv:
+            raise Failed("uv is not on the PATH")
+        self.uv: Optional[str] = uv
+
+    @property
+    def name(self) -> str:
+        return "uv" if self.uv else "pip"
+
+    def pip(self) -> List[str]:
+        """A pip that can be asked what there is; uv has no such question."""
+        try:
+            run([self.python, "-m", "pip", "--version"])
+        except Failed:
+            if not self.uv:
+                raise
+            return [self.uv, "tool", "run", "pip"]
+        return [self.python, "-m", "pip"]
+
+    def releases(self) -> List[str]:
+        """Final releases of torch with a wheel, oldest first. Raises Failed."""
+        only = ["--only-binary", ":all:"]
+        listed = LISTED.search(run([*self.pip(), "index", "versions", "torch", *only]))
+        if not listed:
+            raise Failed("pip lists no releases of torch")
+        found = [FINAL.match(text) for text in listed.group(1).split(", ")]
+        return sorted({match.group(1) for match in found if match}, key=numbers)
+
+    def python_of(self, release: str) -> str:
+        return os.path.join(self.folder, release, "bin", "python")
+
+    def make_empty(self, release: str) -> None:
+        place = os.path.join(self.folder, release)
+        if self.uv:
+            run([self.uv, "venv", "--quiet", "--python", self.python, place])
+        else:
+            run([self.python, "-m", "venv", place])
+
+    def size_mib(self, release: str, wanted: Sequence[str]) -> int:
+        """Of all its wheels; 0 where that is not told. The environment exists."""
+        python, only = self.python_of(release), ["--only-binary", ":all:"]
+        if self.uv:
+            plan = [self.uv, "pip", "compile", "-", "--format", "pylock.toml"]
+            quiet = ["--quiet", "--no-header"]
+            lock = run([*plan, *quiet, "--python", python, *only], "\n".join(wanted))
+            packages = lock.split("[[packages]]")[1:]
+            sizes = [SIZE.search(package) for package in packages]
+            return sum(int(size.group(1)) for size in sizes if size) // MIB
+        plan = [python, "-m", "pip", "install", "--dry-run", "--quiet", "--report", "-"]
+        rows = json.loads(run([*plan, *only, *wanted]))["install"]
+        return sum(size_of(row["download_info"]["url"]) for row in rows) // MIB
+
+    def fill(self, release: str, wanted: Sequence[str]) -> None:
+        python, only = self.python_of(release), ["--only-binary", ":all:"]
+        if self.uv:
+            command = [self.uv, "pip", "install", "--quiet", "--python", python]
+        else:
+            command = [python, "-m", "pip", "install", "--quiet"]
+        run([*command, *only, *wanted])
+
+    def free_mib(self) -> int:
+        return int(shutil.disk_usage(self.folder).free // MIB)
+
+    def require_space(self, mib: int) -> None:
+        """For an environment of wheels of this size. Raises Failed."""
+        needed = int(mib * UNPACKED) + RESERVE_MIB
+        if self.free_mib() < needed:
+            raise Failed(
+                "%s has %d MiB free, %d MiB are needed: TMPDIR names another folder"
+                % (self.folder, self.free_mib(), needed)
+            )
+
+    def remove(self, release: str) -> None:
+        shutil.rmtree(os.path.join(self.folder, release), ignore_errors=True)
+
+
+def size_of(url: str) -> int:
+    """Bytes of a file or a download; 0 where nobody says."""
+    if url.startswith("file:"):
+        path = urllib.request.url2pathname(url[len("file://") :])
+        return os.path.getsize(path) if os.path.isfile(path) else 0
+    if not url.startswith(("http:", "https:")):
+        return 0
+    request = urllib.request.Request(url, method="HEAD")  # noqa: S310  # http(s)
+    try:
+        with urllib.request.urlopen(request, timeout=15) as answer:  # noqa: S310
+            return int(answer.headers.get("Content-Length") or 0)
+    except (OSError, ValueError):
+        return 0
+
+
+def requirements(release: str, others: Sequence[str]) -> List[str]:
+    """torch, what old releases import without naming it, and what the repro needs."""
+    found: List[Any] = ["torch==%s" % release]
+    found.append("numpy<2" if numbers(release) < NUMPY_1_UNTIL else "numpy")
+    if numbers(release) < SETUPTOOLS_UNTIL:
+        found.append("setuptools<81")
+    named = [re.match(r"[\w.-]+", text) for text in others]
+    pairs = zip(named, others)
+    return found + [text for name, text in pairs if name and name.group() != "torch"]
