@@ -7,6 +7,7 @@ upgraded, workers of the old checkout still write rows that do not know it.
 from runner.models.build import SLUG, Build, Installation
 from runner.models.evidence import Evidence
 from runner.models.run import LogChunk, Run, RunLog
+from runner.models.sweep import Sweep
 from runner.models.token import KeptAnswer, Token
 from runner.models.worker import Chore, Device, Worker
 
@@ -21,6 +22,7 @@ __all__ = [
     "LogChunk",
     "Run",
     "RunLog",
+    "Sweep",
     "Token",
     "Worker",
 ]

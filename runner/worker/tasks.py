@@ -11,7 +11,7 @@ from celery.platforms import SecurityWarning
 from celery.worker import state
 
 from runner import sandbox, transport
-from runner.worker import execution
+from runner.worker import drain
 from runner.worker.heartbeat import Heartbeat, forget_old_workers
 
 publish = transport.publish
@@ -22,7 +22,7 @@ IDLE_QUEUE = "idle"
 @shared_task(name=transport.WAKE, bind=True)  # type: ignore[untyped-decorator]
 def wake(task: Any, queue: str) -> None:
     """Execute queued runs until none is left. `queue`: where one was submitted."""
-    execution.drain(task.request.hostname)
+    drain.drain(task.request.hostname)
 
 
 def is_stopping() -> bool:

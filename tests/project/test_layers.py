@@ -42,6 +42,7 @@ FLOORS: tuple[str, ...] = (
     "runner.builds runner.wording",
     "runner.evidence runner.takeaway",
     "runner.runs",
+    "runner.sweeps",
     "runner.access runner.worker",
     "runner.apps runner.pages",
     "runner.authoring",
