@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 from runner import harness
@@ -165,7 +165,9 @@ def fault(name: str, code: str) -> harness.ParameterError:
 
 def most_cells(axes: Mapping[str, Axis]) -> int:
     """So many at most: where a boundary is looked for, it may take fewer."""
-    lengths = [len(axis.get("values", ())) or MOST_HALVINGS + 2 for axis in axes.values()]
+    lengths = [
+        len(axis.get("values", ())) or MOST_HALVINGS + 2 for axis in axes.values()
+    ]
     return math.prod(lengths)
 
 
@@ -217,7 +219,7 @@ def halved(ends: Sequence[Any], seen: Mapping[Any, str]) -> Any:
     if len(seen) >= MOST_HALVINGS + 2:
         return None
     ordered = sorted(seen)
-    for low, high in zip(ordered, ordered[1:], strict=False):
+    for low, high in pairwise(ordered):
         if seen[low] != seen[high] and (value := middle(low, high)) is not None:
             return value
     return None

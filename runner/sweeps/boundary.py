@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from kb.choices import Verdict
@@ -58,7 +58,7 @@ def rule_for(places: Sequence[Cell], shown: Shown) -> tuple[Condition, ...]:
     """The simplest rule that is true exactly in the cells that show it."""
     names = list(places[0])
     terms = {name: list(conditions_on(name, places)) for name in names}
-    for condition in sorted(sum(terms.values(), []), key=complexity):
+    for condition in sorted(chain.from_iterable(terms.values()), key=complexity):
         if explains((condition,), places, shown):
             return (condition,)
     if len(names) == 1:
@@ -66,9 +66,7 @@ def rule_for(places: Sequence[Cell], shown: Shown) -> tuple[Condition, ...]:
     return both(terms, places, shown) or by_value(places, shown)
 
 
-def explains(
-    rule: Iterable[Condition], places: Iterable[Cell], shown: Shown
-) -> bool:
+def explains(rule: Iterable[Condition], places: Iterable[Cell], shown: Shown) -> bool:
     rule = tuple(rule)
     found = tuple(any(holds(part, at) for part in rule) for at in places)
     return found == shown
@@ -107,7 +105,7 @@ def by_value(places: Sequence[Cell], shown: Shown) -> tuple[Condition, ...]:
             if part != (NOWHERE,):
                 found.setdefault(part, []).append(value)
         else:
-            return tuple((listed(name, of),) + part for part, of in found.items())
+            return tuple((listed(name, of), *part) for part, of in found.items())
     return ()
 
 
@@ -134,10 +132,13 @@ def within(
 def conditions_on(name: str, places: Iterable[Cell]) -> Iterator[Condition]:
     """Every condition of these forms that a sweep's values can tell apart."""
     values = list(dict.fromkeys(at[name] for at in places))
+    are_numbers = all(is_number(value) for value in values)
     for value in values:
-        yield (Term(name, "=", value),)
-        yield (Term(name, "!=", value),)
-    if not all(is_number(value) for value in values):
+        # At the upper end a threshold says the same, and more of what is beyond.
+        if not are_numbers or value != max(values):
+            yield (Term(name, "=", value),)
+            yield (Term(name, "!=", value),)
+    if not are_numbers:
         yield from words(name, values)
         return
     ordered = sorted(values)

@@ -125,7 +125,7 @@ def verify(body: dict[str, Any]) -> Repro:
         if harness.encode(body) != body or holds_nul(body):
             raise EvidenceRefused("It holds a number or a text no database keeps.")
         repro = repro_of(body)
-        verify_cells(body, repro)
+        verify_cells(body, repro.source)
         body["build"]["slug"], body["build"]["raw"], body["device"]["class"]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, EvidenceRefused):
@@ -139,7 +139,9 @@ def verify(body: dict[str, Any]) -> Repro:
 def repro_of(body: Mapping[str, Any]) -> Repro:
     """The repro of these very bytes: another one may read its values otherwise."""
     rows = Repro.objects.filter(
-        record=body["record"], name=body["repro"]["name"], digest=body["repro"]["digest"]
+        record=body["record"],
+        name=body["repro"]["name"],
+        digest=body["repro"]["digest"],
     )
     repro = rows.select_related("record").first()
     if repro is None or body["harness"] != harness.PROTOCOL:
@@ -147,9 +149,9 @@ def repro_of(body: Mapping[str, Any]) -> Repro:
     return repro
 
 
-def verify_cells(body: Mapping[str, Any], repro: Repro) -> None:
-    """Each cell belongs to the axes, none is missing, and its checks give its verdict."""
-    header, checks = harness.read_repro(repro.source)
+def verify_cells(body: Mapping[str, Any], source: str) -> None:
+    """Each cell is the next of the axes, and its checks give its verdict."""
+    header, checks = harness.read_repro(source)
     axes = sweep_axes.checked(header, axes_of(body))
     names = harness.cell_checks(checks)
     done: dict[tuple[Any, ...], str] = {}

@@ -192,7 +192,7 @@ def cancel(sweep: Sweep) -> bool:
 
 
 def requeue_lapsed() -> dict[str, int]:
-    """Requeue or end sweeps whose lease has expired. Safe in any number of processes."""
+    """Requeue or end sweeps with a lapsed lease. Safe in any number of processes."""
     lapsed = Sweep.objects.filter(state=Run.State.RUNNING, lease_until__lt=Now())
     cancelled = lapsed.filter(cancel_requested=True).update(**CANCELLED)
     lost = lapsed.filter(lapses__gte=MOST_LAPSES - 1).update(reason="lost", **FINISHED)

@@ -12,17 +12,16 @@ if TYPE_CHECKING:
     from runner.sweeps.boundary import Boundary
 
 WHERE = _(
-    "It happens where {rule}: in {bug} of {bug} such cells, and in none of the {clean} "
-    "others."
+    "It happens where {rule}: in {bug} of {bug} cells; elsewhere in 0 of {clean}."
 )
-EVERYWHERE = _("It happens in all {bug} cells.")
-NOWHERE = _("It happens in none of the {judged} cells.")
+EVERYWHERE = _("It happens in all cells: {bug} of {bug}.")
+NOWHERE = _("It happens in no cell: 0 of {judged}.")
 UNEXPLAINED = _(
     "It happens in {bug} of {judged} cells, and no simple rule explains in which."
 )
 NOTHING = _("No cell has a verdict.")
-CANNOT = _("In {count} more it cannot apply.")
-FAILED = _("{count} more ended without a verdict.")
+CANNOT = _("Cells where it cannot apply: {count}.")
+FAILED = _("Cells without a verdict: {count}.")
 ALL = _("{first} and {second}")
 ANY = _("{first}, or where {second}")
 

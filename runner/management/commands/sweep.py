@@ -107,7 +107,12 @@ class Command(BaseCommand):
             for name, value in harness.decode(cell["at"]).items()
         )
         badge = verdicts.badge(
-            cell["verdict"], cell["hits"] or 0, cell["trials"], "", "en", cell["reason"] or ""
+            cell["verdict"],
+            cell["hits"] or 0,
+            cell["trials"],
+            "",
+            "en",
+            cell["reason"] or "",
         )
         self.stderr.write(f"{values} · {badge}")
         self.stderr.flush()

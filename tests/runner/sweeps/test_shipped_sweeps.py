@@ -1,0 +1,51 @@
+"""The sweeps that come with the records: every cell judged again, every rule checked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.test import SimpleTestCase
+
+from kb.records.conditions import holds
+from runner import harness
+from runner.sweeps import exchange
+from runner.sweeps.boundary import boundary_of
+from runner.wording import boundaries
+
+FILES = sorted(Path(settings.ISSUES_DIR).glob("*/sweeps/*.json"))
+TOLD = ("bug_present", "bug_absent")
+
+
+class ShippedSweepTest(SimpleTestCase):
+    def each(self) -> Any:
+        for path in FILES:
+            with self.subTest(f"{path.parent.parent.name}/{path.name}"):
+                yield path, json.loads(path.read_text())
+
+    def test_ten_records_have_one(self) -> None:
+        self.assertGreaterEqual(len({path.parent for path in FILES}), 10)
+
+    def test_every_cell_gives_its_verdict_again(self) -> None:
+        for path, body in self.each():
+            self.assertEqual(body["digest"], harness.evidence_digest(body))
+            name = f"{body['repro']['name']}.py"
+            source = (path.parent.parent / name).read_text()
+            self.assertEqual(body["repro"]["digest"], harness.source_digest(source))
+            exchange.verify_cells(body, source)
+
+    def test_the_sentence_is_right_for_every_cell(self) -> None:
+        for _path, body in self.each():
+            cells = [c for c in harness.decode(body["cells"]) if c["verdict"] in TOLD]
+            found = boundary_of(cells)
+            bugs = [cell["verdict"] == "bug_present" for cell in cells]
+            self.assertEqual((found.bug, found.judged), (sum(bugs), len(bugs)))
+            if found.rule:
+                told = [any(holds(p, c["at"]) for p in found.rule) for c in cells]
+                self.assertEqual(told, bugs)
+                said = boundaries.sentence(found, "en")
+                self.assertIn(boundaries.rule(found.rule, "en"), said)
+            else:
+                self.assertIn(sum(bugs), (0, len(bugs)))
