@@ -135,7 +135,7 @@ class OrderTest(AxesTest):
 
     def test_no_boundary_between_equal_ends_is_looked_for(self) -> None:
         found = self.cells(self.read(length="1..1024"), lambda length: True)
-        self.assertEqual(found, [(1,), (4096,)])
+        self.assertEqual(found, [(1,), (1024,)])
 
     def test_a_fraction_ends_too(self) -> None:
         found = self.cells(self.read(scale="0..10"), lambda scale: scale > 3.3333333)

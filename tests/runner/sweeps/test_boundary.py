@@ -28,6 +28,9 @@ def swept(
     return cells, boundary_of(cells)
 
 
+BY_DTYPE = "dtype = bf16 and length ≤ 2, or where dtype = f16 and length ≤ 5"
+
+
 def by_dtype(length: int, dtype: str) -> bool:
     return length <= {"f32": 0, "bf16": 2, "f16": 5}[dtype]
 
@@ -61,7 +64,7 @@ class RuleTest(SimpleTestCase):
             "length ≥ 5 and dtype = f16": lambda length, dtype: (
                 length > 4 and dtype == "f16"
             ),
-            "dtype = bf16 and length ≤ 2, or where dtype = f16 and length ≤ 5": by_dtype,
+            BY_DTYPE: by_dtype,
         }.items():
             with self.subTest(text):
                 self.assert_rule(text, bug, **grid)

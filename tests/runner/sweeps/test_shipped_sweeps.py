@@ -1,4 +1,4 @@
-"""The sweeps that come with the records: every cell judged again, every rule checked."""
+"""Sweeps that come with the records: cells judged again, their rules checked."""
 
 from __future__ import annotations
 
