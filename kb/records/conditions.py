@@ -1,6 +1,6 @@
 """Conditions on parameters: `length % 128 = 64 and dtype in float16, bfloat16`.
 
-Of a repro. What a sweep shows of them. Pure.
+What a precondition demands (`where` in issue.toml), and what a sweep shows. Pure.
 """
 
 from __future__ import annotations

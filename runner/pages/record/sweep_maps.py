@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from kb.choices import Verdict
 from kb.languages import current_lang
 from kb.models import Record
+from kb.records import conditions
 from runner import harness
 from runner.models import Run, Sweep
 from runner.sweeps.boundary import boundary_of, is_number
@@ -17,7 +18,7 @@ from runner.sweeps.exchange import merged
 from runner.wording import boundaries, verdicts
 
 SIDE = 20
-TEXT_PX = 7
+TEXT_PX = 8
 GAP = 6
 # Of one parameter: then the next row begins.
 ROW_CELLS = 16
@@ -27,6 +28,7 @@ LOOKS = {
     Verdict.NOT_APPLICABLE: ("not", "∅"),
 }
 FAILED = ("failed", "▲")
+TOLD = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,20 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """A precondition held against the cells: those with the bug have to meet it."""
+
+    text: dict[str, str]
+    where: str
+    cells: int
+    against: int
+
+    @property
+    def holds(self) -> int:
+        return self.cells - self.against
+
+
+@dataclass(frozen=True)
 class SweepMap:
     """Merged sweeps of the same parameters of one repro on one build."""
 
@@ -77,6 +93,13 @@ class SweepMap:
     width: int
     height: int
     table: list[Row]
+    proofs: list[Proof]
+
+    @property
+    def directions(self) -> str:
+        """Which parameter lies across, and which goes down."""
+        marks = zip(self.names, "→↓", strict=False)
+        return " · ".join(f"{name} {mark}" for name, mark in marks)
 
 
 def of_record(record: Record, torch: str = "") -> list[SweepMap]:
@@ -89,7 +112,7 @@ def of_record(record: Record, torch: str = "") -> list[SweepMap]:
         if (row.repro_name, row.repro_digest) in current
     ]
     found.sort(key=lambda row: (row.build_id != torch, *question(row)))
-    return [map_of(list(alike)) for _key, alike in groupby(found, key=question)]
+    return [map_of(record, list(alike)) for _key, alike in groupby(found, key=question)]
 
 
 def question(sweep: Sweep) -> tuple[str, ...]:
@@ -97,7 +120,7 @@ def question(sweep: Sweep) -> tuple[str, ...]:
     return sweep.build_id, sweep.repro_name, sweep.device, *sorted(sweep.names)
 
 
-def map_of(sweeps: list[Sweep]) -> SweepMap:
+def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:
     newest = max(sweeps, key=lambda row: row.started_at)
     cells = [
         {**cell, "at": {name: cell["at"][name] for name in newest.names}}
@@ -112,8 +135,23 @@ def map_of(sweeps: list[Sweep]) -> SweepMap:
         sentence=boundaries.sentence(boundary_of(cells), current_lang()),
         fidelity=newest.same["repro"]["fidelity"],
         table=[row_of(cell) for cell in ordered(cells)],
+        proofs=list(proofs_of(record, newest.names, cells)),
         **placed,
     )
+
+
+def proofs_of(
+    record: Record, names: Sequence[str], cells: Sequence[dict[str, Any]]
+) -> Iterator[Proof]:
+    """Preconditions about the swept parameters; none where no cell shows the bug."""
+    judged = [cell for cell in cells if cell["verdict"] in TOLD]
+    bugs = [cell for cell in judged if cell["verdict"] == Verdict.BUG_PRESENT]
+    for item in record.preconditions:
+        wanted = conditions.parse(item["where"]) if item.get("where") else ()
+        if bugs and wanted and {term.name for term in wanted} <= set(names):
+            against = sum(not conditions.holds(wanted, cell["at"]) for cell in bugs)
+            where = boundaries.rule((wanted,), current_lang())
+            yield Proof(item["text"], where, len(judged), against)
 
 
 def sides(names: Sequence[str], cells: Sequence[dict[str, Any]]) -> tuple[str, str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.test import SimpleTestCase
 
+from kb.models import Record
 from kb.records.conditions import holds
 from runner import harness
+from runner.pages.record import sweep_maps
 from runner.sweeps import exchange
 from runner.sweeps.boundary import boundary_of
 from runner.wording import boundaries
@@ -49,3 +52,28 @@ class ShippedSweepTest(SimpleTestCase):
                 self.assertIn(boundaries.rule(found.rule, "en"), said)
             else:
                 self.assertIn(sum(bugs), (0, len(bugs)))
+
+    def test_preconditions_hold_in_every_cell_with_the_bug(self) -> None:
+        proofs = []
+        for path, body in self.each():
+            facts = tomllib.loads((path.parent.parent / "issue.toml").read_text())
+            record = Record(preconditions=facts.get("precondition", []))
+            names = [axis["name"] for axis in body["axes"]]
+            cells = harness.decode(body["cells"])
+            proofs += sweep_maps.proofs_of(record, names, cells)
+        self.assertGreaterEqual(len(proofs), 5)
+        self.assertEqual([proof for proof in proofs if proof.against], [])
+
+    def test_a_contradicted_precondition_says_in_how_many(self) -> None:
+        record = Record(
+            preconditions=[
+                {"key": "shape", "value": "", "where": "size = 1", "text": {}},
+                {"key": "shape", "value": "", "where": "width = 1", "text": {}},
+            ]
+        )
+        cells = [
+            {"at": {"size": size}, "verdict": TOLD[size > 3]} for size in range(1, 6)
+        ]
+        (proof,) = sweep_maps.proofs_of(record, ["size"], cells)
+        self.assertEqual((proof.holds, proof.against, proof.cells), (3, 2, 5))
+        self.assertEqual(list(sweep_maps.proofs_of(record, ["size"], cells[3:])), [])
