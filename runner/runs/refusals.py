@@ -82,11 +82,6 @@ TOO_OFTEN = _(
     "later."
 )
 SWEEP_DEVICE = _("Sweeps run on the CPU, and this repro needs a GPU.")
-SWEEP_CELLS = _(
-    "That is {cells} cells, and a sweep has at most {most}. Take a larger step, or "
-    "START..STOP, which looks for the boundary."
-)
-SWEEP_AXES = _("A sweep takes one or two parameters.")
 SWEEPS_FULL = _("Too many sweeps are waiting. Try again when one has finished.")
 OWN_SWEEPS_FULL = _(
     "{count} sweeps of yours have not finished yet. Try again when one has, or cancel "
