@@ -21,10 +21,10 @@ from runner.management.commands.run_repro import (
 from runner.models import Build, Sweep
 from runner.runs import admission
 from runner.runs.refusals import RunRefused
-from runner.sweeps import axes as sweep_axes, exchange, queue
+from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
 from runner.sweeps.axes import Axis
 from runner.sweeps.boundary import boundary_of
-from runner.wording import boundaries, verdicts
+from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners
 from runner.worker.sweeping import Unmet, run_here
 
@@ -91,7 +91,7 @@ class Command(BaseCommand):
         boundary = boundary_of(harness.decode(cells))
         if not options["json"]:
             for lang in ("en", "zh"):
-                self.stdout.write(boundaries.sentence(boundary, lang))
+                self.stdout.write(sentences.sentence(boundary, lang))
         absent = "bug_absent" if boundary.judged else "error"
         sys.exit(harness.EXIT_CODES["bug_present" if boundary.bug else absent])
 

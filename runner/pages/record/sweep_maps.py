@@ -13,9 +13,10 @@ from kb.models import Record
 from kb.records import conditions
 from runner import harness
 from runner.models import Run, Sweep
+from runner.sweeps import sentences
 from runner.sweeps.boundary import boundary_of, is_number
 from runner.sweeps.exchange import merged
-from runner.wording import boundaries, verdicts
+from runner.wording import verdicts
 
 SIDE = 20
 TEXT_PX = 8
@@ -132,7 +133,7 @@ def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:
         sweep=newest,
         sweeps=len(sweeps),
         names=[name for name in (across, down) if name],
-        sentence=boundaries.sentence(boundary_of(cells), current_lang()),
+        sentence=sentences.sentence(boundary_of(cells), current_lang()),
         fidelity=newest.same["repro"]["fidelity"],
         table=[row_of(cell) for cell in ordered(cells)],
         proofs=list(proofs_of(record, newest.names, cells)),
@@ -150,7 +151,7 @@ def proofs_of(
         wanted = conditions.parse(item["where"]) if item.get("where") else ()
         if bugs and wanted and {term.name for term in wanted} <= set(names):
             against = sum(not conditions.holds(wanted, cell["at"]) for cell in bugs)
-            where = boundaries.rule((wanted,), current_lang())
+            where = sentences.rule((wanted,), current_lang())
             yield Proof(item["text"], where, len(judged), against)
 
 

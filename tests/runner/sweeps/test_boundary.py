@@ -9,8 +9,8 @@ from typing import Any
 from django.test import SimpleTestCase
 
 from kb.records import conditions
+from runner.sweeps import sentences
 from runner.sweeps.boundary import Boundary, boundary_of
-from runner.wording import boundaries
 
 LENGTHS = range(64, 4097, 64)
 
@@ -40,7 +40,7 @@ class RuleTest(SimpleTestCase):
         self, text: str, bug: Callable[..., bool], **axes: Sequence[Any]
     ) -> None:
         cells, found = swept(bug, **axes)
-        self.assertEqual(boundaries.rule(found.rule, "en"), text)
+        self.assertEqual(sentences.rule(found.rule, "en"), text)
         for cell in cells:
             self.assertEqual(any_holds(found, cell["at"]), bug(**cell["at"]))
 
@@ -74,19 +74,19 @@ class RuleTest(SimpleTestCase):
         _cells, found = swept(lambda size: size in hits, size=range(1, 33))
         self.assertEqual(found.rule, ())
         self.assertEqual(
-            boundaries.sentence(found, "en"),
+            sentences.sentence(found, "en"),
             "It happens in 9 of 32 cells, and no simple rule explains in which.",
         )
 
     def test_the_issues_own_sentence(self) -> None:
         _cells, found = swept(lambda length: length % 256 == 64, length=LENGTHS)
         self.assertEqual(
-            boundaries.sentence(found, "en"),
+            sentences.sentence(found, "en"),
             "It happens where length % 256 = 64: in 16 of 16 cells; elsewhere in 0 of "
             "48.",
         )
         self.assertEqual(
-            boundaries.sentence(found, "zh"),
+            sentences.sentence(found, "zh"),
             "length % 256 = 64 时出现：16 格中有 16 格；其余 48 格中有 0 格。",
         )
 
@@ -95,7 +95,7 @@ class RuleTest(SimpleTestCase):
         cells[0]["verdict"], cells[5]["verdict"] = "not_applicable", "error"
         found = boundary_of(cells)
         self.assertEqual(
-            boundaries.sentence(found, "en"),
+            sentences.sentence(found, "en"),
             "It happens where size ≥ 3: in 3 of 3 cells; elsewhere in 0 of 1. Cells "
             "where it cannot apply: 1. Cells without a verdict: 1.",
         )
@@ -106,9 +106,9 @@ class RuleTest(SimpleTestCase):
             (False, "in no cell: 0 of 3"),
         ):
             _cells, found = swept(lambda size, bug=bug: bug, size=[1, 2, 3])
-            self.assertIn(text, boundaries.sentence(found, "en"))
+            self.assertIn(text, sentences.sentence(found, "en"))
         self.assertEqual(
-            boundaries.sentence(boundary_of([]), "en"), "No cell has a verdict."
+            sentences.sentence(boundary_of([]), "en"), "No cell has a verdict."
         )
 
 

@@ -14,9 +14,8 @@ from kb.models import Record
 from kb.records.conditions import holds
 from runner import harness
 from runner.pages.record import sweep_maps
-from runner.sweeps import exchange
+from runner.sweeps import exchange, sentences
 from runner.sweeps.boundary import boundary_of
-from runner.wording import boundaries
 
 FILES = sorted(Path(settings.ISSUES_DIR).glob("*/sweeps/*.json"))
 TOLD = ("bug_present", "bug_absent")
@@ -48,8 +47,8 @@ class ShippedSweepTest(SimpleTestCase):
             if found.rule:
                 told = [any(holds(p, c["at"]) for p in found.rule) for c in cells]
                 self.assertEqual(told, bugs)
-                said = boundaries.sentence(found, "en")
-                self.assertIn(boundaries.rule(found.rule, "en"), said)
+                said = sentences.sentence(found, "en")
+                self.assertIn(sentences.rule(found.rule, "en"), said)
             else:
                 self.assertIn(sum(bugs), (0, len(bugs)))
 

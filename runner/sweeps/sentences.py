@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kb.languages import Text as _
 from kb.records.conditions import Condition
-
-if TYPE_CHECKING:
-    from runner.sweeps.boundary import Boundary
+from runner.sweeps.boundary import Boundary
 
 WHERE = _(
     "It happens where {rule}: in {bug} of {bug} cells; elsewhere in 0 of {clean}."
