@@ -122,7 +122,7 @@ def question(sweep: Sweep) -> tuple[str, ...]:
 
 
 def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:
-    newest = max(sweeps, key=lambda row: row.started_at)
+    newest = max(sweeps, key=lambda row: row.started_at or row.created_at)
     cells = [
         {**cell, "at": {name: cell["at"][name] for name in newest.names}}
         for cell in merged(sweeps)
@@ -172,9 +172,13 @@ def ordered(cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """By the last parameter, then by the first; words as they were asked for."""
     found = list(cells)
     for name in found[0]["at"] if found else ():
-        known = values_of(name, found)
-        found.sort(key=lambda cell, of=known, by=name: of.index(cell["at"][by]))
+        found = in_order_of(name, found)
     return found
+
+
+def in_order_of(name: str, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    known = values_of(name, cells)
+    return sorted(cells, key=lambda cell: known.index(cell["at"][name]))
 
 
 def values_of(name: str, cells: Iterable[dict[str, Any]]) -> list[Any]:

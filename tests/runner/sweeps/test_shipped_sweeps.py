@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.test import SimpleTestCase
 from kb.models import Record
 from kb.records.conditions import holds
 from runner import harness
+from runner.models import Sweep
 from runner.pages.record import sweep_maps
 from runner.sweeps import exchange, sentences
 from runner.sweeps.boundary import boundary_of
@@ -76,3 +78,17 @@ class ShippedSweepTest(SimpleTestCase):
         (proof,) = sweep_maps.proofs_of(record, ["size"], cells)
         self.assertEqual((proof.holds, proof.against, proof.cells), (3, 2, 5))
         self.assertEqual(list(sweep_maps.proofs_of(record, ["size"], cells[3:])), [])
+
+    def test_the_map_has_each_cell_once(self) -> None:
+        for _path, body in self.each():
+            sweep = Sweep(
+                names=[axis["name"] for axis in body["axes"]],
+                cells=body["cells"],
+                same={"repro": body["repro"]},
+                started_at=datetime.fromisoformat(body["started_at"]),
+                origin="repository",
+            )
+            drawn = sweep_maps.map_of(Record(), [sweep])
+            corners = {(square.x, square.y) for square in drawn.squares}
+            self.assertEqual(len(corners), len(body["cells"]))
+            self.assertEqual(len(drawn.table), len(body["cells"]))
