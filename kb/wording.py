@@ -253,6 +253,13 @@ REFUSED_VALUES = {
         "{limit} MiB"
     ),
     "time_s": _("such a check would take some {needed} s, and its limit is {limit} s"),
+    "axis": _(
+        "a sweep takes values (64,128), START:STOP:STEP, START:STOP:xFACTOR or "
+        "START..STOP"
+    ),
+    "step": _("the step must be a number above 0, or x and a number above 1"),
+    "order": _("the range must start below its end"),
+    "twice": _("a value stands twice"),
 }
 
 # --- "am I affected": (answer, whether this exact build was run) --------------------

@@ -590,6 +590,11 @@ PARAMETER_TEXTS = {
     "memory_mib": "such a run would take some %(needed)s MiB of memory, and its "
     "limit is %(limit)s MiB",
     "time_s": "such a check would take some %(needed)s s, and its limit is %(limit)s s",
+    "axis": "a sweep takes values (64,128), START:STOP:STEP, START:STOP:xFACTOR or "
+    "START..STOP",
+    "step": "the step must be a number above 0, or x and a number above 1",
+    "order": "the range must start below its end",
+    "twice": "a value stands twice",
 }
 
 
@@ -1844,7 +1849,7 @@ def drive(
     each = _Follower(on_event, on_check, cancelled)
     run = _Run(source, start, parameters)
     count = trials or run.header.trials
-    started_at, clock = _utc_now(), time.monotonic()
+    started_at, clock = utc_now(), time.monotonic()
     for check_name, trial in check_order(run.names, count):
         of_many = " %d/%d" % (trial + 1, count) if check_name == "trigger" else ""
         check = each(run, check_name, trial, check_name + of_many)
@@ -1867,6 +1872,77 @@ def drive(
     return sealed(evidence)
 
 
+class Cells:
+    """A repro at many values, one after the other: what a sweep is made of.
+
+    The requirements are checked once, and in each cell only what gives a verdict:
+    reference, control, detector and trigger. `unmet`: verdict and reason where the
+    requirements end it all, else None. Raises ContractError and Cancelled.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        start: Start,
+        *,
+        trials: Optional[int] = None,
+        on_event: Optional[Callable[[str, str], None]] = None,
+        cancelled: Optional[Callable[[], bool]] = None,
+    ) -> None:
+        self._each = _Follower(on_event, None, cancelled)
+        self._run = _Run(source, start)
+        self._trials = trials or self._run.header.trials
+        self._header = self._run.header
+        self._names = cell_checks(self._run.names)
+        first = self._each(self._run, "requirements", 0, "requirements")
+        self.unmet = _gate("requirements", first["outcome"], first["reason"])
+
+    def at(self, values: Mapping[str, Any]) -> Dict[str, Any]:
+        """The cell of these values: verdict, reason, hits, trials and its checks."""
+        run = copy.copy(self._run)
+        run.checks, run.parameters = [], choose(self._header, values)
+        run.header = at_values(self._header, run.parameters)
+        where = " ".join("%s=%s" % (n, shown_value(v)) for n, v in values.items())
+        for name, trial in check_order(self._names, self._trials)[1:]:
+            check = self._each(run, name, trial, where)
+            if _gate(name, check["outcome"], check["reason"]):
+                break
+        return judged_cell(self._header, self._names, values, run.checks)
+
+    def evidence(self, name: str) -> Dict[str, Any]:
+        """What is the same in all cells: repro, build, device."""
+        found = self._run.evidence(name)
+        same = ("repro", "build", "device", "harness")
+        return {key: encode(found[key]) for key in same}
+
+
+CELL_FIELDS = ("name", "trial", "outcome", "reason", "observations")
+
+
+def cell_checks(names: Sequence[str]) -> List[str]:
+    """The checks of a cell, of those that a repro has."""
+    return [name for name in names if not name.startswith(_CHECK_FAMILIES)]
+
+
+def judged_cell(
+    header: Header,
+    names: Sequence[str],
+    values: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+) -> Dict[str, Any]:
+    """A cell as sweeps keep it; pure, so that a stored one can be judged again."""
+    found = judge(header, checks, names, choose(header, values))
+    cell = {
+        "at": dict(values),
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "hits": found.hits,
+        "trials": found.trials,
+        "checks": [{key: check[key] for key in CELL_FIELDS} for check in checks],
+    }
+    return dict(encode(cell))
+
+
 def sealed(evidence: Mapping[str, Any]) -> Dict[str, Any]:
     """The object as JSON takes it, with its digest."""
     found = dict(encode(evidence))
@@ -1879,7 +1955,7 @@ def served_how(checks: Sequence[Mapping[str, Any]]) -> str:
     return "warm" if all(c["served"] == "warm" for c in checks) else "cold"
 
 
-def _utc_now() -> str:
+def utc_now() -> str:
     now = datetime.datetime.now(datetime.timezone.utc)
     return now.strftime("%Y-%m-%dT%H:%M:%SZ")
 

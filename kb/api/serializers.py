@@ -228,6 +228,7 @@ class AffectedRangeSerializer(Serializer):
 class PreconditionSerializer(Serializer):
     key = word(choices.PRECONDITION_KEYS)
     value = string()
+    where = string(required=False, help_text="the same in parameters of the repro")
     text = TextField()
 
 

@@ -144,15 +144,17 @@ class RowForm(forms.Form):
 
 
 class PreconditionForm(RowForm):
-    keys = ("key", "value", "text")
+    keys = ("key", "value", "where", "text")
+    optional = ("where",)
     bilingual = {"text": _("Text")}
     key = choice(_("Kind"), PRECONDITION_KEYS)
+    where = line(_("Where, in the repro's parameters"))
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         # As a class attribute it would hide the method of this name.
         self.fields["value"] = line(_("Value"))
-        self.order_fields(["key", "value"])
+        self.order_fields(["key", "value", "where"])
 
 
 class SignatureForm(RowForm):

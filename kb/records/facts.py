@@ -33,6 +33,7 @@ from kb.records.values import (
     address,
     both_languages,
     build_raw,
+    condition,
     day,
     events,
     keys_problems,
@@ -78,6 +79,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
     "precondition": (
         Key("key", one_of(PRECONDITION_KEYS)),
         Key("value", text(200)),
+        Key("where", condition, optional=True),
         Key("text", both_languages()),
     ),
     "signature": (

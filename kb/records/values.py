@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from packaging.version import InvalidVersion, Version
 
 from kb.choices import LANGS
+from kb.records import conditions
 from kb.records.articles import UNPRINTABLE, translation_problem
 
 # (path below the key, message) of each.
@@ -71,6 +72,14 @@ def matching(pattern: str, example: str, longest: int = 200) -> Check:
             yield "", _("is longer than %d characters") % longest
 
     return check
+
+
+def condition(value: Any) -> Problems:
+    """On the parameters of the record's repros, see `kb.records.conditions`."""
+    try:
+        conditions.parse(value if isinstance(value, str) else "")
+    except conditions.ConditionError as error:
+        yield "", _("is no condition: %s") % error
 
 
 def both_languages(longest: int = 2000, one_line: bool = False) -> Check:

@@ -81,6 +81,12 @@ TOO_OFTEN = _(
     "You have started {count} runs within an hour, which is the limit here. Try again "
     "later."
 )
+SWEEP_DEVICE = _("Sweeps run on the CPU, and this repro needs a GPU.")
+SWEEPS_FULL = _("Too many sweeps are waiting. Try again when one has finished.")
+OWN_SWEEPS_FULL = _(
+    "{count} sweeps of yours have not finished yet. Try again when one has, or cancel "
+    "one."
+)
 
 
 def duration(span: timedelta) -> dict[str, str]:

@@ -182,19 +182,6 @@ def pool_socket() -> str:
 
 
 # --- a run of the queue ----------------------------------------
-def drain(worker: str) -> int:
-    """Execute runs of the worker's queues until none is queued; returns how many."""
-    done = 0
-    while not stopping.is_set():
-        run = ledger.claim(queues_of(worker), worker)
-        if run is None:
-            break
-        log.info("Run %s: attempt %d on %s", run.pk, run.attempt, run.queue)
-        execute(run)
-        done += 1
-    return done
-
-
 def queues_of(worker: str) -> list[str]:
     """The queues in the worker's row."""
     row = Worker.objects.filter(pk=worker).first()

@@ -27,6 +27,7 @@ from runner.builds import registry
 from runner.models import Device, Installation, Worker
 from runner.pool.keeper import PoolKeeper
 from runner.runs import fleet, host_gpus, ledger, live_log, prune, scheduling
+from runner.sweeps import queue as sweeps
 from runner.worker import execution
 
 log = logging.getLogger(__name__)
@@ -138,7 +139,8 @@ class Heartbeat(threading.Thread):
     def tick(self) -> None:
         try:
             queues = self.announce()
-            swept = {what: n for what, n in ledger.sweep().items() if n}
+            found = ledger.sweep() | sweeps.requeue_lapsed()
+            swept = {what: n for what, n in found.items() if n}
             if swept:
                 log.warning("Swept: %s", swept)
             live_log.pack_finished()
@@ -189,7 +191,11 @@ class Heartbeat(threading.Thread):
         if self.row.paused or self.row.draining:
             return
         idle = self.slots - fleet.running_on(self.worker_name)
-        for queue in scheduling.next_waiting(queues, self.row, idle):
+        waiting = scheduling.next_waiting(queues, self.row, idle)
+        if idle > len(waiting):
+            rows = sweeps.waiting_in(queues)[: idle - len(waiting)]
+            waiting += [row.queue for row in rows.defer("cells")]
+        for queue in waiting:
             transport.publish(queue)
 
     def tell(self) -> None:

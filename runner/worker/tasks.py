@@ -13,7 +13,7 @@ from django.db import connection
 
 from kb.telling import outbox
 from runner import sandbox, transport
-from runner.worker import execution
+from runner.worker import drain
 from runner.worker.heartbeat import Heartbeat, forget_old_workers
 
 publish = transport.publish
@@ -24,7 +24,7 @@ IDLE_QUEUE = "idle"
 @shared_task(name=transport.WAKE, bind=True)  # type: ignore[untyped-decorator]
 def wake(task: Any, queue: str) -> None:
     """Execute queued runs until none is left. `queue`: where one was submitted."""
-    execution.drain(task.request.hostname)
+    drain.drain(task.request.hostname)
 
 
 @shared_task(name=transport.TELL)  # type: ignore[untyped-decorator]

@@ -43,7 +43,7 @@ FLOORS: tuple[str, ...] = (
     "runner.builds runner.wording",
     "runner.evidence runner.takeaway",
     "runner.runs",
-    "runner.bisecting runner.releases",
+    "runner.bisecting runner.releases runner.sweeps",
     "runner.access runner.worker",
     "runner.apps runner.pages",
     "runner.authoring",

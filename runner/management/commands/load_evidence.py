@@ -14,6 +14,7 @@ from kb.progress import Tell
 from kb.publishing.tables import NoTables, require_tables
 from runner.evidence.exchange import ORIGIN, receive_file
 from runner.evidence.folders import EvidenceReport, load_evidence
+from runner.sweeps import exchange
 
 SENT = "upload"
 
@@ -29,7 +30,8 @@ def origin(text: str) -> str:
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Load evidence/*.json of every record folder, or files that users sent. "
+        "Load evidence/*.json and sweeps/*.json of every record folder, or files that "
+        "users sent. "
         "Run load_records first."
     )
 
@@ -43,7 +45,7 @@ class Command(BaseCommand):
             type=Path,
             metavar="FOLDER|FILE",
             help="a folder of record folders (default: fixtures/issues), or what "
-            "repro.py --json, run_repro --json or doctor.py --json wrote",
+            "repro.py --json, run_repro --json, sweep --json or doctor.py --json wrote",
         )
         parser.add_argument(
             "--origin",
@@ -76,6 +78,9 @@ class Command(BaseCommand):
     ) -> None:
         if path.is_dir():
             load_evidence(path, report, tell)
+            exchange.load_sweeps(path, report)
+        elif path.is_file() and exchange.is_sweep(path):
+            exchange.receive(path, sender, report)
         elif path.is_file():
             receive_file(path, sender, report)
         else:

@@ -1,0 +1,185 @@
+"""`manage.py sweep`: where a bug happens, over values of one or two parameters."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import Any, NoReturn
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand
+
+from kb.models import Repro
+from runner import exits, harness
+from runner.management.commands.run_repro import (
+    DEFAULT_REPRO,
+    Usage,
+    chosen_interpreter,
+    reviewed,
+)
+from runner.models import Build, Sweep
+from runner.runs import admission
+from runner.runs.refusals import RunRefused
+from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
+from runner.sweeps.axes import Axis
+from runner.sweeps.boundary import boundary_of
+from runner.wording import verdicts
+from runner.worker.execution import Job, Listeners
+from runner.worker.sweeping import Unmet, run_here
+
+REFUSALS = (
+    Usage,
+    RunRefused,
+    harness.ContractError,
+    sweep_axes.TooMany,
+    sweep_axes.NoAxes,
+)
+LOOK_S = 0.5
+
+
+class Command(BaseCommand):
+    requires_system_checks: list[str] = []  # no pages here
+    help = (
+        "Run a repro over values of one or two of its parameters, and say where the "
+        "bug happens. Exit: 0 in no cell, 1 in one, 125 N/A, 2 else."
+    )
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("record", metavar="ID", nargs="?", help="e.g. NAN-0028")
+        parser.add_argument(
+            "axes",
+            nargs="*",
+            metavar="NAME=VALUES",
+            help="dtype=float32,bfloat16; dtype=* (all choices); length=64:1024:64; "
+            "length=1:1024:x2; scale=0.01..1 (looks for the boundary)",
+        )
+        parser.add_argument("--repro", default=DEFAULT_REPRO, help="name in the record")
+        parser.add_argument(
+            "--build", metavar="SLUG", help="default: the default build"
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="print the evidence, nothing else"
+        )
+        parser.add_argument(
+            "--queue",
+            action="store_true",
+            help="leave it to the site's workers, behind clicks, and follow it; the "
+            "record's page shows it once it has finished",
+        )
+        parser.add_argument("--cancel", metavar="SWEEP", help="cancel a queued sweep")
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        exits.crash_with_two()
+        super().run_from_argv(argv)
+
+    def handle(self, *args: Any, **options: Any) -> NoReturn:
+        try:
+            if options["cancel"]:
+                self.cancel(options["cancel"])
+            cells = self.cells(options)
+        except Unmet as unmet:
+            self.stderr.write(f"sweep: {unmet}")
+            sys.exit(harness.EXIT_CODES[unmet.verdict])
+        except KeyboardInterrupt:
+            self.stderr.write("sweep: interrupted")
+            sys.exit(harness.EXIT_CODES["error"])
+        except REFUSALS as error:
+            for problem in getattr(error, "errors", [str(error)]):
+                self.stderr.write(f"sweep: {problem}")
+            sys.exit(harness.EXIT_CODES["error"])
+        boundary = boundary_of(harness.decode(cells))
+        if not options["json"]:
+            for lang in ("en", "zh"):
+                self.stdout.write(sentences.sentence(boundary, lang))
+        absent = "bug_absent" if boundary.judged else "error"
+        sys.exit(harness.EXIT_CODES["bug_present" if boundary.bug else absent])
+
+    def cancel(self, pk: str) -> NoReturn:
+        try:
+            sweep = Sweep.objects.filter(pk=pk).first()
+        except ValidationError as error:
+            raise Usage(f"{pk} is not a sweep's id.") from error
+        if sweep is None:
+            raise Usage(f"There is no sweep {pk}.")
+        if not queue.cancel(sweep):
+            raise Usage(f"The sweep is {sweep.state}.")
+        self.stdout.write("Cancelled.")
+        sys.exit(0)
+
+    def cells(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        """All cells, done here or by the workers; prints the evidence."""
+        if not options["record"]:
+            raise Usage("Name a record and its parameters: NAN-0028 size=1:16:1")
+        repro = reviewed(options["record"].upper(), options["repro"])
+        header = harness.parse_header(repro.source)
+        if header.device != "cpu":
+            raise Usage("Sweeps run on the CPU, and this repro needs a GPU.")
+        parts = (item.partition("=") for item in options["axes"])
+        texts = {name.strip(): text for name, _, text in parts}
+        axes = sweep_axes.read_axes(header, texts)
+        do = self.queued if options["queue"] else self.swept
+        body = do(repro, axes, options["build"])
+        text = harness.dumps(body, 1) if options["json"] else body["digest"]
+        self.stdout.write(text)
+        return list(body["cells"])
+
+    def swept(
+        self, repro: Repro, axes: dict[str, Axis], slug: str | None
+    ) -> dict[str, Any]:
+        """The evidence of a sweep that is executed here and now."""
+        interpreter = chosen_interpreter(slug, repro.source)
+        job = Job(repro.source, repro.name, repro.record_id)
+        started_at = harness.utc_now()
+        same, cells = run_here(
+            job, interpreter, axes, Listeners(lambda phase, text: None), self.say
+        )
+        return exchange.sealed(
+            same,
+            record=repro.record_id,
+            axes=axes,
+            cells=cells,
+            started_at=started_at,
+        )
+
+    def queued(
+        self, repro: Repro, axes: dict[str, Axis], slug: str | None
+    ) -> dict[str, Any]:
+        """The evidence of a sweep of the workers, whose cells are told as they come."""
+        build = (
+            Build.objects.filter(slug=slug).first()
+            if slug
+            else admission.default_build(repro, repro.device)
+        )
+        if build is None:
+            raise Usage(f"There is no build {slug or 'here'}.")
+        sweep = queue.submit(repro, build, axes)
+        self.stderr.write(f"Sweep {sweep.pk}; end it with: sweep --cancel {sweep.pk}")
+        told = 0
+        while True:
+            sweep.refresh_from_db()
+            for cell in sweep.cells[told:]:
+                self.say(cell)
+            told = len(sweep.cells)
+            if sweep.is_over:
+                break
+            time.sleep(LOOK_S)
+        if not sweep.digest:
+            raise Usage(f"The sweep is {sweep.state}. {sweep.reason}".strip())
+        return exchange.body_of(sweep)
+
+    def say(self, cell: dict[str, Any]) -> None:
+        values = " ".join(
+            f"{name}={harness.shown_value(value)}"
+            for name, value in harness.decode(cell["at"]).items()
+        )
+        badge = verdicts.badge(
+            cell["verdict"],
+            cell["hits"] or 0,
+            cell["trials"],
+            "",
+            "en",
+            cell["reason"] or "",
+        )
+        self.stderr.write(f"{values} · {badge}")
+        self.stderr.flush()

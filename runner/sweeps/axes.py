@@ -1,0 +1,241 @@
+"""Which cells a sweep has: one or two parameters, each over values or within a range.
+
+Pure. The next cell follows from those that are done, so a sweep goes on where it was
+interrupted, whoever goes on with it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
+from runner import harness
+
+MOST_CELLS = 256
+MOST_AXES = 2
+# Of a range within which the boundary is looked for: 2**20 lengths, or 6 digits.
+MOST_HALVINGS = 20
+RANGE = re.compile(r"([^:]+):([^:]+)(?::(x?)([^:]+))?")
+
+# As a declaration, for steps: whole or not.
+ANY_NUMBER = {"min": 0, "max": math.inf, "default": 1}
+
+Axis = dict[str, Any]
+Cell = dict[str, Any]
+Done = Mapping[tuple[Any, ...], str]
+
+
+class TooMany(Exception):
+    """More cells than a sweep may have; `cells` says how many."""
+
+    def __init__(self, cells: float) -> None:
+        self.cells = cells
+        super().__init__(
+            f"That is {shown_count(cells)} cells, and a sweep has at most "
+            f"{MOST_CELLS}. Take a larger step, or START..STOP, which looks for the "
+            "boundary."
+        )
+
+
+class NoAxes(Exception):
+    """None, or more parameters than a sweep has."""
+
+    def __init__(self) -> None:
+        super().__init__("A sweep takes one or two parameters, such as length=64,128.")
+
+
+def shown_count(cells: float) -> str:
+    return f"{cells:,.0f}" if cells < 10**12 else "more than 10^12"
+
+
+def read_axes(header: harness.Header, texts: Mapping[str, str]) -> dict[str, Axis]:
+    """{parameter: {"values": […]}} or {"between": [low, high]}, as texts ask for it.
+
+    `64,128` values, `*` all choices, `64:1024:64` with a step, `1:1024:x2` with a
+    factor, `1..4096` the boundary. Raises ParameterError, which names the parameter,
+    TooMany, NoAxes.
+    """
+    if not 1 <= len(texts) <= MOST_AXES:
+        raise NoAxes
+    axes = {name: read_axis(header, name, text) for name, text in texts.items()}
+    return checked(header, axes)
+
+
+def read_axis(header: harness.Header, name: str, text: str) -> Axis:
+    if name not in header.parameters:
+        raise fault(name, "unknown")
+    declared, text = header.parameters[name], text.strip()
+    if text == "*" and "choices" in declared:
+        return {"values": list(declared["choices"])}
+    if ".." in text and "choices" not in declared:
+        ends = [value_of(header, name, part) for part in text.split("..", 1)]
+        return {"between": ends}
+    if ":" in text:
+        return {"values": stepped(header, name, text)}
+    parts = text.split(",")
+    if len(parts) > MOST_CELLS:
+        raise TooMany(len(parts))
+    return {"values": [value_of(header, name, part) for part in parts]}
+
+
+def stepped(header: harness.Header, name: str, text: str) -> list[Any]:
+    found = RANGE.fullmatch(text)
+    if not found or "choices" in header.parameters[name]:
+        raise fault(name, "axis")
+    low, high = (value_of(header, name, found[at]) for at in (1, 2))
+    is_factor = bool(found[3])
+    step = harness.read_value(ANY_NUMBER, found[4] or "1")
+    if not isinstance(step, int | float) or not is_factor < step < math.inf:
+        raise fault(name, "step")
+    if low > high or (is_factor and low <= 0):
+        raise fault(name, "order")
+    count = math.log(high / low, step) if is_factor else (high - low) / step
+    if not count < MOST_CELLS:
+        raise TooMany(count + 1)
+    # A little more than the last, for steps that no float holds.
+    places = range(math.floor(count * (1 + 1e-12) + 1e-9) + 1)
+    values = [low * step**n if is_factor else low + n * step for n in places]
+    whole = all(isinstance(value, int) for value in (low, high)) and (
+        is_factor or isinstance(step, int)
+    )
+    rounded = [round(value) if whole else digits(value) for value in values]
+    return [min(value, high) for value in dict.fromkeys(rounded)]
+
+
+def digits(value: float) -> float:
+    """Without the last digits, which only multiplying gave it."""
+    return float(f"{value:.12g}")
+
+
+def value_of(header: harness.Header, name: str, text: str) -> Any:
+    """One value, in the type of the declaration. Raises ParameterError."""
+    declared = header.parameters[name]
+    value = harness.read_value(declared, text)
+    harness.choose(header, {name: value})
+    bounds = [declared.get(key, 0) for key in ("min", "max", "default")]
+    is_whole = all(isinstance(bound, int) for bound in bounds)
+    return value if "choices" in declared or is_whole else float(value)
+
+
+def checked(header: harness.Header, axes: Mapping[str, Axis]) -> dict[str, Axis]:
+    """The axes if they are allowed, in all their cells, however they were written.
+
+    Raises ParameterError, TooMany, NoAxes.
+    """
+    if not 1 <= len(axes) <= MOST_AXES:
+        raise NoAxes
+    for name, axis in axes.items():
+        check_axis(header, name, axis)
+    if most_cells(axes) > MOST_CELLS:
+        raise TooMany(most_cells(axes))
+    ends = [axis.get("values") or axis["between"] for axis in axes.values()]
+    for values in product(*ends):
+        harness.choose(header, dict(zip(axes, values, strict=True)))
+    return {name: dict(axis) for name, axis in axes.items()}
+
+
+def check_axis(header: harness.Header, name: str, axis: Axis) -> None:
+    if name not in header.parameters:
+        raise fault(name, "unknown")
+    key = next(iter(axis), "")
+    values = axis.get(key)
+    known = len(axis) == 1 and key in ("values", "between")
+    if not known or not isinstance(values, list) or not values:
+        raise fault(name, "axis")
+    if len(values) > MOST_CELLS:
+        raise TooMany(len(values))
+    for value in values:
+        harness.choose(header, {name: value})
+    if key == "values" and len(set(values)) < len(values):
+        raise fault(name, "twice")
+    if key == "between":
+        is_number = "choices" not in header.parameters[name]
+        if len(values) != 2 or not is_number:
+            raise fault(name, "axis")
+        if values[0] >= values[1]:
+            raise fault(name, "order")
+
+
+def fault(name: str, code: str) -> harness.ParameterError:
+    return harness.ParameterError([(harness.shown_value(name), code, {})])
+
+
+def most_cells(axes: Mapping[str, Axis]) -> int:
+    """So many at most: where a boundary is looked for, it may take fewer."""
+    lengths = [
+        len(axis.get("values", ())) or MOST_HALVINGS + 2 for axis in axes.values()
+    ]
+    return math.prod(lengths)
+
+
+# --- which is next ----------------------------------------
+def next_cell(axes: Mapping[str, Axis], done: Done) -> Cell | None:
+    """The values of the next cell, or None once all are done.
+
+    `done`: verdicts by the values, in the order of the axes.
+    """
+    names = list(axes)
+    searched = [name for name in names if "between" in axes[name]]
+    grid = [axes[name]["values"] for name in names if name not in searched]
+    for values in product(*grid):
+        at = dict(zip([n for n in names if n not in searched], values, strict=True))
+        for found in next_within(axes, searched, at, done):
+            return {name: found[name] for name in names}
+    return None
+
+
+def next_within(
+    axes: Mapping[str, Axis], searched: Sequence[str], at: Cell, done: Done
+) -> list[Cell]:
+    """At most one cell with these values of the other parameter."""
+    if not searched:
+        return [] if key_of(axes, at) in done else [at]
+    name, *others = searched
+    # A second range keeps to its ends: one boundary at a time.
+    for value in axes[others[0]]["between"] if others else [None]:
+        here = at | ({others[0]: value} if others else {})
+        seen = {
+            dict(zip(axes, values, strict=True))[name]: verdict
+            for values, verdict in done.items()
+            if here.items() <= dict(zip(axes, values, strict=True)).items()
+        }
+        wanted = halved(axes[name]["between"], seen)
+        if wanted is not None:
+            return [here | {name: wanted}]
+    return []
+
+
+def halved(ends: Sequence[Any], seen: Mapping[Any, str]) -> Any:
+    """The next value at which to look for a boundary; None where it is found.
+
+    Both ends first, then the middle of neighbours with different verdicts.
+    """
+    for end in ends:
+        if end not in seen:
+            return end
+    if len(seen) >= MOST_HALVINGS + 2:
+        return None
+    ordered = sorted(seen)
+    for low, high in pairwise(ordered):
+        if seen[low] != seen[high] and (value := middle(low, high)) is not None:
+            return value
+    return None
+
+
+def middle(low: Any, high: Any) -> Any:
+    """Between two values; None where they are next to each other."""
+    if isinstance(low, int) and isinstance(high, int):
+        return (low + high) // 2 if high - low > 1 else None
+    if high - low <= 1e-3 * max(abs(low), abs(high)):
+        return None
+    # Of a range over many powers of ten the middle is that of its powers.
+    between = math.sqrt(low * high) if low > 0 and high / low > 4 else (low + high) / 2
+    rounded = float(f"{between:.4g}")
+    return rounded if low < rounded < high else None
+
+
+def key_of(axes: Mapping[str, Axis], at: Cell) -> tuple[Any, ...]:
+    return tuple(at[name] for name in axes)

@@ -1,0 +1,37 @@
+"""What a slot of a worker does once it is woken: runs and sweeps, until none waits."""
+
+from __future__ import annotations
+
+import logging
+
+from runner.runs import ledger
+from runner.sweeps import queue as sweeps
+from runner.worker import execution, sweeping
+
+log = logging.getLogger(__name__)
+
+
+def drain(worker: str) -> int:
+    """Execute what waits in the worker's queues; returns how many runs and sweeps.
+
+    Clicks come first, then sweeps, then fills of the matrix.
+    """
+    done = 0
+    while not execution.stopping.is_set() and next_one(worker):
+        done += 1
+    return done
+
+
+def next_one(worker: str) -> bool:
+    """Execute the next sweep or run; False where none waits."""
+    queues = execution.queues_of(worker)
+    if sweep := sweeps.claim(queues, worker):
+        log.info("Sweep %s: attempt %d on %s", sweep.pk, sweep.attempt, sweep.queue)
+        sweeping.execute(sweep, queues)
+        return True
+    run = ledger.claim(queues, worker)
+    if run is None:
+        return False
+    log.info("Run %s: attempt %d on %s", run.pk, run.attempt, run.queue)
+    execution.execute(run)
+    return True

@@ -1,0 +1,191 @@
+"""Executes sweeps: a worker's from the queue, and those of a command line."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import Error as DatabaseFault, connection
+
+from kb.models import Repro
+from runner import harness, sandbox
+from runner.builds import registry
+from runner.models import Sweep
+from runner.pool import client
+from runner.pool.keeper import PoolKeeper
+from runner.runs import ledger
+from runner.sweeps import axes as sweep_axes, queue
+from runner.worker import execution
+from runner.worker.execution import Job, Listeners
+
+log = logging.getLogger(__name__)
+
+# For a pool to answer; without one every check starts cold.
+POOL_WAIT_S, POOL_LOOK_S = 30.0, 0.05
+
+
+@contextmanager
+def cells_of(
+    job: Job, interpreter: str, listeners: Listeners
+) -> Iterator[harness.Cells]:
+    """A repro of the CPU, ready to be asked at any values. Raises Cancelled."""
+    with sandbox.scratch_folder() as scratch:
+        folder = Path(scratch)
+        path = folder / f"{job.name}.py"
+        path.write_bytes(job.source.encode())
+        with execution.cache_of(job, interpreter, folder, listeners) as cache:
+            start = execution.start_with(
+                job, interpreter, path, cache, listeners, "", ()
+            )
+            yield harness.Cells(
+                job.source,
+                start,
+                trials=job.trials,
+                on_event=listeners.phase,
+                cancelled=listeners.cancelled,
+            )
+
+
+# --- of the queue ----------------------------------------
+def execute(sweep: Sweep, queues: Sequence[str]) -> bool:
+    """Execute a claimed sweep until it ends, or a click waits for this worker.
+
+    False when its lease was lost meanwhile.
+    """
+    repro = Repro.objects.filter(
+        record=sweep.record_id, name=sweep.repro_name, digest=sweep.repro_digest
+    ).first()
+    if repro is None:
+        return queue.finish(sweep, "refused")
+    found = registry.installation_for(sweep.build_id)
+    if found is None:
+        return queue.finish(sweep, "build_missing")
+    keeper = LeaseKeeper(sweep)
+    keeper.start()
+    try:
+        end = go_on(sweep, repro, found.interpreter, queues, keeper)
+    finally:
+        keeper.stop()
+    if keeper.lost:
+        log.warning("Sweep %s: lease lost", sweep.pk)
+        return False
+    return end()
+
+
+def go_on(
+    sweep: Sweep,
+    repro: Repro,
+    interpreter: str,
+    queues: Sequence[str],
+    keeper: LeaseKeeper,
+) -> Callable[[], bool]:
+    """Do the cells that are left; how the sweep is to end."""
+    job = Job(repro.source, repro.name, repro.record_id, sweep.trials)
+    listeners = Listeners(lambda phase, text: None, cancelled=keeper.should_stop)
+    axes = sweep.ordered_axes
+    try:
+        with cells_of(job, interpreter, listeners) as cells:
+            sweep.same = cells.evidence(repro.name)
+            if cells.unmet or sweep.same["build"]["slug"] != sweep.build_id:
+                reason = cells.unmet[1] if cells.unmet else "build_missing"
+                return partial(queue.finish, sweep, reason)
+            while at := sweep_axes.next_cell(axes, sweep.done):
+                if not queue.keep(sweep, cells.at(at)):
+                    keeper.lost = True
+                    return lambda: False
+                if queue.is_click_waiting(queues):
+                    return partial(queue.give_back, sweep)
+    except harness.Cancelled:
+        ending = queue.cancelled if keeper.cancel_requested else queue.give_back
+        return partial(ending, sweep)
+    return partial(queue.finish, sweep)
+
+
+class LeaseKeeper(threading.Thread):
+    """Renews a sweep's lease between its cells, and hears of a cancellation."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        super().__init__(name=f"keeper-{sweep.pk}", daemon=True)
+        self.sweep = sweep
+        self.lost = False
+        self.cancel_requested = False
+        self._ending = threading.Event()
+
+    def should_stop(self) -> bool:
+        return self.lost or self.cancel_requested or execution.stopping.is_set()
+
+    def stop(self) -> None:
+        self._ending.set()
+        self.join()
+
+    def run(self) -> None:
+        try:
+            while not self._ending.wait(ledger.BEAT_SECONDS):
+                self._beat()
+        finally:
+            connection.close()
+
+    def _beat(self) -> None:
+        try:
+            alive, wanted = queue.beat(self.sweep)
+        except DatabaseFault as error:
+            log.warning("Sweep %s: database: %s", self.sweep.pk, error)
+            connection.close()
+            return
+        self.lost = self.lost or not alive
+        self.cancel_requested = self.cancel_requested or wanted
+
+
+def run_here(
+    job: Job,
+    interpreter: str,
+    axes: dict[str, sweep_axes.Axis],
+    listeners: Listeners,
+    each: Callable[[dict[str, Any]], None],
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """All cells, now and without a queue: what is the same in them, and the cells.
+
+    Raises Unmet where the requirements are not met, Cancelled.
+    """
+    found: list[dict[str, Any]] = []
+    done: dict[tuple[Any, ...], str] = {}
+    with pool(), cells_of(job, interpreter, listeners) as cells:
+        if cells.unmet:
+            raise Unmet(*cells.unmet)
+        while at := sweep_axes.next_cell(axes, done):
+            cell = cells.at(at)
+            done[sweep_axes.key_of(axes, at)] = cell["verdict"]
+            found.append(cell)
+            each(cell)
+        return cells.evidence(job.name), found
+
+
+@contextmanager
+def pool() -> Iterator[None]:
+    """A warm pool while it lasts: a worker's where one runs, else one of its own."""
+    keeper = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
+    keeper.ensure()
+    try:
+        deadline = time.monotonic() + POOL_WAIT_S
+        while keeper.process and keeper.process.poll() is None:
+            if client.is_there(keeper.path) or time.monotonic() > deadline:
+                break
+            time.sleep(POOL_LOOK_S)
+        yield
+    finally:
+        keeper.stop()
+
+
+class Unmet(Exception):
+    """The requirements are not met: verdict and reason."""
+
+    def __init__(self, verdict: str, reason: str) -> None:
+        super().__init__(f"{verdict}: {reason}")
+        self.verdict = verdict

@@ -1,0 +1,255 @@
+"""A sweep as a job and as an object: nothing lost, nothing twice, judged again."""
+
+from __future__ import annotations
+
+import copy
+import json
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.test import TestCase
+from django.utils import timezone
+
+from kb.choices import SHIPPED
+from kb.models import Finding
+from runner import harness
+from runner.evidence.folders import EvidenceReport
+from runner.evidence.store import EvidenceRefused
+from runner.models import Build, Run, Sweep, Worker
+from runner.runs import submission
+from runner.runs.refusals import RunRefused
+from runner.sweeps import axes as sweep_axes, exchange, queue
+from runner.sweeps.boundary import boundary_of
+from runner.worker import drain, sweeping
+from tests.support import parametrized, runs
+
+QUEUES = [f"{runs.SLUG}.cpu"]
+AXES = {
+    "dtype": {"values": ["float32", "float16"]},
+    "length": {"values": [6, 7]},
+}
+
+
+class SweepTest(TestCase):
+    def setUp(self) -> None:
+        self.repro = parametrized.make_repro()
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        runs.install(runs.stand_in_torch(self.folder))
+        self.build = Build.objects.get(slug=runs.SLUG)
+
+    def submit(self, axes: Any = AXES, requester: str = "user:1") -> Sweep:
+        return queue.submit(self.repro, self.build, axes, requester)
+
+    def claim(self) -> Sweep:
+        sweep = queue.claim(QUEUES, "w1")
+        assert sweep is not None
+        return sweep
+
+    def lapse(self) -> dict[str, int]:
+        past = timezone.now() - timedelta(hours=1)
+        Sweep.objects.filter(state=Run.State.RUNNING).update(lease_until=past)
+        return queue.requeue_lapsed()
+
+
+class JobTest(SweepTest):
+    """With real processes, under a stand-in for torch."""
+
+    AXES = {"dtype": {"values": ["float32", "float16"]}}
+
+    def test_a_slot_does_all_cells(self) -> None:
+        self.submit(self.AXES)
+        now = timezone.now()
+        Worker.objects.create(
+            name="w1", host="here", queues=QUEUES, started_at=now, last_seen=now
+        )
+        self.assertEqual(drain.drain("w1"), 1)
+        sweep = Sweep.objects.get()
+        self.assertEqual((sweep.state, sweep.reason), ("finished", ""))
+        at = [cell["at"] for cell in sweep.cells]
+        self.assertEqual(at, [{"dtype": "float32"}, {"dtype": "float16"}])
+        found = boundary_of(sweep.cells)
+        self.assertEqual(str(found.rule[0][0]), "dtype = float32")
+        names = [check["name"] for check in sweep.cells[0]["checks"]]
+        self.assertEqual(names, ["control", "detector", "trigger"])
+        self.assertFalse(Finding.objects.exists())
+        exchange.verify(exchange.body_of(sweep))
+
+    def test_a_click_goes_first_and_the_cells_stay(self) -> None:
+        self.submit(self.AXES)
+        sweep = self.claim()
+        run = submission.submit(self.repro, self.build, "cpu", 1).run
+        sweeping.execute(sweep, QUEUES)
+        sweep.refresh_from_db()
+        self.assertEqual((sweep.state, len(sweep.cells)), ("queued", 1))
+        self.assertIsNone(queue.claim(QUEUES, "w1"))
+        Run.objects.filter(pk=run.pk).update(priority=Run.Priority.MATRIX)
+        self.assertEqual(list(self.claim().done), [("float32",)])
+
+
+class EndTest(SweepTest):
+    def test_a_cancelled_sweep_is_no_evidence(self) -> None:
+        self.submit()
+        sweep = self.claim()
+        queue.keep(sweep, LossTest.CELL)
+        self.assertTrue(queue.cancel(sweep))
+        self.assertEqual(queue.beat(sweep), (True, True))
+        self.assertTrue(queue.cancelled(sweep))
+        sweep.refresh_from_db()
+        self.assertEqual((sweep.state, sweep.digest), ("cancelled", ""))
+        self.assertFalse(queue.cancel(sweep))
+
+    def test_without_its_repro_it_ends_and_says_so(self) -> None:
+        self.submit()
+        Sweep.objects.update(repro_digest="sha256:" + "0" * 64)
+        sweeping.execute(self.claim(), QUEUES)
+        self.assertEqual(Sweep.objects.get().reason, "refused")
+
+
+class LossTest(SweepTest):
+    """A worker that is killed loses the cell at hand, and writes none twice."""
+
+    CELL = {"at": {"dtype": "float32", "length": 6}, "verdict": "bug_present"}
+
+    def test_another_goes_on_behind_the_cells_that_are_done(self) -> None:
+        self.submit()
+        lost = self.claim()
+        self.assertTrue(queue.keep(lost, self.CELL))
+        self.assertEqual(self.lapse()["sweeps_requeued"], 1)
+        second = self.claim()
+        self.assertEqual(list(second.done), [("float32", 6)])
+        self.assertFalse(queue.keep(lost, self.CELL))
+        self.assertFalse(queue.finish(lost, "late"))
+        self.assertFalse(queue.give_back(lost))
+        self.assertEqual(queue.beat(lost), (False, False))
+        other = {"at": {"dtype": "float32", "length": 7}, "verdict": "bug_present"}
+        self.assertTrue(queue.keep(second, other))
+        places = [tuple(cell["at"].values()) for cell in Sweep.objects.get().cells]
+        self.assertEqual(places, [("float32", 6), ("float32", 7)])
+
+    def test_a_cell_makes_earlier_lapses_forgotten(self) -> None:
+        self.submit()
+        for _ in range(queue.MOST_LAPSES - 1):
+            self.claim()
+            self.lapse()
+        queue.keep(self.claim(), self.CELL)
+        self.assertEqual(self.lapse()["sweeps_requeued"], 1)
+
+    def test_three_lapses_without_a_cell_are_the_end(self) -> None:
+        self.submit()
+        for _ in range(queue.MOST_LAPSES):
+            self.claim()
+            swept = self.lapse()
+        self.assertEqual(swept["sweeps_lost"], 1)
+        self.assertEqual(Sweep.objects.get().reason, "lost")
+
+
+class QuotaTest(SweepTest):
+    def test_the_same_question_is_one_sweep(self) -> None:
+        first = self.submit()
+        self.assertEqual(self.submit().pk, first.pk)
+        other = {name: AXES[name] for name in reversed(AXES)}
+        self.assertNotEqual(self.submit(other).pk, first.pk)
+
+    def test_two_of_ones_own_may_wait(self) -> None:
+        for length in (6, 7):
+            self.submit({"length": {"values": [length]}})
+        with self.assertRaises(RunRefused) as caught:
+            self.submit({"length": {"values": [8]}})
+        self.assertEqual(caught.exception.code, "throttled")
+        self.submit({"length": {"values": [8]}}, "user:2")
+
+    def test_twenty_may_wait_on_the_site(self) -> None:
+        for length in range(queue.ALL_SWEEPS):
+            self.submit({"length": {"values": [1 + length]}}, f"user:{length}")
+        with self.assertRaises(RunRefused) as caught:
+            self.submit()
+        self.assertEqual(caught.exception.code, "busy")
+
+
+class EvidenceTest(SweepTest):
+    def body(self, axes: Any = AXES) -> dict[str, Any]:
+        """As the harness itself makes it, from made-up reports."""
+        cells = harness.Cells(self.repro.source, self.report)
+        found: dict[tuple[Any, ...], Any] = {}
+        done: dict[tuple[Any, ...], str] = {}
+        while at := sweep_axes.next_cell(axes, done):
+            key = sweep_axes.key_of(axes, at)
+            found[key] = cells.at(at)
+            done[key] = found[key]["verdict"]
+        body = exchange.sealed(
+            cells.evidence("repro"),
+            record=self.repro.record_id,
+            axes=axes,
+            cells=list(found.values()),
+            started_at="2026-01-02T03:04:05Z",
+        )
+        return dict(json.loads(harness.dumps(body)))
+
+    def report(self, spec: harness.CheckSpec) -> harness.Report:
+        bug = spec.name == "detector" or (
+            spec.name == "trigger" and spec.parameters.get("dtype") != "float16"
+        )
+        message = {
+            "t": "result",
+            "check": spec.name,
+            "trial": spec.trial,
+            "observations": {}
+            if spec.name == "requirements"
+            else {"nonfinite": int(bug), "grad": 1.0},
+        }
+        said_first = {**runs.hello(self.repro.digest), "parameters": spec.parameters}
+        return harness.Report(hello=said_first, messages=[message], exit=0)
+
+    def reseal(self, body: dict[str, Any]) -> dict[str, Any]:
+        body["digest"] = harness.evidence_digest(body)
+        return body
+
+    def test_a_file_is_loaded_once(self) -> None:
+        folder = self.folder / self.repro.record.slug / "sweeps"
+        folder.mkdir(parents=True)
+        (folder / "repro-dtype-length.json").write_text(json.dumps(self.body()))
+        for wanted in ([1, 0, 0], [0, 1, 0]):
+            report = EvidenceReport()
+            exchange.load_sweeps(self.folder, report)
+            counts = [len(report.added), len(report.known), len(report.refused)]
+            self.assertEqual(counts, wanted, report.refused)
+        sweep = Sweep.objects.get()
+        self.assertEqual((sweep.origin, sweep.names), (SHIPPED, list(AXES)))
+        self.assertEqual(exchange.body_of(sweep)["cells"], sweep.cells)
+
+    def test_what_lies_is_refused(self) -> None:
+        body = self.body()
+        lies: dict[str, Any] = {
+            "verdict": lambda b: b["cells"][0].update(verdict="bug_absent"),
+            "hits": lambda b: b["cells"][0].update(hits=7),
+            "missing cell": lambda b: b["cells"].pop(),
+            "doubled cell": lambda b: b["cells"].insert(0, b["cells"][0]),
+            "moved cell": lambda b: b["cells"].reverse(),
+            "other value": lambda b: b["cells"][0]["at"].update(length=8),
+            "no parameter": lambda b: b["axes"][0].update(name="heads"),
+            "too many": lambda b: b["axes"][1].update(values=list(range(1, 999))),
+            "other repro": lambda b: b["repro"].update(digest="sha256:" + "0" * 64),
+            "other record": lambda b: b.update(record="NAN-9999"),
+            "observation": lambda b: b["cells"][0]["checks"][2]["observations"].update(
+                nonfinite=0
+            ),
+            "no cells": lambda b: b.update(cells=None),
+            "no build": lambda b: b.update(build={}),
+        }
+        for what, lie in lies.items():
+            told = copy.deepcopy(body)
+            lie(told)
+            with self.subTest(what), self.assertRaises(EvidenceRefused):
+                exchange.add(self.reseal(told), "upload")
+        self.assertFalse(Sweep.objects.exists())
+        exchange.add(body, "upload")
+
+    def test_sweeps_of_the_same_parameters_are_merged(self) -> None:
+        exchange.add(self.body(), SHIPPED)
+        more = self.body(AXES | {"length": {"values": [7, 8]}})
+        exchange.add(more, "upload")
+        cells = exchange.merged(Sweep.objects.all())
+        places = {(cell["at"]["dtype"], cell["at"]["length"]) for cell in cells}
+        self.assertEqual((len(cells), len(places)), (6, 6))
