@@ -37,9 +37,8 @@ def make(record: Record, typed: str, device: str, lang: str) -> Badge:
     if sender and runs != UNKNOWN:
         right += " · " + wording.CONFIRMED[lang].format(origin=sender)
     left = " · ".join(part for part in (record.id, f"torch {name}", device) if part)
-    return Badge(
-        left, right, COLOURS[verdict] if verdict and runs != UNKNOWN else NEUTRAL
-    )
+    colour = COLOURS[verdict] if verdict and runs != UNKNOWN else NEUTRAL
+    return Badge(left, right, colour)
 
 
 def names_a_build(text: str) -> bool:
