@@ -194,7 +194,6 @@ STILL_PROSE = {
     "NAN-0007": {"detach_scale", "max_values"},
     "NAN-0050": {"eager", "float64", "chunks"},
     "NAN-0056": {"copy", "aot_eager", "allow_mutation"},
-    "NAN-0057": {"checkpoint", "eager_dropout"},
     "NAN-0059": {"float32", "larger_eps", "emulate_precision_casts"},
     "NAN-0060": {"emulate_precision_casts", "float32", "aot_eager"},
     "NAN-0061": {"bf16_margin", "float32", "aot_eager"},
