@@ -191,7 +191,6 @@ class LoadedTest(SampleTest, TestCase):
 # Their code is printed as it was written: the repros that would call it compile, need a
 # GPU or packages of their own, and evidence of theirs was not made anew. None may join.
 STILL_PROSE = {
-    "NAN-0007": {"detach_scale", "max_values"},
     "NAN-0059": {"float32", "larger_eps", "emulate_precision_casts"},
     "NAN-0060": {"emulate_precision_casts", "float32", "aot_eager"},
 }
