@@ -50,6 +50,8 @@ __all__ = [
 
 FACTS_FILE = "issue.toml"
 ARTICLE_FILES = {lang: f"article.{lang}.md" for lang in LANGS}
+# Results, which are no part of what a record says.
+BESIDE = {"evidence", "sweeps", "__pycache__"}
 REPRO_FILE = re.compile(r"repro(_[a-z0-9_]{1,54})?\.py")
 MAX_FILE_BYTES = 512 * 1024
 
@@ -144,10 +146,10 @@ def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
 
 
 def read_files(folder: Path, problems: list[Problem]) -> dict[str, str]:
-    """The folder's files as text. Evidence is not part of the record's content."""
+    """The folder's files as text, without what lies `BESIDE` them."""
     files = {}
     for path in sorted(folder.iterdir()):
-        if path.name in {"evidence", "__pycache__"} or path.name.startswith("."):
+        if path.name in BESIDE or path.name.startswith("."):
             continue
         if path.name not in {FACTS_FILE, *ARTICLE_FILES.values()} and not (
             REPRO_FILE.fullmatch(path.name)
