@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,6 +103,6 @@ def builds(path: Path) -> str:
     """Builds on which evidence beside the record shows the bug."""
     found = []
     for kept in sorted(path.parent.glob(f"evidence/{path.stem}-*.json")):
-        if '"verdict": "bug_present"' in kept.read_text(encoding="utf-8"):
+        if json.loads(kept.read_bytes())["verdict"] == "bug_present":
             found.append(kept.stem.partition("-")[2])
     return f" (evidence shows it on {', '.join(found)})" if found else ""

@@ -1,5 +1,6 @@
 """Every shipped record: valid, canonical, bilingual, and tied to checks that exist."""
 
+import json
 from pathlib import Path
 
 from django.conf import settings
@@ -11,6 +12,7 @@ from kb.records.articles import HAN
 from kb.records.files import RecordFile, read_all, repro_problems, write_record
 from kb.records.rendering import sections_html
 from kb.search.reading.signatures import read_titles
+from runner import harness
 from runner.authoring import quotes
 from runner.evidence.repros import inspect
 
@@ -34,6 +36,12 @@ class ShippedRecordsTest(SimpleTestCase):
                 with self.subTest(record=record.id, file=name):
                     path = settings.ISSUES_DIR / record.slug / name
                     self.assertEqual(path.read_text(encoding="utf-8"), content.decode())
+
+    def test_evidence_is_one_canonical_line(self) -> None:
+        for path in sorted(settings.ISSUES_DIR.glob("*/evidence/*.json")):
+            with self.subTest(record=path.parent.parent.name, file=path.name):
+                text = path.read_text(encoding="utf-8")
+                self.assertTrue(text == harness.dumps(json.loads(text)) + "\n")
 
     def test_repros_keep_the_contract_and_claims_name_their_checks(self) -> None:
         for record in self.records:

@@ -53,7 +53,9 @@ class Command(BaseCommand):
             help="another value of a parameter, e.g. length=704; several times",
         )
         parser.add_argument(
-            "--json", action="store_true", help="print the evidence, nothing else"
+            "--json",
+            action="store_true",
+            help="print the evidence as one line, nothing else",
         )
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -73,7 +75,7 @@ class Command(BaseCommand):
             self.stderr.write("run_repro: interrupted")
             sys.exit(harness.EXIT_CODES["error"])
         if options["json"]:
-            self.stdout.write(harness.dumps(evidence, 2))
+            self.stdout.write(harness.dumps(evidence))
         else:
             self.summarise(evidence)
         sys.exit(harness.EXIT_CODES[evidence["verdict"]])

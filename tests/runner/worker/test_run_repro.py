@@ -54,6 +54,7 @@ class RunReproTest(TestCase):
         runs.make_repro()
         _, out, err = self.command("nan-9001", "--json", "--trials", "2")
         body = json.loads(out)
+        self.assertEqual(out, harness.dumps(body) + "\n")
         self.assertEqual((body["record"], body["trials"]), ("NAN-9001", 2))
         self.assertEqual(body["digest"], harness.evidence_digest(body))
         self.assertIn("trigger 2/2", err)
