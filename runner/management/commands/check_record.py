@@ -14,9 +14,9 @@ from django.utils.translation import override
 from kb.records.files import RecordError
 from runner import harness
 from runner.authoring import record_files, skeleton
+from runner.authoring.command_options import add_logs, add_root
 from runner.authoring.record_check import Question, check
 from runner.authoring.record_runs import Bench
-from runner.management.commands._places import add_logs, add_root
 from runner.management.commands.run_repro import (
     Usage,
     chosen_interpreter,

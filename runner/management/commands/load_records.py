@@ -16,9 +16,9 @@ from kb.publishing.tables import NoTables, require_tables
 from kb.records.files import RecordError
 from kb.records.places import located
 from kb.terminal import in_terminal_language
+from runner.authoring.command_options import add_root
 from runner.evidence.repros import inspect
 from runner.evidence.store import refresh_staleness
-from runner.management.commands._places import add_root
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from runner.authoring import skeleton
-from runner.management.commands._places import add_logs, add_root
+from runner.authoring.command_options import add_logs, add_root
 
 
 class Command(BaseCommand):
