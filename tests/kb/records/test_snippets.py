@@ -192,7 +192,6 @@ class LoadedTest(SampleTest, TestCase):
 # GPU or packages of their own, and evidence of theirs was not made anew. None may join.
 STILL_PROSE = {
     "NAN-0059": {"float32", "larger_eps", "emulate_precision_casts"},
-    "NAN-0060": {"emulate_precision_casts", "float32", "aot_eager"},
 }
 
 
