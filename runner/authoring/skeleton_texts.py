@@ -36,6 +36,7 @@ affected_when = "any"
 # [[precondition]]
 # key = "dtype"
 # value = "bf16"
+# where = "dtype = bfloat16"
 # text = {en = "Only in bf16.", zh = "仅在 bf16 下。"}
 
 # How it shows in a log, literally; what differs from run to run may stand as printed.

@@ -6,6 +6,9 @@ from kb.choices import Publication
 from kb.models import Repro
 from runner.takeaway.bundle import Bundle
 
+# Of `programs/`: what the doctor imports.
+MODULES = ("compared", "doctor_options", "sarif")
+
 
 def doctor() -> str:
     """The whole text; it runs under the Python that starts it and sends nothing."""
@@ -25,7 +28,7 @@ def doctor() -> str:
         python=">=3.8",
         dependencies=["torch"],
         repros=published_repros(),
-        modules=("compared", "doctor_options", "sarif"),
+        modules=MODULES,
         packages=("kb/rules/sarif.py",),
     )
     return bundle.text()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kb.models import Repro
 from runner import harness
+from runner.takeaway import doctor
 from runner.takeaway.bundle import ROOT, Bundle, Json, about
 from runner.takeaway.telling import Telling
 from runner.takeaway.wheels import Wheel
@@ -117,7 +118,7 @@ def kit(
         python=">=3.10",
         dependencies=["torch"],
         repros=list(repros),
-        modules=("doctor", "sarif", "schedule", "node", "kit_words"),
+        modules=(*doctor.MODULES, "doctor", "schedule", "node", "kit_words"),
         packages=("kb/rules/sarif.py", *gpu_modules()),
         tells=tells,
         stacks=stacks,

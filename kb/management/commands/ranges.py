@@ -84,7 +84,7 @@ def reasons(record: Record, proposal: Proposal) -> Iterator[str]:
     yield f"# {record.pk} {record.title_en}"
     before, after = described(proposal.before), described(proposal.after)
     yield f"# documented {before}, by runs {after}"
-    for bug, words in ((True, "reproduced"), (False, "not seen")):
+    for bug, words in ((True, "reproduced"), (False, "absent")):
         releases = [name for name, shown in proposal.seen.items() if shown == bug]
         if releases:
             yield f"# against what is documented, {words} on {', '.join(releases)}"

@@ -17,8 +17,6 @@ pipe: Any = import_module("doesitnan.pipe")
 USAGE = 2
 # With these a program says something of itself, for which no torch is needed.
 OF_ITSELF = ("-h", "--help", "--list", "--source")
-# What a repro's file offers for bisecting: releases of torch, else what git asks.
-BISECTS = ("--bisect-releases", "--bisect")
 Arguments = List[str]
 
 
@@ -40,11 +38,7 @@ def run(arguments: Arguments) -> int:
 
 def bisect(arguments: Arguments) -> int:
     name, rest = repro_of("bisect", arguments)
-    text = carried.text_of(name)
-    option = next(option for option in BISECTS if '"%s"' % option in text)
-    if option == "--bisect":
-        rest = with_torch("bisect", rest)
-    return carried.start(name, [option, *rest])
+    return carried.start(name, ["--bisect-releases", *rest])
 
 
 def doctor(arguments: Arguments) -> int:
@@ -118,8 +112,8 @@ COMMANDS: Dict[str, Command] = {
     ),
     "bisect": Command(
         bisect,
-        "between which builds a record's bug comes or goes",
-        "某条记录的缺陷在哪两个构建之间出现或消失",
+        "between which releases a record's bug comes or goes: NAN-0009 2.3..2.8",
+        "某条记录的缺陷在哪两个版本之间出现或消失：NAN-0009 2.3..2.8",
     ),
     "login": Command(
         login.main,

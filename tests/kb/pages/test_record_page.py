@@ -27,7 +27,7 @@ SHEETS = [
     f"css/{path.name}"
     for path in (Path(settings.BASE_DIR) / "static/css").glob("*.css")
 ]
-MAX_QUERIES = 12
+MAX_QUERIES = 13
 
 
 class RecordPageTest(PageTest):

@@ -24,6 +24,8 @@ control detector_silent reference metric
 raised crash timeout no_report channel contract import build_missing device_lost
 device_health refused lost
 """
+# The harness says these in English on command lines; `problem_of` has the table's.
+PARAMETER_TEXTS = set(harness.PARAMETER_TEXTS.values())
 HAN = re.compile("[一-鿿]")
 
 
@@ -99,7 +101,8 @@ class OnePlaceTest(SimpleTestCase):
             f"{path.relative_to(ROOT)}: {text!r}"
             for path in modules("config", "kb", "runner", "static")
             for text in literals(path)
-            if text in whole or any(phrase in text for phrase in inside)
+            if text not in PARAMETER_TEXTS
+            and (text in whole or any(phrase in text for phrase in inside))
         ]
         self.assertEqual(found, [])
 

@@ -175,7 +175,7 @@ class OfflineTest(ClientCase, TestCase):
         )
 
     def test_without_torch_it_says_what_to_do(self) -> None:
-        for command in (["run", "NAN-9001"], ["doctor"], ["bisect", "NAN-9001"]):
+        for command in (["run", "NAN-9001"], ["doctor"]):
             self.assert_refused(self.ask(*command), "--python PATH")
         done = self.ask("run", "NAN-9001", "--source")
         self.assertEqual(done.stdout, runs.make_record().repros.get().source)
@@ -207,6 +207,7 @@ class OfflineTest(ClientCase, TestCase):
             ("run", "NAN-0404"): "NAN-9001 to NAN-9001",
             ("run", "NAN-9001/other"): "NAN-9001/repro",
             ("lookup", "nothing.log"): "nothing.log",
+            ("bisect", "NAN-9001"): "A..B",
             ("compare", "2.5.1", "2.6.0"): "DOESITNAN_SITE",
             ("login",): "DOESITNAN_SITE",
             ("completion", "csh"): "bash",
