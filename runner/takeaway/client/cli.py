@@ -38,7 +38,9 @@ def run(arguments: Arguments) -> int:
 
 def bisect(arguments: Arguments) -> int:
     name, rest = repro_of("bisect", arguments)
-    return carried.start(name, ["--bisect-releases", *rest])
+    if not set(OF_ITSELF) & set(rest):
+        rest = ["--bisect-releases", *rest]
+    return carried.start(name, rest)
 
 
 def doctor(arguments: Arguments) -> int:
