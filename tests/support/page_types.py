@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -14,7 +15,9 @@ from kb.models import Record, Repro, SharedAnswer
 from kb.publishing import saving
 from kb.sharing import rows
 from runner.evidence import store
+from runner.evidence.folders import EvidenceReport
 from runner.models import Device, LogChunk, Run, Worker
+from runner.sweeps import exchange
 from tests.support import loaded, runs
 
 COMPARED = "compare/2.12.0...9.9.0/"
@@ -47,6 +50,7 @@ def make() -> list[PageType]:
     runs.install("/nowhere/python")
     runs.make_build("2.0.0-cpu", "2.0.0+cpu")
     make_machines()
+    exchange.load_sweeps(settings.ISSUES_DIR, EvidenceReport())
     withdrawn = runs.make_record("NAN-9002")
     withdrawn.publication, withdrawn.withdrawn_because_en = "withdrawn", "A mistake."
     withdrawn.withdrawn_because_zh = "有误。"
@@ -61,6 +65,8 @@ def make() -> list[PageType]:
         PageType("record, model of the mechanism", shipped("NAN-0003")),
         PageType("record, outdated translation", shipped("NAN-0004")),
         PageType("record, withdrawn", "NAN-9002/sample-9002/"),
+        PageType("record with a map of a sweep", shipped("NAN-0028")),
+        PageType("row of a record for other pages", "embed/NAN-9001/"),
         PageType("evidence", f"evidence/{found[True].short}/"),
         PageType("build", f"builds/{runs.SLUG}/"),
         *(PageType(f"run {name}", f"runs/{pk}/") for name, pk in make_runs(repro)),
@@ -120,6 +126,7 @@ def lists() -> list[PageType]:
         PageType("health", "health/"),
         PageType("claims", "claims/"),
         PageType("problem", "problems/busy/"),
+        PageType("the API", "api/"),
         PageType("contradictions", "contradictions/"),
         PageType("login", "login/"),
         PageType("not found", "nowhere/", 404),
