@@ -75,6 +75,7 @@ class Fixture(TestCase):
         cls.bodies = {
             "RunRequest": {"record": repro.record_id, "build": runs.SLUG},
             "Evidence": again,
+            "InstalledRequest": {"env": "torch==2.5.1"},
         }
         later = timezone.now() + timedelta(days=1)
         scopes = list(Token.Scope.values)
