@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.test import TestCase
+from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
 from kb.choices import SHIPPED
@@ -32,7 +32,7 @@ AXES = {
 }
 
 
-class SweepTest(TestCase):
+class SweepCase:
     def setUp(self) -> None:
         self.repro = parametrized.make_repro()
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -53,7 +53,8 @@ class SweepTest(TestCase):
         return queue.requeue_lapsed()
 
 
-class JobTest(SweepTest):
+# The lease is renewed by a connection of its own, which sees what is committed.
+class JobTest(SweepCase, TransactionTestCase):
     """With real processes, under a stand-in for torch."""
 
     AXES = {"dtype": {"values": ["float32", "float16"]}}
@@ -88,7 +89,7 @@ class JobTest(SweepTest):
         self.assertEqual(list(self.claim().done), [("float32",)])
 
 
-class EndTest(SweepTest):
+class EndTest(SweepCase, TestCase):
     def test_a_cancelled_sweep_is_no_evidence(self) -> None:
         self.submit()
         sweep = self.claim()
@@ -107,7 +108,7 @@ class EndTest(SweepTest):
         self.assertEqual(Sweep.objects.get().reason, "refused")
 
 
-class LossTest(SweepTest):
+class LossTest(SweepCase, TestCase):
     """A worker that is killed loses the cell at hand, and writes none twice."""
 
     CELL = {"at": {"dtype": "float32", "length": 6}, "verdict": "bug_present"}
@@ -145,7 +146,7 @@ class LossTest(SweepTest):
         self.assertEqual(Sweep.objects.get().reason, "lost")
 
 
-class QuotaTest(SweepTest):
+class QuotaTest(SweepCase, TestCase):
     def test_the_same_question_is_one_sweep(self) -> None:
         first = self.submit()
         self.assertEqual(self.submit().pk, first.pk)
@@ -168,7 +169,7 @@ class QuotaTest(SweepTest):
         self.assertEqual(caught.exception.code, "busy")
 
 
-class EvidenceTest(SweepTest):
+class EvidenceTest(SweepCase, TestCase):
     def body(self, axes: Any = AXES) -> dict[str, Any]:
         """As the harness itself makes it, from made-up reports."""
         cells = harness.Cells(self.repro.source, self.report)
