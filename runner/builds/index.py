@@ -1,30 +1,42 @@
-"""Which releases of torch the package indexes offer to this Python."""
+"""Which releases the package indexes offer to this Python.
+
+pip is asked (`pip index versions`), so that every index, certificate and proxy that it
+is configured with counts.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
 
 from runner.builds import install, uv, venvs
 from runner.builds.probe import BuildError
 
-LIMIT_S = 120
-LISTED = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
+TORCH = "torch"
+LIMIT_S = 300
+LISTED = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 
 
-def releases(package: str = "torch") -> list[str]:
-    """Final releases with a wheel for this Python, oldest first, as pip finds them.
+def releases() -> list[str]:
+    """Final releases of torch, oldest first. Raises BuildError as `offered` does."""
+    return [str(version) for version in final(offered(TORCH))]
 
-    One that pip would take from PyTorch's CPU index bears no mark here: 2.6.0. Raises
-    BuildError where pip may ask no index, or none answers.
+
+def offered(package: str, index: str = "", *, pre: bool = False) -> list[Version]:
+    """Versions with a wheel for this Python and platform, each once, oldest first.
+
+    `index` takes the place of the configured ones. Raises BuildError where pip may ask
+    no index, with pip's reason where none answers.
     """
     if not uv.may_ask_indexes(uv.pip_settings()):
         raise BuildError("pip's settings forbid every index (no-index).")
     command = [sys.executable, "-m", "pip", "index", "versions", package]
-    command += ["--only-binary", ":all:", *index_options()]
+    command += ["--only-binary=:all:", *install.FAIL_FAST, *["--pre"] * pre]
+    command += ["--index-url", index] if index else extra_index(package)
     try:
         done = subprocess.run(  # noqa: S603
             command,
@@ -36,26 +48,29 @@ def releases(package: str = "torch") -> list[str]:
         )
     except subprocess.TimeoutExpired as error:
         raise BuildError(f"pip did not answer within {LIMIT_S} s.") from error
-    listed = LISTED.search(done.stdout)
-    if done.returncode or not listed:
-        said = (done.stderr.strip() or "nothing").splitlines()[-1]
-        raise BuildError(f"pip lists no releases of {package}: {said}")
-    return final(listed[1].split(", "))
+    found = LISTED.search(done.stdout)
+    if done.returncode or found is None:
+        lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
+        raise BuildError("\n".join(lines[-3:]) or f"pip ended with {done.returncode}")
+    return each_once(found[1].split(","))
 
 
-def index_options() -> list[str]:
-    index = install.index_for("")
-    return ["--extra-index-url", index, *install.FAIL_FAST] if index else []
+def extra_index(package: str) -> list[str]:
+    index = install.index_for("") if package == TORCH else ""
+    return ["--extra-index-url", index] if index else []
 
 
-def final(names: list[str]) -> list[str]:
-    """The releases among versions, each once, oldest first."""
-    found = set()
-    for name in names:
-        try:
-            version = Version(name)
-        except InvalidVersion:
-            continue
-        if not version.is_prerelease and not version.is_postrelease:
-            found.add(Version(version.public))
-    return [str(version) for version in sorted(found)]
+def each_once(texts: Iterable[str]) -> list[Version]:
+    return sorted({version for text in texts if (version := public(text))})
+
+
+def public(text: str) -> Version | None:
+    """Without its local part: 2.13.0+cpu and 2.13.0 are one release."""
+    try:
+        return Version(Version(text.strip()).public)
+    except InvalidVersion:
+        return None
+
+
+def final(versions: Iterable[Version]) -> list[Version]:
+    return [row for row in versions if not (row.is_prerelease or row.is_postrelease)]

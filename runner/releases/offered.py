@@ -1,68 +1,16 @@
-"""What the package indexes offer, and which of it this site does not know.
-
-pip is asked (`pip index versions`), so that every index, certificate and proxy that it
-is configured with counts.
-"""
+"""Which of what the package indexes offer this site does not know."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from collections.abc import Iterable
 
-from django.conf import settings
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from kb.choices import OUR_ORIGINS
 from kb.models import Record
-from runner.builds import venvs
-from runner.builds.install import FAIL_FAST
-from runner.builds.probe import BuildError
+from runner.builds.index import TORCH, public
 from runner.models import Build, Installation, WatchedRelease
-
-TORCH = "torch"
-LIMIT_S = 300
-VERSIONS = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
-
-
-def offered(package: str, index: str = "", *, pre: bool = False) -> list[Version]:
-    """Versions with a wheel for this Python and platform, oldest first.
-
-    `index` takes the place of the configured one. Raises BuildError with pip's reason.
-    """
-    command = [sys.executable, "-m", "pip", "index", "versions", package]
-    command += ["--only-binary=:all:", *FAIL_FAST, *["--pre"] * pre]
-    command += ["--index-url", index] if index else []
-    extra = settings.TORCH_INDEX_URL
-    if package == TORCH and not index and extra and extra.lower() != "none":
-        command += ["--extra-index-url", extra]
-    try:
-        done = subprocess.run(  # noqa: S603
-            command,
-            env=venvs.clean_environ(),
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise BuildError(f"pip did not answer within {LIMIT_S} s") from error
-    found = VERSIONS.search(done.stdout)
-    if found is None:
-        lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
-        raise BuildError("\n".join(lines[-3:]) or f"pip ended with {done.returncode}")
-    versions = map(public, found[1].split(","))
-    return sorted({version for version in versions if version})
-
-
-def public(text: str) -> Version | None:
-    """Without its local part: 2.13.0+cpu and 2.13.0 are one release."""
-    try:
-        return Version(Version(text.strip()).public)
-    except InvalidVersion:
-        return None
 
 
 def new_among(versions: Iterable[Version], known: set[Version]) -> list[Version]:

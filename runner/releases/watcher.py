@@ -18,12 +18,12 @@ from packaging.version import Version
 
 from kb.models import Flip
 from kb.syndication.feeds import flip_entry
-from runner.builds import install, registry, venvs
+from runner.builds import index, install, registry, venvs
+from runner.builds.index import TORCH
 from runner.builds.probe import BuildError
 from runner.builds.venvs import InstallError, Progress
 from runner.models import Installation, Run, WatchedRelease
 from runner.releases import offered, sizes
-from runner.releases.offered import TORCH
 
 FOUND, INSTALLED, FAILED, RAN, REMOVED, NOTED = WatchedRelease.State
 # A release that did not install is tried again, for its index may have been mended.
@@ -56,7 +56,7 @@ class Watcher:
     # --- what is new --------------------------------------------------------------
 
     def news(self) -> list[Version]:
-        versions = offered.offered(TORCH, self.index, pre=self.pre)
+        versions = index.offered(TORCH, self.index, pre=self.pre)
         new = offered.new_among(versions, offered.known_versions())
         names = ", ".join(map(str, new)) or "nothing new"
         self.say(f"The index has {len(versions)} releases of torch: {names}.")
@@ -81,7 +81,7 @@ class Watcher:
         found = []
         for package, known in sorted(offered.named_packages().items()):
             try:
-                newest = offered.new_among(offered.offered(package), {max(known)})[-1:]
+                newest = offered.new_among(index.offered(package), {max(known)})[-1:]
             except BuildError as error:
                 self.say(f"{package}: {error}")
                 continue
