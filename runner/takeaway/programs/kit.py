@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Tuple
 
 carried: Any = importlib.import_module("carried")
 doctor: Any = importlib.import_module("doctor")
+doctor_options: Any = importlib.import_module("doctor_options")
 harness: Any = importlib.import_module("harness")
 kit_words: Any = importlib.import_module("kit_words")
 schedule: Any = importlib.import_module("schedule")
@@ -101,17 +102,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
 def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
     parser = parser_of()
     options = parser.parse_args(argv)
-    known = {repro["record"] for repro in manifest["repros"]}
-    options.record = [name.upper() for name in options.record or ()]
-    unknown = sorted(set(options.record) - known)
-    if unknown:
-        parser.error(
-            "no repro of %s here; --list shows what there is" % ", ".join(unknown)
-        )
-    if options.timeout_s is not None and not options.timeout_s > 0:
-        parser.error("--budget-s must be above 0")
-    if not 1 <= options.jobs <= 64:
-        parser.error("--jobs must be from 1 to 64")
+    doctor_options.check_common(parser, options, manifest, "--budget-s")
     options.json = options.json or options.resume
     if not options.json and not options.list:
         parser.error("name a file for the evidence: --json evidence.json")
