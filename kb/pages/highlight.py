@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import takewhile
 
 from django.utils.html import escape
@@ -9,6 +10,8 @@ from django.utils.safestring import SafeString, mark_safe
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
 
+# Sources whose HTML a process keeps: a page shows up to ten, each for some 10 ms.
+CACHED = 512
 # The first ancestor found decides; everything else stays plain.
 CLASSES: list[tuple[_TokenType, str]] = [
     (Token.Comment, "c"),
@@ -44,6 +47,7 @@ def span(css: str, text: str) -> str:
     return f'<span class="{css}">{escape(text)}</span>' if css else escape(text)
 
 
+@lru_cache(CACHED)
 def python_html(source: str) -> SafeString:
     """One line of HTML per line of source; the trigger's lines are tinted."""
     lines = [""]

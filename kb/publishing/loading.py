@@ -133,14 +133,14 @@ def load_records(
         untouched = [Loaded(p.file.id, p.file.slug, p.change) for p in plans]
         return LoadReport(untouched, without_folder, done=False)
     # Rendered before the transaction, to keep that short.
-    html = {plan.file.id: html_for(plan, rows.get(plan.file.id)) for plan in plans}
+    html = new_html(plans, rows)
     with transaction.atomic():
         current = rows_by_id()
         if plans != make_plans(files, repros, current, force):
             message = _("a record was edited while it was loaded; load again")
             raise RecordError([Problem(str(root), "", message)])
         loaded = [
-            carry_out(p, current.get(p.file.id), html[p.file.id], on_new_repros)
+            carry_out(p, current.get(p.file.id), html.get(p.file.id), on_new_repros)
             for p in told(plans, tell)
         ]
         if symptom_files is not None:
@@ -230,18 +230,28 @@ def decide(file: RecordFile, row: Record | None, force: Force | None) -> Change:
     return Change.KEPT_SITE if force == "site" else Change.CONFLICT
 
 
-def html_for(plan: Plan, row: Record | None) -> dict[str, dict[str, object]] | None:
-    """HTML to store with the row; None where the stored HTML is current."""
-    if plan.change in (Change.CREATED, Change.UPDATED):
-        source = plan.file
-    elif row is not None and row.html_version != rendering.VERSION:
-        source = record_to_file(row)
-    else:
-        return None
+def new_html(
+    plans: list[Plan], rows: Mapping[str, Record]
+) -> dict[str, rendering.Html]:
+    """HTML to store, by record; none of those whose stored HTML is current."""
+    sources = {
+        plan.file.id: source
+        for plan in plans
+        if (source := source_of_html(plan, rows.get(plan.file.id)))
+    }
     try:
-        return rendering.sections_html(source)
-    except RecordError as error:
-        raise RecordError(in_folder(plan.file.slug, error.problems)) from error
+        rendered = rendering.html_of_all(list(sources.values()))
+    except rendering.SectionError as error:
+        raise RecordError(in_folder(error.slug, [error.problem])) from error
+    return dict(zip(sources, rendered, strict=True))
+
+
+def source_of_html(plan: Plan, row: Record | None) -> RecordFile | None:
+    if plan.change in (Change.CREATED, Change.UPDATED):
+        return plan.file
+    if row is not None and row.html_version != rendering.VERSION:
+        return record_to_file(row)
+    return None
 
 
 def carry_out(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.utils.translation import gettext as _, gettext_lazy
@@ -22,12 +24,36 @@ TOO_SLOW = gettext_lazy("takes too long to render; simplify its markup")
 PROJECT = Path(__file__).resolve().parents[2]
 
 
+# By language and section, as a record's row keeps it.
+Html = dict[str, dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Text:
+    """One text of a record: a section, or the workaround `name` of one."""
+
+    slug: str
+    lang: str
+    section: str
+    name: str
+    markdown: str
+
+
 class RenderError(ValueError):
     """A text that could not be rendered; `position` says which of them."""
 
     def __init__(self, position: int, message: str) -> None:
         super().__init__(message)
         self.position = position
+
+
+class SectionError(ValueError):
+    """The record `slug` has a section that cannot be rendered: `problem` says which."""
+
+    def __init__(self, text: Text, message: str) -> None:
+        super().__init__(message)
+        self.slug = text.slug
+        self.problem = Problem(ARTICLE_FILES[text.lang], text.section, message)
 
 
 def render(markdown: str) -> str:
@@ -74,40 +100,50 @@ def run_child(lines: str) -> tuple[str, str]:
     return done.stdout.decode(), _("cannot be rendered: %s") % last
 
 
-def sections_html(record: RecordFile) -> dict[str, dict[str, object]]:
+def sections_html(record: RecordFile) -> Html:
     """HTML by language and section; "workarounds" by name.
 
     "workaround" holds what stands before the first of them. Raises RecordError
     naming the section that cannot be rendered.
     """
-    places: list[tuple[str, str, str]] = []
-    texts: list[str] = []
+    try:
+        return html_of_all([record])[0]
+    except SectionError as error:
+        raise RecordError([error.problem]) from error
+
+
+def html_of_all(records: Sequence[RecordFile]) -> list[Html]:
+    """As `sections_html` gives, of each record, by one process. Raises SectionError.
+
+    A process takes longer to start than it needs for a whole record.
+    """
+    texts = [text for record in records for text in texts_of(record)]
+    try:
+        rendered = iter(render_all([text.markdown for text in texts]))
+    except RenderError as error:
+        failed = texts[error.position]
+        raise SectionError(failed, str(error)) from error
+    return [
+        arranged([(text, next(rendered)) for text in texts_of(record)])
+        for record in records
+    ]
+
+
+def texts_of(record: RecordFile) -> Iterator[Text]:
     for lang in LANGS:
         for section in SECTIONS:
             body = expanded(record.articles[lang][section], record.snippets)
             parts = {"": body} if section != "workaround" else split_workarounds(body)
-            places += [(lang, section, name) for name in parts]
-            texts += parts.values()
-    try:
-        rendered = render_all(texts)
-    except RenderError as error:
-        lang, section, _name = places[error.position]
-        problem = Problem(ARTICLE_FILES[lang], section, str(error))
-        raise RecordError([problem]) from error
-    return arranged(places, rendered)
+            for name, markdown in parts.items():
+                yield Text(record.slug, lang, section, name, markdown)
 
 
-def arranged(
-    places: list[tuple[str, str, str]], rendered: list[str]
-) -> dict[str, dict[str, object]]:
-    by_language: dict[str, dict[str, object]] = {}
+def arranged(rendered: list[tuple[Text, str]]) -> Html:
+    by_language: Html = {}
     for lang in LANGS:
-        whole = dict.fromkeys(SECTIONS, "")
-        workarounds = {}
-        for (place, section, name), html in zip(places, rendered, strict=True):
-            if place == lang and name:
-                workarounds[name] = html
-            elif place == lang:
-                whole[section] = html
+        own = [(text, html) for text, html in rendered if text.lang == lang]
+        sections = {text.section: html for text, html in own if not text.name}
+        workarounds = {text.name: html for text, html in own if text.name}
+        whole = {**dict.fromkeys(SECTIONS, ""), **sections}
         by_language[lang] = {**whole, "workarounds": workarounds}
     return by_language

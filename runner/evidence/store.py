@@ -160,6 +160,11 @@ def reviewed_repro(body: dict[str, Any]) -> Repro | None:
 declared = lru_cache(maxsize=256)(harness.read_repro)
 
 
+@lru_cache(maxsize=256)
+def variant_checks(source: str) -> list[str]:
+    return harness.variant_checks(source, declared(source)[1])
+
+
 def judge_again(body: dict[str, Any], source: str) -> None:
     """Judge the recorded checks again. Raises where the verdict differs."""
     header, names = declared(source)
@@ -196,7 +201,7 @@ def judge_variants_again(
     body: dict[str, Any], header: harness.Header, source: str
 ) -> None:
     """Judge the checks of each variant again. Raises where one says otherwise."""
-    planned = harness.variant_checks(source, declared(source)[1])
+    planned = variant_checks(source)
     for name, variant in body.get("variants", {}).items():
         values = header.variants.get(name)
         if values is None or variant["parameters"] != harness.encode(values):

@@ -17,7 +17,7 @@ from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, transaction
 
-from kb.models import SearchDocument, SearchState, TallyState
+from kb.models import SearchDocument, SearchRemoved, SearchState, TallyState
 from kb.publishing.loading import load_records
 from kb.search.index import writer
 from kb.search.index.store import current_engine
@@ -28,6 +28,8 @@ from runner.evidence.repros import inspect
 folder: Path | None = None
 # Each has one row, whatever else there is.
 STATES = (SearchState, TallyState)
+# Nor are deleted documents rows of a site: `write` clears the index first.
+NO_CONTENT = (*STATES, SearchRemoved)
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -70,7 +72,7 @@ def models() -> list[Any]:
 
 def is_empty() -> bool:
     return not any(
-        model._base_manager.exists() for model in models() if model not in STATES
+        model._base_manager.exists() for model in models() if model not in NO_CONTENT
     )
 
 

@@ -58,7 +58,6 @@ class Site:
             "SANDBOX_MIN_TIER": "D",
         }
         self.command = [sys.executable, str(settings.BASE_DIR / "manage.py")]
-        self.command = [sys.executable, str(settings.BASE_DIR / "manage.py")]
         self.workers: list[subprocess.Popen[str]] = []
         self.shell: subprocess.Popen[str] | None = None
 
