@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Timer
 
@@ -143,6 +144,19 @@ def dying_with_us(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", DIES_WITH_US, str(os.getpid()), *command]
 
 
+def pip_runner() -> Path | None:
+    """The script by which this environment's pip serves another; None without one.
+
+    pip starts it for `--python` (pip 22.2 and newer), in a process that would outlive
+    a killed pip.
+    """
+    found = find_spec("pip")
+    if not (found and found.origin):
+        return None
+    script = Path(found.origin).with_name("__pip-runner__.py")
+    return script if script.is_file() else None
+
+
 def pip_install(
     folder: Path,
     arguments: list[str],
@@ -151,13 +165,15 @@ def pip_install(
     *,
     wheels_only: bool = True,
     scratch: Path | None = None,
+    runner: Path | None = None,
 ) -> None:
-    """Run `pip install` in an environment.
+    """Run `pip install` in an environment, by its own pip or by `pip_runner`'s.
 
     The configured indexes and find-links count. `scratch`: where it unpacks what it
     downloads. Raises InstallError on failure or when `limit_s` seconds have passed.
     """
-    command = [str(python_of(folder)), "-m", "pip", "install", "--progress-bar=off"]
+    pip = [str(runner)] if runner else ["-m", "pip"]
+    command = [str(python_of(folder)), *pip, "install", "--progress-bar=off"]
     command += ["--no-compile"] + ["--only-binary=:all:"] * wheels_only
     extra = {"TMPDIR": str(scratch)} if scratch else {}
     run_installer("pip", [*command, *arguments], extra, progress, limit_s)
