@@ -14,6 +14,7 @@ from runner.authoring.record_runs import Bench, run_parts
 from runner.authoring.scratch import publish, scratch_database
 from runner.authoring.skeleton import shown
 from runner.evidence.repros import inspect
+from runner.worker import execution
 from runner.worker.execution import Job
 
 NOT_SOUND = "the files have to be sound first"
@@ -45,8 +46,9 @@ def check(question: Question) -> Iterator[Part]:
     if read.is_whole:
         canonical = record_files.canonical_problems(question.root, question.slug)
         yield Part("canonical form", canonical)
-    for name in sorted(read.repros):
-        yield from runs_of(question, name)
+    with execution.pool():
+        for name in sorted(read.repros):
+            yield from runs_of(question, name)
     if not read.is_sound:
         yield from (Part(title, skipped=NOT_SOUND) for title in LATER)
         return

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from runner.pool import client
@@ -17,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Pause before a pool that ended is started again.
 PAUSE_S = 30.0
 GRACE_S = 5.0
+# For a pool to answer; without one every check starts cold.
+WAIT_S, LOOK_S = 30.0, 0.05
 
 
 def command(path: str, memory_mib: int, *options: str) -> list[str]:
@@ -65,3 +69,19 @@ class PoolKeeper:
             self.process.kill()
             self.process.wait()
         self.process = None
+
+
+@contextmanager
+def running(path: str, memory_mib: int) -> Iterator[None]:
+    """A warm pool while it lasts: a worker's where one runs, else one of its own."""
+    keeper = PoolKeeper(path, memory_mib)
+    keeper.ensure()
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while keeper.process and keeper.process.poll() is None:
+            if client.is_there(keeper.path) or time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_S)
+        yield
+    finally:
+        keeper.stop()

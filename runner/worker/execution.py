@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from runner.gpus import gpu_run
 from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
-from runner.pool import client, start
+from runner.pool import client, keeper as pool_keeper, start
 from runner.runs import host_gpus, ledger, live_log
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import cache_owner, needs_of
@@ -174,6 +174,11 @@ def sow(interpreter: str, listeners: Listeners, files: str) -> bool:
         raise harness.Cancelled
     found = harness.reported_observations(report)
     return report.failure is None and found.get("compiler") is True
+
+
+def pool() -> AbstractContextManager[None]:
+    """A warm pool for the runs of a command: a worker's, else one of its own."""
+    return pool_keeper.running(pool_socket(), settings.POOL_MEMORY_MIB)
 
 
 def pool_socket() -> str:

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import Error as DatabaseFault, connection
 
 from kb.models import Repro
 from runner import harness, sandbox
 from runner.builds import registry
 from runner.models import Sweep
-from runner.pool import client
-from runner.pool.keeper import PoolKeeper
 from runner.runs import ledger
 from runner.sweeps import axes as sweep_axes, queue
 from runner.worker import execution
 from runner.worker.execution import Job, Listeners
 
 log = logging.getLogger(__name__)
-
-# For a pool to answer; without one every check starts cold.
-POOL_WAIT_S, POOL_LOOK_S = 30.0, 0.05
 
 
 @contextmanager
@@ -156,7 +149,7 @@ def run_here(
     """
     found: list[dict[str, Any]] = []
     done: dict[tuple[Any, ...], str] = {}
-    with pool(), cells_of(job, interpreter, listeners) as cells:
+    with execution.pool(), cells_of(job, interpreter, listeners) as cells:
         if cells.unmet:
             raise Unmet(*cells.unmet)
         while at := sweep_axes.next_cell(axes, done):
@@ -165,22 +158,6 @@ def run_here(
             found.append(cell)
             each(cell)
         return cells.evidence(job.name), found
-
-
-@contextmanager
-def pool() -> Iterator[None]:
-    """A warm pool while it lasts: a worker's where one runs, else one of its own."""
-    keeper = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
-    keeper.ensure()
-    try:
-        deadline = time.monotonic() + POOL_WAIT_S
-        while keeper.process and keeper.process.poll() is None:
-            if client.is_there(keeper.path) or time.monotonic() > deadline:
-                break
-            time.sleep(POOL_LOOK_S)
-        yield
-    finally:
-        keeper.stop()
 
 
 class Unmet(Exception):

@@ -17,7 +17,7 @@ from runner import exits, harness, sandbox
 from runner.builds import registry
 from runner.models import Installation
 from runner.wording import verdicts
-from runner.worker.execution import Job, Listeners, run_now
+from runner.worker.execution import Job, Listeners, pool, run_now
 
 DEFAULT_REPRO = "repro"
 
@@ -66,7 +66,8 @@ class Command(BaseCommand):
         try:
             job = chosen_job(options)
             interpreter = chosen_interpreter(options["build"], job.source)
-            evidence = run_now(job, interpreter, Listeners(self.progress))
+            with pool():
+                evidence = run_now(job, interpreter, Listeners(self.progress))
         except (Usage, harness.ContractError) as error:
             for problem in getattr(error, "errors", [str(error)]):
                 self.stderr.write(f"run_repro: {problem}")
