@@ -38,9 +38,10 @@ def ask(*command: str) -> str:
 
 @cache
 def toys(python: str, *names: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        ask(python, str(TOYS), str(PROBE.parent), *names)
-    )
+    """What the toys say under a Python; each of the classes below asks for it."""
+    command = (python, str(TOYS), str(PROBE.parent), *names)
+    name = "-".join(["toys", *names, python.replace("/", "_")])
+    found: dict[str, Any] = loaded.once(name, lambda: json.loads(ask(*command)))
     return found
 
 

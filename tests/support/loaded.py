@@ -54,15 +54,28 @@ def copied(name: str, load: Callable[[], object]) -> None:
     if folder is None or not is_empty():
         load()
         return
+
+    def rows() -> Rows:
+        load()
+        return read()
+
+    found = once(name, rows)
+    if is_empty():  # another process has loaded them
+        write(found)
+
+
+def once(name: str, make: Callable[[], Any]) -> Any:
+    """What `make` gives, made by one process of a run for all of them."""
+    if folder is None:
+        return make()
     path = folder / name
     with (folder / f"{name}.lock").open("w") as lock:
         # Whoever comes second waits: two would take as long.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.exists():
-            load()
-            path.write_bytes(pickle.dumps(read()))
-            return
-    write(pickle.loads(path.read_bytes()))
+            path.write_bytes(pickle.dumps(made := make()))
+            return made
+    return pickle.loads(path.read_bytes())
 
 
 def models() -> list[Any]:

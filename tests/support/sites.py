@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 
-from tests.support import runs
+from tests.support import loaded, runs
 
 PATIENCE_S = 60
 DEPLOYMENT = ("DATABASE_URL", "CELERY_BROKER_URL", "DOESITNAN_TEST_PYTHON", "BUILDS")
@@ -44,9 +44,7 @@ class Site:
         self.folder = folder
         folder.mkdir(mode=0o700)
         if database:
-            # A plain copy would leave the write-ahead log behind.
-            with closing(sqlite3.connect(database)) as empty:
-                empty.execute("VACUUM INTO ?", [str(folder / "db.sqlite3")])
+            copy(database, self.database)
         self.environ = {
             **{k: v for k, v in os.environ.items() if k not in DEPLOYMENT},
             "DATA_DIR": str(folder),
@@ -61,10 +59,27 @@ class Site:
         self.workers: list[subprocess.Popen[str]] = []
         self.shell: subprocess.Popen[str] | None = None
 
+    @property
+    def database(self) -> Path:
+        return self.folder / "db.sqlite3"
+
     def migrate(self) -> Path:
+        """Make the tables; on SQLite once in a run of tests, then by a copy."""
+        if "DATABASE_URL" in self.environ:
+            self.make_tables()
+        elif not self.database.exists():
+            self.database.write_bytes(loaded.once("tables", self.empty_database))
+        return self.database
+
+    def make_tables(self) -> None:
         command = [sys.executable, "manage.py", "migrate", "-v0", "--skip-checks"]
         subprocess.run(command, cwd=settings.BASE_DIR, env=self.environ, check=True)
-        return self.folder / "db.sqlite3"
+
+    def empty_database(self) -> bytes:
+        self.make_tables()
+        made = copy(self.database, self.folder / "made.sqlite3").read_bytes()
+        self.database.unlink()
+        return made
 
     def process(self, *arguments: str) -> subprocess.Popen[str]:
         with (self.folder / "log").open("a") as log:
@@ -126,6 +141,13 @@ class Site:
         for process in [*self.workers, *filter(None, [self.shell])]:
             process.kill()
             process.communicate()
+
+
+def copy(database: Path, to: Path) -> Path:
+    """A plain copy would leave the write-ahead log behind."""
+    with closing(sqlite3.connect(database)) as source:
+        source.execute("VACUUM INTO ?", [str(to)])
+    return to
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

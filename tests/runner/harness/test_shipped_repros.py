@@ -144,7 +144,7 @@ ALONE = {
     ("NAN-0004", "repro"),
     ("NAN-0005", "repro_model"),
     ("NAN-0007", "repro"),
-    ("NAN-0008", "repro"),
+    ("NAN-0009", "repro"),
     ("NAN-0030", "repro"),
 }
 
@@ -163,7 +163,7 @@ class KindsTest(ShippedRepro):
         self.shows("NAN-0005", "repro_model")
 
     def test_a_bug_that_this_build_has_not(self) -> None:
-        self.shows("NAN-0008")
+        self.shows("NAN-0009")
 
 
 @tag("servers")  # For their length, two minutes of processor time and one.

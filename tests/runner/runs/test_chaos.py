@@ -87,6 +87,7 @@ class EmbeddedTest(ChaosCase):
         self.assertEqual(report["kills"], {"group": 2, "main": 2, "child": 2})
         self.assertGreaterEqual(report["interrupted"], 2)
 
+    @tag("gauntlet")  # A test of the test: half a minute for what seldom changes.
     def test_without_the_sweeper_runs_are_stuck(self) -> None:
         """The negative control: the kills above do interrupt runs."""
         self.use(CHAOS_SWEEP="0")
