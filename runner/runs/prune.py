@@ -1,4 +1,4 @@
-"""Retention: deletes old logs, superseded runs, expired answers, never evidence."""
+"""Retention: deletes what is old or superseded, never evidence."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from kb.models import SharedAnswer
-from runner.models import Chore, LogChunk, Run, RunLog
+from kb.models import Delivery, SharedAnswer
+from runner.models import Chore, LogChunk, Run, RunLog, Sweep
 from runner.runs import fleet
 
 EVERY = timedelta(days=1)
 # Rows deleted in one transaction: others write in between.
 BATCH = 500
-Due = QuerySet[RunLog] | QuerySet[Run] | QuerySet[SharedAnswer]
+Due = (
+    QuerySet[RunLog]
+    | QuerySet[Run]
+    | QuerySet[Sweep]
+    | QuerySet[SharedAnswer]
+    | QuerySet[Delivery]
+)
 
 
 def old_logs() -> QuerySet[RunLog]:
@@ -43,12 +49,27 @@ def superseded_runs() -> QuerySet[Run]:
     return ended.filter(Exists(newer) | Q(state=Run.State.CANCELLED))
 
 
+def broken_off_sweeps() -> QuerySet[Sweep]:
+    """Sweeps that ended RUN_DAYS ago without all of their cells, so no evidence."""
+    long_ago = fleet.ago(timedelta(days=settings.RUN_DAYS))
+    return Sweep.objects.filter(digest="", finished_at__lt=long_ago)
+
+
+def old_deliveries() -> QuerySet[Delivery]:
+    """What was told, or given up, RUN_DAYS ago; a change is never told anew."""
+    long_ago = fleet.ago(timedelta(days=settings.RUN_DAYS))
+    ended = Delivery.objects.exclude(state=Delivery.State.WAITING)
+    return ended.filter(created_at__lt=long_ago)
+
+
 def prune(*, dry_run: bool = False) -> dict[str, int]:
     """Delete what is due; returns the counts, which `dry_run` only predicts."""
     due: dict[str, Due] = {
         "logs": old_logs(),
         "runs": superseded_runs(),
+        "sweeps": broken_off_sweeps(),
         "answers": SharedAnswer.objects.expired(),
+        "deliveries": old_deliveries(),
     }
     if dry_run:
         return {name: rows.count() for name, rows in due.items()}

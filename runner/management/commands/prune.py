@@ -27,6 +27,7 @@ class Command(BaseCommand):
         what = "would be deleted" if options["dry_run"] else "deleted"
         self.stdout.write(
             f"{done['logs']} logs older than {settings.LOG_DAYS} days, "
-            f"{done['runs']} superseded runs older than {settings.RUN_DAYS} days and "
-            f"{done['answers']} expired answers {what}."
+            f"{done['runs']} superseded runs, {done['sweeps']} sweeps that ended early "
+            f"and {done['deliveries']} deliveries older than {settings.RUN_DAYS} days, "
+            f"and {done['answers']} expired answers {what}."
         )

@@ -13,13 +13,15 @@ from django.db.models.functions import Now
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
+from kb.models import Change, Delivery
 from runner.evidence import store
-from runner.models import Chore, Device, Evidence, Run, RunLog, Worker
+from runner.models import Chore, Device, Evidence, Run, RunLog, Sweep, Worker
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog, pack_finished
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
+NOTHING = dict.fromkeys(("logs", "runs", "sweeps", "answers", "deliveries"), 0)
 SAMPLE = re.compile(r'doesitnan_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+0-9.e]+')
 
 
@@ -147,11 +149,10 @@ class PruneTest(TestCase):
         ages = (400, 380, 100, 10)
         rows = [self.finished(days, n) for n, days in enumerate(ages)]
         pack_finished()
-        self.assertEqual(
-            prune.prune(dry_run=True), {"logs": 3, "runs": 2, "answers": 0}
-        )
+        due = NOTHING | {"logs": 3, "runs": 2}
+        self.assertEqual(prune.prune(dry_run=True), due)
         self.assertEqual((Run.objects.count(), RunLog.objects.count()), (4, 4))
-        self.assertEqual(prune.prune(), {"logs": 3, "runs": 2, "answers": 0})
+        self.assertEqual(prune.prune(), due)
         self.assertEqual(set(Run.objects.all()), set(rows[2:]))
         self.assertEqual(Evidence.objects.count(), 4)
         self.assertEqual(RunLog.objects.get().run, rows[3])
@@ -166,8 +167,35 @@ class PruneTest(TestCase):
         run = ledger.claim([QUEUE], "w")
         assert run
         LiveLog(run).append([Line("control", "stdout", "x", 0)])
-        self.assertEqual(prune.prune(), {"logs": 0, "runs": 0, "answers": 0})
+        self.assertEqual(prune.prune(), NOTHING)
         self.assertEqual(run.log.count(), 1)
+
+    def test_sweeps_that_ended_early_go_and_finished_ones_stay(self) -> None:
+        for number, (days, digest) in enumerate([(400, ""), (10, ""), (400, "d")]):
+            Sweep.objects.create(
+                record=runs.make_record(),
+                build=runs.make_build(),
+                axes={},
+                names=[],
+                trials=1,
+                protocol=1,
+                digest=digest,
+                attempt=number,
+                finished_at=timezone.now() - timedelta(days=days),
+            )
+        self.assertEqual(prune.prune()["sweeps"], 1)
+        self.assertEqual(set(Sweep.objects.values_list("attempt", flat=True)), {1, 2})
+
+    def test_what_was_told_goes_and_what_waits_stays(self) -> None:
+        change = Change.objects.create(
+            record=runs.load_sample(), kind="first_good", observed_at=timezone.now()
+        )
+        for state, days in [("sent", 400), ("waiting", 400), ("given_up", 10)]:
+            at = timezone.now() - timedelta(days=days)
+            Delivery.objects.create(change=change, state=state, created_at=at)
+        self.assertEqual(prune.prune()["deliveries"], 1)
+        left = Delivery.objects.values_list("state", flat=True)
+        self.assertEqual(set(left), {"waiting", "given_up"})
 
     def test_once_a_day(self) -> None:
         self.finished(100, 0)
