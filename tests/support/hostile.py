@@ -36,6 +36,10 @@ class Program:
         return self.ends | self.besides.get(tier, frozenset())
 
     @property
+    def folder(self) -> str:
+        return self.name.partition("/")[0]
+
+    @property
     def path(self) -> Path:
         return REPROS / f"{self.name}.py"
 
