@@ -5,7 +5,7 @@ from django.urls import path, re_path
 from config.api_schema import Schema
 from kb.api import lookups, views as kb
 from kb.api.compare import Compare
-from runner.api import files, results, runs as runner, service
+from runner.api import files, results, runs as runner, service, sweeps
 from runner.takeaway import wheel
 
 urlpatterns = [
@@ -48,6 +48,15 @@ urlpatterns = [
     path("runs/<str:run_id>", runner.RunDetail.as_view(), name="api-run-detail"),
     path("runs/<str:run_id>/log", runner.RunLog.as_view(), name="api-run-log"),
     path("runs/<str:run_id>/cancel", runner.RunCancel.as_view(), name="api-run-cancel"),
+    path("sweeps", sweeps.SweepList.as_view(), name="api-sweep-list"),
+    path(
+        "sweeps/<str:sweep_id>", sweeps.SweepDetail.as_view(), name="api-sweep-detail"
+    ),
+    path(
+        "sweeps/<str:sweep_id>/cancel",
+        sweeps.SweepCancel.as_view(),
+        name="api-sweep-cancel",
+    ),
     path("evidence", results.EvidenceList.as_view(), name="api-evidence-list"),
     path(
         "evidence/<str:digest>",

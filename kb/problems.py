@@ -45,6 +45,9 @@ KINDS: dict[str, Kind] = {
     "unknown_run": Kind(
         404, gettext_lazy("No such run"), gettext_lazy("A run's id is a UUID.")
     ),
+    "unknown_sweep": Kind(
+        404, gettext_lazy("No such sweep"), gettext_lazy("A sweep's id is a UUID.")
+    ),
     "unknown_evidence": Kind(
         404,
         gettext_lazy("No such evidence"),

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 
 from kb.requester import requester
-from runner.models import Run
+from runner.models import Run, Sweep
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
@@ -69,8 +69,8 @@ def may_operate(user: User | AnonymousUser) -> bool:
     return bool(user.has_perm(OPERATE))
 
 
-def may_cancel(request: HttpRequest, run: Run) -> bool:
-    """Whether it is one's own run; operators may always.
+def may_cancel(request: HttpRequest, run: Run | Sweep) -> bool:
+    """Whether it is one's own run or sweep; operators may always.
 
     Nobody owns what a worker asked of itself: fills of the matrix, re-verification.
     """

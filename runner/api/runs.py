@@ -159,11 +159,11 @@ def refusal(error: RunRefused) -> Problem:
     return Problem(code, error.detail(current_lang()), wait=error.wait_s or None)
 
 
-def invalid_values(error: harness.ParameterError) -> Problem:
+def invalid_values(error: harness.ParameterError, field: str = "parameters") -> Problem:
     """Each parameter at fault by name, with what it may be."""
     found = verdicts.refused_values(error, current_lang())
     errors = [
-        {"pointer": f"/parameters/{name}", "code": "invalid", "detail": text}
+        {"pointer": f"/{field}/{name}", "code": "invalid", "detail": text}
         for name, text in found
     ]
     return Problem("invalid", ": ".join(found[0]), errors=errors)

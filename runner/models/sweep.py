@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.urls import reverse
 
 from kb.choices import OUR_ORIGINS, DeviceClass
 from runner.models.build import Build
@@ -73,6 +74,9 @@ class Sweep(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} {self.state}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("sweep-detail", args=[self.id])
 
     @property
     def queue(self) -> str:

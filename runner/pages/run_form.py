@@ -64,12 +64,18 @@ class Refusal(Exception):
         self.wait_s = wait_s
 
 
+def require_right(request: HttpRequest) -> None:
+    """Raises Refusal for whom may start nothing here."""
+    if access.may_run(request.user):
+        return
+    if request.user.is_authenticated:
+        raise Refusal(_("Your account may not start runs."), 403)
+    raise Refusal(_("Log in to start runs: this site asks for it."), 403)
+
+
 def submit(request: HttpRequest, record: Record) -> submission.Submitted:
     """Queue what the form asks for. Raises Refusal."""
-    if not access.may_run(request.user):
-        if request.user.is_authenticated:
-            raise Refusal(_("Your account may not start runs."), 403)
-        raise Refusal(_("Log in to start runs: this site asks for it."), 403)
+    require_right(request)
     form = RunForm(record, request.POST)
     if not form.is_valid():
         raise Refusal(form.problem(), 400)
@@ -93,9 +99,11 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
         raise Refusal(text, status, error.wait_s) from error
 
 
-def refused(request: HttpRequest, record: Record, refusal: Refusal) -> HttpResponse:
+def refused(
+    request: HttpRequest, record: Record, refusal: Refusal, *, title: str = ""
+) -> HttpResponse:
     """The page that says why nothing was started, and when to come back."""
-    context = {"record": record, "refusal": refusal}
+    context = {"record": record, "refusal": refusal, "title": title}
     response = render(request, "runner/refused.html", context, status=refusal.status)
     if refusal.wait_s:
         response.headers["Retry-After"] = str(refusal.wait_s)

@@ -18,6 +18,12 @@ urlpatterns = [
     path("runs/<uuid:run_id>/status/", views.run_status, name="run-status"),
     path("runs/<uuid:run_id>/cancel/", views.run_cancel, name="run-cancel"),
     re_path(
+        r"^(?P<record_id>NAN-\d{4})/sweeps/$", views.sweep_create, name="sweep-create"
+    ),
+    path("sweeps/<uuid:sweep_id>/", views.sweep_detail, name="sweep-detail"),
+    path("sweeps/<uuid:sweep_id>/status/", views.sweep_status, name="sweep-status"),
+    path("sweeps/<uuid:sweep_id>/cancel/", views.sweep_cancel, name="sweep-cancel"),
+    re_path(
         r"^evidence/(?P<short>[0-9a-f]{12})/$",
         views.evidence_detail,
         name="evidence-detail",

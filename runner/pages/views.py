@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from kb.models import Record
 from runner import access
-from runner.models import Run
+from runner.models import Run, Sweep
 from runner.pages import (
     builds,
     evidence as evidence_page,
@@ -32,7 +32,9 @@ from runner.pages import (
     run_page,
 )
 from runner.pages.matrix import build_matrix
+from runner.pages.sweeps import form as sweep_form, page as sweep_page
 from runner.runs import health, ledger
+from runner.sweeps import queue
 
 
 @require_safe
@@ -158,6 +160,47 @@ def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     # The page follows the run already: only what the reader has just changed.
     context = {"page": run_page.build(wanted_run(run_id), request), "fragment": True}
     return render(request, "runner/_run_cancelled.html", context)
+
+
+@require_POST
+def sweep_create(request: HttpRequest, record_id: str) -> HttpResponse:
+    record = get_object_or_404(Record.objects.visible(), id=record_id)
+    try:
+        return redirect(sweep_form.submit(request, record))
+    except run_form.Refusal as refusal:
+        title = _("The sweep was not started")
+        return run_form.refused(request, record, refusal, title=title)
+
+
+def wanted_sweep(sweep_id: UUID) -> Sweep:
+    sweep = sweep_page.find(sweep_id)
+    if sweep is None:
+        raise Http404(_("There is no sweep %s.") % sweep_id)
+    return sweep
+
+
+@never_cache
+@require_safe
+def sweep_detail(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
+    page = sweep_page.build(wanted_sweep(sweep_id), request)
+    return render(request, "runner/sweep.html", {"page": page})
+
+
+@never_cache
+@require_safe
+def sweep_status(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
+    """The part of the page that changes while the sweep goes on."""
+    page = sweep_page.build(wanted_sweep(sweep_id), request)
+    return render(request, "runner/_sweep_live.html", {"page": page})
+
+
+@require_POST
+def sweep_cancel(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
+    sweep = wanted_sweep(sweep_id)
+    if not access.may_cancel(request, sweep):
+        raise PermissionDenied
+    queue.cancel(sweep)
+    return redirect(sweep)
 
 
 @require_safe

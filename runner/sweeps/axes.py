@@ -13,6 +13,7 @@ from itertools import pairwise, product
 from typing import Any
 
 from runner import harness
+from runner.sweeps.sentences import NO_AXES, too_many
 
 MOST_CELLS = 256
 MOST_AXES = 2
@@ -33,22 +34,14 @@ class TooMany(Exception):
 
     def __init__(self, cells: float) -> None:
         self.cells = cells
-        super().__init__(
-            f"That is {shown_count(cells)} cells, and a sweep has at most "
-            f"{MOST_CELLS}. Take a larger step, or START..STOP, which looks for the "
-            "boundary."
-        )
+        super().__init__(too_many(cells, MOST_CELLS, "en"))
 
 
 class NoAxes(Exception):
     """None, or more parameters than a sweep has."""
 
     def __init__(self) -> None:
-        super().__init__("A sweep takes one or two parameters, such as length=64,128.")
-
-
-def shown_count(cells: float) -> str:
-    return f"{cells:,.0f}" if cells < 10**12 else "more than 10^12"
+        super().__init__(NO_AXES["en"])
 
 
 def read_axes(header: harness.Header, texts: Mapping[str, str]) -> dict[str, Axis]:

@@ -16,11 +16,24 @@ NOWHERE = _("It happens in no cell: 0 of {judged}.")
 UNEXPLAINED = _(
     "It happens in {bug} of {judged} cells, and no simple rule explains in which."
 )
+NO_AXES = _("A sweep takes one or two parameters, such as length=64,128.")
+TOO_MANY = _(
+    "That is {cells} cells, and a sweep has at most {most}. Take a larger step, or "
+    "START..STOP, which looks for the boundary."
+)
 NOTHING = _("No cell has a verdict.")
 CANNOT = _("Cells where it cannot apply: {count}.")
 FAILED = _("Cells without a verdict: {count}.")
 ALL = _("{first} and {second}")
 ANY = _("{first}, or where {second}")
+
+
+def too_many(cells: float, most: int, lang: str) -> str:
+    return TOO_MANY[lang].format(cells=shown_count(cells), most=most)
+
+
+def shown_count(cells: float) -> str:
+    return f"{cells:,.0f}" if cells < 10**12 else "10^12+"
 
 
 def sentence(boundary: Boundary, lang: str) -> str:

@@ -25,7 +25,7 @@ from django.utils import timezone
 from config import api_schema
 from runner.evidence import store
 from runner.models.token import Token
-from tests.support import runs
+from tests.support import parametrized, runs
 
 EXAMPLES = 60
 # As large as a body may be, and larger.
@@ -63,16 +63,25 @@ class Fixture(TestCase):
         store.add(body, origin="site")
         user = User.objects.create_user("ann")
         run = runs.make_run(repro, requester=f"user:{user.pk}")
+        swept = parametrized.make_repro("swept")
+        sweep = runs.make_sweep(requester=run.requester)
         cls.known = {
             "record_id": repro.record_id,
             "name": "repro.py",
             "digest": body["digest"],
             "run_id": str(run.pk),
+            "sweep_id": str(sweep.pk),
             "from": "2.12.0",
             "to": runs.SLUG,
         }
         again = runs.make_evidence(repro, started_at="2026-02-03T04:05:06Z")
         cls.bodies = {
+            "SweepRequest": {
+                "record": swept.record_id,
+                "repro": swept.name,
+                "build": runs.SLUG,
+                "axes": {"length": "6"},
+            },
             "RunRequest": {"record": repro.record_id, "build": runs.SLUG},
             "Evidence": again,
             "InstalledRequest": {"env": "torch==2.5.1"},
@@ -90,7 +99,7 @@ class Fixture(TestCase):
 
 class HostileBodyTest(Fixture):
     def test_every_operation_that_takes_a_body(self) -> None:
-        for path in ("lookup", "runs", "evidence", "runs/x/cancel"):
+        for path in ("lookup", "runs", "evidence", "runs/x/cancel", "sweeps"):
             for name, body in BODIES.items():
                 with self.subTest(path, body=name):
                     response = self.client.post(

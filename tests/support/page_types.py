@@ -16,7 +16,7 @@ from kb.publishing import saving
 from kb.sharing import rows
 from runner.evidence import store
 from runner.evidence.folders import EvidenceReport
-from runner.models import Device, LogChunk, Run, Worker
+from runner.models import Device, LogChunk, Run, Sweep, Worker
 from runner.sweeps import exchange
 from tests.support import loaded, runs
 
@@ -66,6 +66,8 @@ def make() -> list[PageType]:
         PageType("record, outdated translation", shipped("NAN-0004")),
         PageType("record, withdrawn", "NAN-9002/sample-9002/"),
         PageType("record with a map of a sweep", shipped("NAN-0028")),
+        PageType("sweep that waits", f"sweeps/{runs.make_sweep().pk}/"),
+        PageType("sweep that is done", f"sweeps/{finished_sweep().pk}/"),
         PageType("row of a record for other pages", "embed/NAN-9001/"),
         PageType("evidence", f"evidence/{found[True].short}/"),
         PageType("build", f"builds/{runs.SLUG}/"),
@@ -90,6 +92,10 @@ def make() -> list[PageType]:
             "NAN-9001/runs/",
         ),
     ]
+
+
+def finished_sweep() -> Sweep:
+    return Sweep.objects.exclude(digest="")[0]
 
 
 def keep_answer() -> SharedAnswer:

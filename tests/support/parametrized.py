@@ -76,9 +76,9 @@ def header() -> harness.Header:
     return harness.parse_header(source())
 
 
-def make_repro() -> Repro:
+def make_repro(name: str = "repro") -> Repro:
     """Stored with the whole header, as loading does."""
-    repro = runs.make_repro(source())
+    repro = runs.make_repro(source(), name)
     repro.header = json.loads(harness.dumps(asdict(header())))
     repro.save()
     return repro

@@ -21,7 +21,7 @@ from kb.publishing import loading, saving
 from runner import harness
 from runner.builds import registry
 from runner.evidence import repros
-from runner.models import Build, Installation, Run
+from runner.models import Build, Installation, Run, Sweep
 from tests.support import loaded
 from tests.support.sample_record import write_sample
 
@@ -171,6 +171,21 @@ def install(interpreter: Path | str, slug: str = SLUG, **facts: Any) -> Installa
 
 # Who the test client is to the site: an address, as nobody logged in.
 CLIENT = "address:127.0.0.1"
+
+
+def make_sweep(**fields: Any) -> Sweep:
+    """A row of two cells, queued unless `fields` say otherwise."""
+    values = {
+        "record": fields.pop("record", None) or make_record(),
+        "repro_name": "repro",
+        "build": fields.pop("build", None) or make_build(),
+        "device": "cpu",
+        "axes": {"size": {"values": [1, 2]}},
+        "names": ["size"],
+        "trials": 1,
+        "protocol": harness.PROTOCOL,
+    }
+    return Sweep.objects.create(**{**values, **fields})
 
 
 def make_run(repro: Repro | None = None, **fields: Any) -> Run:

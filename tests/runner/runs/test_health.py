@@ -172,13 +172,7 @@ class PruneTest(TestCase):
 
     def test_sweeps_that_ended_early_go_and_finished_ones_stay(self) -> None:
         for number, (days, digest) in enumerate([(400, ""), (10, ""), (400, "d")]):
-            Sweep.objects.create(
-                record=runs.make_record(),
-                build=runs.make_build(),
-                axes={},
-                names=[],
-                trials=1,
-                protocol=1,
+            runs.make_sweep(
                 digest=digest,
                 attempt=number,
                 finished_at=timezone.now() - timedelta(days=days),

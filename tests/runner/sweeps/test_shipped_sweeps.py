@@ -15,7 +15,7 @@ from kb.models import Record
 from kb.records.conditions import holds
 from runner import harness
 from runner.models import Sweep
-from runner.pages.record import sweep_maps
+from runner.pages.sweeps import maps as sweep_maps
 from runner.sweeps import exchange, sentences
 from runner.sweeps.boundary import boundary_of
 

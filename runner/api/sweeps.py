@@ -1,0 +1,223 @@
+"""Sweeps over REST: where a bug happens, over values of one or two parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kb.addresses import absolute, page_urls
+from kb.api.endpoint import Endpoint, LangQuery, NoBody, answer, operation, shown
+from kb.api.fields import (
+    MadeMaybe,
+    MadeString,
+    MadeText,
+    moment,
+    number,
+    string,
+    word,
+)
+from kb.api.serializers import LangUsed, Serializer
+from kb.choices import LANGS, DeviceClass
+from kb.languages import current_lang
+from kb.models import Record
+from kb.problems import Problem
+from kb.requester import requester
+from runner import harness
+from runner.access import may_cancel
+from runner.api.runs import (
+    POLL_S,
+    invalid_values,
+    refusal,
+    wanted_build,
+    wanted_repro,
+)
+from runner.models import Run, Sweep
+from runner.runs.refusals import RunRefused
+from runner.sweeps import queue, sentences
+from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
+from runner.sweeps.boundary import boundary_of
+
+SWEEP_ID = OpenApiParameter(
+    "sweep_id",
+    OpenApiTypes.UUID,
+    OpenApiParameter.PATH,
+    examples=[OpenApiExample("sweep", "00000000-0000-4000-8000-000000000001")],
+)
+AXES_HELP = (
+    "one or two parameters: `64,128` values, `*` all choices, `64:1024:64` by a step, "
+    f"`1:1024:x2` with a factor, `1..4096` the boundary; at most {MOST_CELLS} cells"
+)
+
+
+class SweepRequest(serializers.Serializer[Any]):
+    record = serializers.CharField(max_length=8)
+    repro = serializers.CharField(max_length=60, default="repro")
+    build = serializers.CharField(
+        max_length=61,
+        required=False,
+        help_text="a slug of /api/v1/builds; else the site's default that can run this",
+    )
+    axes = serializers.DictField(
+        child=serializers.CharField(max_length=2000), help_text=AXES_HELP
+    )
+
+
+def sweep_url(name: str) -> MadeString:
+    return MadeString(lambda sweep: absolute(reverse(name, args=[sweep.id])))
+
+
+def sentence_of(sweep: Sweep) -> dict[str, str]:
+    """Where it happens, of the cells that are done."""
+    boundary = boundary_of(harness.decode(sweep.cells))
+    return {lang: sentences.sentence(boundary, lang) for lang in LANGS}
+
+
+class SweepUrlsSerializer(Serializer):
+    html = MadeText(lambda sweep: page_urls("sweep-detail", sweep.id))
+    sweep = sweep_url("api-sweep-detail")
+    cancel = sweep_url("api-sweep-cancel")
+
+
+class SweepSerializer(LangUsed):
+    """`cells` come as they are done; `digest` is there once all of them are."""
+
+    id = serializers.UUIDField()
+    record = string(source="record_id")
+    repro = string(source="repro_name")
+    build = string(source="build_id")
+    device = word(DeviceClass.choices)
+    state = word(Run.State.choices)
+    axes = serializers.DictField(
+        child=serializers.JSONField(),
+        source="ordered_axes",
+        help_text="`values`, or `between` where the boundary is looked for",
+    )
+    trials = number()
+    cells = serializers.ListField(
+        child=serializers.JSONField(),
+        help_text="`at` the values, `verdict`, `reason`, `hits`, `trials`",
+    )
+    sentence = MadeText(sentence_of)
+    reason = string(allow_blank=True, help_text="why it ended without all of its cells")
+    digest = MadeMaybe(lambda sweep: sweep.digest or None)
+    created_at = moment()
+    started_at = moment(allow_null=True)
+    finished_at = moment(allow_null=True)
+    urls = SweepUrlsSerializer(source="*")
+
+
+def get_sweep(sweep_id: str) -> Sweep:
+    try:
+        key = UUID(sweep_id)
+    except ValueError:
+        said = _("%s is not a sweep's id.") % sweep_id
+        raise Problem("unknown_sweep", said) from None
+    rows = Sweep.objects.filter(record__in=Record.objects.visible())
+    sweep = rows.filter(pk=key).first()
+    if sweep is None:
+        raise Problem("unknown_sweep", _("There is no sweep %s.") % sweep_id)
+    return sweep
+
+
+def bad_axes(text: str) -> Problem:
+    error = {"pointer": "/axes", "code": "invalid", "detail": text}
+    return Problem("invalid", text, errors=[error])
+
+
+def submit(request: Request, data: dict[str, Any]) -> Sweep:
+    repro = wanted_repro(data["record"], data["repro"])
+    build = wanted_build(data.get("build"), repro, repro.device)
+    lang = current_lang()
+    try:
+        axes = read_axes(harness.parse_header(repro.source), data["axes"])
+        return queue.submit(repro, build, axes, requester(request))
+    except harness.ParameterError as error:
+        raise invalid_values(error, "axes") from error
+    except TooMany as error:
+        raise bad_axes(sentences.too_many(error.cells, MOST_CELLS, lang)) from error
+    except NoAxes as error:
+        raise bad_axes(sentences.NO_AXES[lang]) from error
+    except RunRefused as error:
+        raise refusal(error) from error
+
+
+class SweepList(Endpoint):
+    @operation(
+        "submit_sweep",
+        {202: SweepSerializer},
+        query=LangQuery,
+        body=SweepRequest,
+        problems=[
+            "forbidden",
+            "unknown_record",
+            "unknown_repro",
+            "unknown_build",
+            "run_refused",
+            "throttled",
+            "busy",
+        ],
+        tags=["runs"],
+        examples=[
+            OpenApiExample(
+                "sizes and dtypes",
+                {"record": "NAN-0028", "axes": {"size": "1:16:1", "dtype": "*"}},
+                request_only=True,
+            )
+        ],
+    )
+    def post(
+        self, request: Request, query: dict[str, Any], body: dict[str, Any]
+    ) -> Response:
+        """Queue a sweep, or join the active one of the same cells.
+
+        Clicks go first. Two of one's own and twenty of all may wait: else 429 or 503.
+        """
+        sweep = submit(request, body)
+        location = reverse("api-sweep-detail", args=[sweep.id])
+        headers = {"Location": location, "Retry-After": str(POLL_S)}
+        found = shown(query, SweepSerializer, sweep)
+        return Response(found, status=202, headers=headers)
+
+
+class SweepDetail(Endpoint):
+    @operation(
+        "get_sweep",
+        {200: SweepSerializer},
+        query=LangQuery,
+        parameters=[SWEEP_ID],
+        problems=["unknown_sweep"],
+        tags=["runs"],
+    )
+    def get(self, request: Request, sweep_id: str, query: dict[str, Any]) -> Response:
+        """One sweep and the cells so far; poll it until `state` is an end."""
+        return answer(query, SweepSerializer, get_sweep(sweep_id))
+
+
+class SweepCancel(Endpoint):
+    @operation(
+        "cancel_sweep",
+        {202: SweepSerializer},
+        query=LangQuery,
+        body=NoBody,
+        parameters=[SWEEP_ID],
+        problems=["forbidden", "unknown_sweep", "run_over"],
+        tags=["runs"],
+    )
+    def post(
+        self, request: Request, sweep_id: str, query: dict[str, Any], **_nothing: Any
+    ) -> Response:
+        """Cancel: a queued sweep at once, a running one after the cell at hand."""
+        sweep = get_sweep(sweep_id)
+        if not may_cancel(request, sweep):
+            raise Problem("forbidden", _("That sweep is somebody else's."))
+        if not queue.cancel(sweep):
+            raise Problem("run_over", _("The sweep is %s.") % sweep.state)
+        return answer(query, SweepSerializer, get_sweep(sweep_id), status=202)

@@ -1,0 +1,115 @@
+"""The form that asks where a bug happens: checked here, queued by runner.sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from kb.choices import PARAMETERS, DeviceClass
+from kb.languages import current_lang
+from kb.models import Record, Repro
+from kb.requester import requester
+from runner import harness
+from runner.harness import shown_value
+from runner.models import Build, Sweep
+from runner.pages.run_form import STATUS, Refusal, require_right
+from runner.runs.refusals import RunRefused
+from runner.sweeps import queue, sentences
+from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
+from runner.wording import verdicts
+
+
+@dataclass(frozen=True)
+class AxisField:
+    """A parameter as a text field; `hint` is what could be asked for."""
+
+    key: str
+    label: str
+    hint: str
+    unit: str
+
+
+@dataclass(frozen=True)
+class SweepGroup:
+    """The parameters of one repro of the CPU."""
+
+    repro: str
+    fields: list[AxisField]
+
+
+def groups(repros: Iterable[Repro]) -> list[SweepGroup]:
+    """Of each repro that can be swept."""
+    return [
+        SweepGroup(repro.name, list(fields(repro)))
+        for repro in repros
+        if repro.device == DeviceClass.CPU and repro.header.get("parameters")
+    ]
+
+
+def fields(repro: Repro) -> Iterator[AxisField]:
+    for name, declared in repro.header["parameters"].items():
+        choices = ",".join(map(shown_value, declared.get("choices", ())))
+        ends = (shown_value(declared.get(end, "")) for end in ("min", "max"))
+        yield AxisField(
+            key=field_name(repro.name, name),
+            label=str(PARAMETERS.get(name, name)),
+            hint=choices or "..".join(ends),
+            unit=declared.get("unit", ""),
+        )
+
+
+def field_name(repro: str, name: str) -> str:
+    return f"axis-{repro}-{name}"
+
+
+class SweepForm(forms.Form):
+    """Which repro of `record`, on which build; its axes are fields of their own."""
+
+    repro = forms.ModelChoiceField(Repro.objects.none(), to_field_name="name")
+    build = forms.ModelChoiceField(Build.objects.all())
+
+    def __init__(self, record: Record, data: Any) -> None:
+        super().__init__(data)
+        field = self.fields["repro"]
+        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101
+        field.queryset = record.repros.all()
+
+    def axes(self) -> dict[str, Any]:
+        """Raises ParameterError, TooMany, NoAxes."""
+        repro = self.cleaned_data["repro"]
+        start = field_name(repro.name, "")
+        texts = {
+            key.removeprefix(start): str(text)
+            for key, text in self.data.items()
+            if key.startswith(start) and str(text).strip()
+        }
+        return read_axes(harness.parse_header(repro.source), texts)
+
+
+def submit(request: HttpRequest, record: Record) -> Sweep:
+    """Queue what the form asks for. Raises Refusal."""
+    require_right(request)
+    form = SweepForm(record, request.POST)
+    if not form.is_valid():
+        raise Refusal(_("Choose a repro and a build of this site."), 400)
+    data = form.cleaned_data
+    lang = current_lang()
+    try:
+        return queue.submit(
+            data["repro"], data["build"], form.axes(), requester(request)
+        )
+    except harness.ParameterError as error:
+        found = verdicts.refused_values(error, lang)
+        raise Refusal("; ".join(map(": ".join, found)), 400) from error
+    except TooMany as error:
+        raise Refusal(sentences.too_many(error.cells, MOST_CELLS, lang), 400) from error
+    except NoAxes as error:
+        raise Refusal(sentences.NO_AXES[lang], 400) from error
+    except RunRefused as error:
+        status = STATUS.get(error.code, 409)
+        raise Refusal(error.detail(lang), status, error.wait_s) from error
