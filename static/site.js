@@ -94,7 +94,7 @@
   };
   window.addEventListener("hashchange", wantLine);
   const say = () => {
-    const state = one("#run-status");
+    const state = one("[data-say]");
     const place = one("#run-say");
     if (state && place && place.textContent !== state.dataset.say) {
       place.textContent = state.dataset.say;

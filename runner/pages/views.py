@@ -18,7 +18,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from kb.models import Record
 from runner import access
@@ -105,9 +109,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(health.metrics(), content_type=health.METRICS_TYPE)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def run_create(request: HttpRequest, record_id: str) -> HttpResponse:
     record = get_object_or_404(Record.objects.visible(), id=record_id)
+    if request.method != "POST":
+        return to_forms(record)
     try:
         submitted = run_form.submit(request, record)
     except run_form.Refusal as refusal:
@@ -116,6 +122,11 @@ def run_create(request: HttpRequest, record_id: str) -> HttpResponse:
     if submitted.cached:
         address += "&cached=1" if "?" in address else "?cached=1"
     return HttpResponseRedirect(address)
+
+
+def to_forms(record: Record) -> HttpResponse:
+    """Where a refusal's address leads when it is read, as in another language."""
+    return redirect(f"{record.get_absolute_url()}#run")
 
 
 def wanted_run(run_id: UUID) -> Run:
@@ -162,9 +173,11 @@ def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
     return render(request, "runner/_run_cancelled.html", context)
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def sweep_create(request: HttpRequest, record_id: str) -> HttpResponse:
     record = get_object_or_404(Record.objects.visible(), id=record_id)
+    if request.method != "POST":
+        return to_forms(record)
     try:
         return redirect(sweep_form.submit(request, record))
     except run_form.Refusal as refusal:
@@ -191,7 +204,8 @@ def sweep_detail(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
 def sweep_status(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
     """The part of the page that changes while the sweep goes on."""
     page = sweep_page.build(wanted_sweep(sweep_id), request)
-    return render(request, "runner/_sweep_live.html", {"page": page})
+    context = {"page": page, "fragment": True}
+    return render(request, "runner/_sweep_live.html", context)
 
 
 @require_POST

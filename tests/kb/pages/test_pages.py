@@ -601,7 +601,7 @@ class RunPageTest(PageTest):
         strict = Client(enforce_csrf_checks=True)
         response = self.start(strict)
         self.assertContains(response, "no valid token", status_code=403)
-        self.assertEqual(strict.get("/en/NAN-9001/runs/").status_code, 405)
+        self.assertEqual(strict.get("/en/NAN-9001/runs/").status_code, 302)
         self.assertEqual(Run.objects.count(), 0)
 
     def test_the_form_of_the_page_carries_the_token(self) -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from django.contrib.auth.models import User
 from django.test import Client, TestCase, TransactionTestCase, override_settings
+from django.utils.translation import override
 
 from runner.models import Run, Sweep
 from runner.sweeps import queue
@@ -25,6 +26,10 @@ class PageCase(SweepCase):
         path = f"/{lang}/{self.repro.record_id}/sweeps/"
         fields |= {"repro": self.repro.name, "build": runs.SLUG}
         return self.client.post(path, fields)
+
+    def record(self) -> str:
+        with override("zh-hans"):
+            return str(self.repro.record.get_absolute_url())
 
     def send(self, axes: dict[str, str], **more: str) -> Any:
         body = {"record": self.repro.record_id, "repro": self.repro.name, **more}
@@ -78,6 +83,10 @@ class RefusalTest(PageCase, TestCase):
                 found = self.ask(lang, **axes)
                 self.assertContains(found, said, status_code=400)
         self.assertContains(self.ask(), "The sweep was not started", status_code=400)
+        # The same address in the other language, by the link in the page's head.
+        for name in ("sweeps", "runs"):
+            back = self.client.get(f"/zh/{self.repro.record_id}/{name}/")
+            self.assertRedirects(back, f"{self.record()}#run")
         self.assertFalse(Sweep.objects.exists())
 
     def test_the_api_names_the_parameter(self) -> None:
