@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from kb.languages import Text as _
 from kb.records.conditions import Condition
+from runner.harness import shown_value
 from runner.sweeps.boundary import Boundary
 
 WHERE = _(
@@ -21,6 +23,11 @@ TOO_MANY = _(
     "That is {cells} cells, and a sweep has at most {most}. Take a larger step, or "
     "START..STOP, which looks for the boundary."
 )
+SMALLEST = _(
+    "The smallest values that were found to show it: {values}. A smaller value of one "
+    "of them alone, where it was tried, does not."
+)
+NOT_AT_ALL = _("The bug does not show at the reviewed values on this build.")
 NOTHING = _("No cell has a verdict.")
 CANNOT = _("Cells where it cannot apply: {count}.")
 FAILED = _("Cells without a verdict: {count}.")
@@ -34,6 +41,14 @@ def too_many(cells: float, most: int, lang: str) -> str:
 
 def shown_count(cells: float) -> str:
     return f"{cells:,.0f}" if cells < 10**12 else "10^12+"
+
+
+def minimised(values: Mapping[str, Any] | None, lang: str) -> str:
+    """What came of looking for the smallest values; None: the bug did not show."""
+    if values is None:
+        return NOT_AT_ALL[lang]
+    texts = [f"{name} = {shown_value(value)}" for name, value in values.items()]
+    return SMALLEST[lang].format(values=", ".join(texts))
 
 
 def sentence(boundary: Boundary, lang: str) -> str:

@@ -6,18 +6,20 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from django.db import Error as DatabaseFault, connection
 
+from kb.choices import Verdict
 from kb.models import Repro
 from runner import harness, sandbox
 from runner.builds import registry
 from runner.models import Sweep
 from runner.runs import ledger
 from runner.sweeps import axes as sweep_axes, queue
+from runner.sweeps.smallest import smallest
 from runner.worker import execution
 from runner.worker.execution import Job, Listeners
 
@@ -158,6 +160,34 @@ def run_here(
             found.append(cell)
             each(cell)
         return cells.evidence(job.name), found
+
+
+def smallest_here(
+    job: Job,
+    interpreter: str,
+    listeners: Listeners,
+    each: Callable[[dict[str, Any]], None],
+) -> dict[str, Any] | None:
+    """The smallest values that show the bug; None where the reviewed ones do not.
+
+    Raises Unmet where the requirements are not met, Cancelled.
+    """
+    declared = harness.parse_header(job.source).parameters
+    defaults = {name: facts["default"] for name, facts in declared.items()}
+    with execution.pool(), cells_of(job, interpreter, listeners) as cells:
+        if cells.unmet:
+            raise Unmet(*cells.unmet)
+
+        @cache
+        def shows_at(values: tuple[tuple[str, Any], ...]) -> bool:
+            cell = cells.at(dict(values))
+            each(cell)
+            return bool(cell["verdict"] == Verdict.BUG_PRESENT)
+
+        def shows(values: dict[str, Any]) -> bool:
+            return shows_at(tuple(values.items()))
+
+        return smallest(declared, shows) if shows(defaults) else None
 
 
 class Unmet(Exception):

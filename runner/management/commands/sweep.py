@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 
+from kb.choices import LANGS, DeviceClass
 from kb.models import Repro
 from runner import exits, harness
 from runner.management.commands.run_repro import (
@@ -24,9 +25,10 @@ from runner.runs.refusals import RunRefused
 from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
 from runner.sweeps.axes import Axis
 from runner.sweeps.boundary import boundary_of
+from runner.sweeps.smallest import numbers
 from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners
-from runner.worker.sweeping import Unmet, run_here
+from runner.worker.sweeping import Unmet, run_here, smallest_here
 
 REFUSALS = (
     Usage,
@@ -67,6 +69,11 @@ class Command(BaseCommand):
             help="leave it to the site's workers, behind clicks, and follow it; the "
             "record's page shows it once it has finished",
         )
+        parser.add_argument(
+            "--minimise",
+            action="store_true",
+            help="look for the smallest values that still show the bug, instead",
+        )
         parser.add_argument("--cancel", metavar="SWEEP", help="cancel a queued sweep")
 
     def run_from_argv(self, argv: list[str]) -> None:
@@ -77,6 +84,8 @@ class Command(BaseCommand):
         try:
             if options["cancel"]:
                 self.cancel(options["cancel"])
+            if options["minimise"]:
+                self.minimise(options)
             cells = self.cells(options)
         except Unmet as unmet:
             self.stderr.write(f"sweep: {unmet}")
@@ -90,7 +99,7 @@ class Command(BaseCommand):
             sys.exit(harness.EXIT_CODES["error"])
         boundary = boundary_of(harness.decode(cells))
         if not options["json"]:
-            for lang in ("en", "zh"):
+            for lang in LANGS:
                 self.stdout.write(sentences.sentence(boundary, lang))
         absent = "bug_absent" if boundary.judged else "error"
         sys.exit(harness.EXIT_CODES["bug_present" if boundary.bug else absent])
@@ -107,14 +116,45 @@ class Command(BaseCommand):
         self.stdout.write("Cancelled.")
         sys.exit(0)
 
+    def minimise(self, options: dict[str, Any]) -> NoReturn:
+        """Walk to the smallest values that show the bug, and say how to run them."""
+        if options["axes"] or options["queue"] or options["json"]:
+            raise Usage("--minimise takes a record, --repro and --build.")
+        repro = self.repro_of_cpu(options, "--minimise NAN-0028")
+        declared = harness.parse_header(repro.source).parameters
+        if not numbers(declared):
+            names = ", ".join(declared) or "none"
+            raise Usage(f"Only numbers are made smaller, and its parameters: {names}.")
+        interpreter = chosen_interpreter(options["build"], repro.source)
+        job = Job(repro.source, repro.name, repro.record_id)
+        quiet = Listeners(lambda phase, text: None)
+        found = smallest_here(job, interpreter, quiet, self.say)
+        for lang in LANGS:
+            self.stdout.write(sentences.minimised(found, lang))
+        if found is None:
+            sys.exit(harness.EXIT_CODES["bug_absent"])
+        changed = [
+            f"--set {name}={harness.shown_value(value)}"
+            for name, value in found.items()
+            if value != declared[name]["default"]
+        ]
+        command = ["manage.py run_repro", repro.record_id, "--repro", repro.name]
+        self.stdout.write(" ".join([*command, *changed]))
+        sys.exit(harness.EXIT_CODES["bug_present"])
+
+    def repro_of_cpu(self, options: dict[str, Any], example: str) -> Repro:
+        """The reviewed repro that is asked for. Raises Usage for one of a GPU."""
+        if not options["record"]:
+            raise Usage(f"Name a record and its parameters: {example}")
+        repro = reviewed(options["record"].upper(), options["repro"])
+        if harness.parse_header(repro.source).device != DeviceClass.CPU:
+            raise Usage("Sweeps run on the CPU, and this repro needs a GPU.")
+        return repro
+
     def cells(self, options: dict[str, Any]) -> list[dict[str, Any]]:
         """All cells, done here or by the workers; prints the evidence."""
-        if not options["record"]:
-            raise Usage("Name a record and its parameters: NAN-0028 size=1:16:1")
-        repro = reviewed(options["record"].upper(), options["repro"])
+        repro = self.repro_of_cpu(options, "NAN-0028 size=1:16:1")
         header = harness.parse_header(repro.source)
-        if header.device != "cpu":
-            raise Usage("Sweeps run on the CPU, and this repro needs a GPU.")
         parts = (item.partition("=") for item in options["axes"])
         texts = {name.strip(): text for name, _, text in parts}
         axes = sweep_axes.read_axes(header, texts)
