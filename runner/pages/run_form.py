@@ -21,21 +21,26 @@ from runner.wording import values as parameter_form, verdicts
 STATUS = {"busy": 503, "throttled": 429}
 
 
-class RunForm(forms.Form):
-    """Which repro of `record`, on which build, how often; the repro says the device."""
+class ReproForm(forms.Form):
+    """Which repro of `record`, on which build; the repro says the device."""
 
     repro = forms.ModelChoiceField(Repro.objects.none(), to_field_name="name")
     build = forms.ModelChoiceField(Build.objects.all())
-    trials = forms.IntegerField(
-        min_value=1, max_value=submission.MAX_TRIALS, required=False
-    )
-    again = forms.BooleanField(required=False)
 
     def __init__(self, record: Record, data: Any) -> None:
         super().__init__(data)
         field = self.fields["repro"]
         assert isinstance(field, forms.ModelChoiceField)  # noqa: S101
         field.queryset = record.repros.all()
+
+
+class RunForm(ReproForm):
+    """Also how often, and with which values."""
+
+    trials = forms.IntegerField(
+        min_value=1, max_value=submission.MAX_TRIALS, required=False
+    )
+    again = forms.BooleanField(required=False)
 
     def values(self) -> dict[str, Any]:
         """Values of the chosen repro's parameters. Raises ParameterError."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django import forms
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
@@ -16,8 +15,8 @@ from kb.models import Record, Repro
 from kb.requester import requester
 from runner import harness
 from runner.harness import shown_value
-from runner.models import Build, Sweep
-from runner.pages.run_form import STATUS, Refusal, require_right
+from runner.models import Sweep
+from runner.pages.run_form import STATUS, Refusal, ReproForm, require_right
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
 from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
@@ -67,17 +66,8 @@ def field_name(repro: str, name: str) -> str:
     return f"axis-{repro}-{name}"
 
 
-class SweepForm(forms.Form):
-    """Which repro of `record`, on which build; its axes are fields of their own."""
-
-    repro = forms.ModelChoiceField(Repro.objects.none(), to_field_name="name")
-    build = forms.ModelChoiceField(Build.objects.all())
-
-    def __init__(self, record: Record, data: Any) -> None:
-        super().__init__(data)
-        field = self.fields["repro"]
-        assert isinstance(field, forms.ModelChoiceField)  # noqa: S101
-        field.queryset = record.repros.all()
+class SweepForm(ReproForm):
+    """Also over which values of which parameters, each a field of its own."""
 
     def axes(self) -> dict[str, Any]:
         """Raises ParameterError, TooMany, NoAxes."""
