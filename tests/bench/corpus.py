@@ -245,13 +245,14 @@ def record(number: int, made_of: Material) -> Record:
         workaround_zh=han[2],
         signatures=signatures,
         affected=[affected(chance)],
+        sources=[{"id": "s-1", "kind": "report", "url": "", "title": "t"}],
     )
 
 
 def affected(chance: random.Random) -> dict[str, object]:
     first = chance.randrange(0, 12)
     events = [{"introduced": f"2.{first}.0"}, {"fixed": f"2.{first + 2}.0"}]
-    return {"package": chance.choice(PACKAGES), "events": events}
+    return {"package": chance.choice(PACKAGES), "events": events, "source": "s-1"}
 
 
 # --- logs -------------------------------------------------------------------------

@@ -110,8 +110,6 @@ def fill(count: int) -> list[str]:
             # Ids of the corpus keep clear of the shipped ones, and some have no page.
             record.pk = f"NAN-{at:04d}"
             record.workarounds = [{"name": "off", "kind": "code", "apply": "off()"}]
-            record.affected = [{**entry, "source": "s-1"} for entry in record.affected]
-            record.sources = [{"id": "s-1", "kind": "report", "url": "", "title": "t"}]
         save_all(chunk)
         repros = Repro.objects.bulk_create(map(repro_of, chunk))
         Claim.objects.bulk_create(claim for row in chunk for claim in claims_of(row))
