@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
 
-# Sources whose HTML a process keeps: a page shows up to ten, each for some 10 ms.
+# Sources whose HTML a process keeps: a page shows several, and most are asked again.
 CACHED = 512
 # The first ancestor found decides; everything else stays plain.
 CLASSES: list[tuple[_TokenType, str]] = [
