@@ -19,6 +19,7 @@ from django.test import SimpleTestCase
 
 from runner.worker import supervisor
 from tests.support.builds import torch_python
+from tests.support.sites import with_few_records
 
 ROOT = Path(settings.BASE_DIR)
 LIMIT_S = 300
@@ -44,6 +45,7 @@ class UpTest(SimpleTestCase):
             "BUILDS": shlex.quote(torch_python()),
             "PORT": str(self.port),
             "LANG": "C.UTF-8",
+            **with_few_records(self.folder),
         }
 
     def up(self) -> subprocess.Popen[str]:

@@ -19,6 +19,13 @@ from tests.support import loaded, runs
 
 PATIENCE_S = 60
 DEPLOYMENT = ("DATABASE_URL", "CELERY_BROKER_URL", "DOESITNAN_TEST_PYTHON", "BUILDS")
+# Records that name no other one, each with evidence of every build.
+FEW = ("atan2-origin-nan-grad", "gumbel-softmax-nan", "std-single-sample-nan")
+FEW_SETTINGS = """\
+from pathlib import Path
+from config.settings import *
+ISSUES_DIR = Path({path!r})
+"""
 SETUP = """
 import json, sys
 import django
@@ -141,6 +148,17 @@ class Site:
         for process in [*self.workers, *filter(None, [self.shell])]:
             process.kill()
             process.communicate()
+
+
+def with_few_records(folder: Path) -> dict[str, str]:
+    """Variables for a site that reads three of the shipped records from `folder`."""
+    issues = folder / "issues"
+    issues.mkdir()
+    for name in FEW:
+        (issues / name).symlink_to(settings.ISSUES_DIR / name)
+    text = FEW_SETTINGS.format(path=str(issues))
+    (folder / "few_settings.py").write_text(text)
+    return {"PYTHONPATH": str(folder), "DJANGO_SETTINGS_MODULE": "few_settings"}
 
 
 def copy(database: Path, to: Path) -> Path:
