@@ -9,11 +9,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from django.test import SimpleTestCase, tag
 
 from tests import ROOT
 from tests.support import slow_clients
+from tests.support.loopback import LoopbackServer
 from tests.support.sites import Site, wait_for
 
 READERS = 40
@@ -155,11 +155,8 @@ class ProxyTest(ProgramsTest):
     def setUp(self) -> None:
         super().setUp()
         Told.heard.clear()
-        site = ThreadingHTTPServer(("127.0.0.1", 0), Told)
-        self.addCleanup(site.server_close)
-        threading.Thread(target=site.serve_forever).start()
-        self.addCleanup(site.shutdown)
-        self.port = self.enterContext(self.nginx(site.server_port))
+        site = self.enterContext(LoopbackServer(Told))
+        self.port = self.enterContext(self.nginx(site.port))
 
     def get(self, path: str, headers: dict[str, str]) -> int:
         client = HTTPConnection("127.0.0.1", self.port, timeout=STOP_S)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
+
+from tests.support.loopback import LoopbackServer
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -31,27 +32,16 @@ class Handler(SimpleHTTPRequestHandler):
         """Tests print nothing."""
 
 
-class PackageIndexes:
+class PackageIndexes(LoopbackServer):
     """`<address>/<name>/` is an index for each folder `root/<name>/<project>/*.whl`."""
 
     def __init__(self, root: Path) -> None:
         self.asked: list[str] = []
-        handler = partial(Handler, directory=str(root), asked=self.asked)
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Self:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        super().__init__(partial(Handler, directory=str(root), asked=self.asked))
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_port}"
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def environ(self) -> dict[str, str]:

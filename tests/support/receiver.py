@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from tests.support.loopback import LoopbackServer
 
 
-class Receiver:
+class Receiver(LoopbackServer):
     """Answers `status` to every POST; `got` has (path, headers, body) of each."""
 
     def __init__(self) -> None:
@@ -27,21 +28,7 @@ class Receiver:
             def log_message(self, format: str, *args: Any) -> None:
                 """Tests print nothing."""
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
-
-    def __enter__(self) -> Self:
-        self.thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
-
-    @property
-    def port(self) -> int:
-        return int(self.server.server_port)
+        super().__init__(Handler)
 
     @property
     def address(self) -> str:
