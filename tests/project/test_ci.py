@@ -68,7 +68,7 @@ class FormTest(SimpleTestCase):
         self.assertEqual(read, set(template()[0]))
 
 
-@tag("servers", "own_site")
+@tag("servers", "any_database")
 class ShellTest(LiveServerTestCase):
     """Every step as the shell that it is, against a site, on a torch with the bug."""
 

@@ -9,7 +9,7 @@ import subprocess
 from functools import cache
 from typing import Any
 
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from kb.environments.environment import find_environment
 from kb.lookup.answer import look_up
@@ -362,6 +362,7 @@ class FileTests(SimpleTestCase):
         self.assertEqual(imported, {"__future__", "collections", "torch"} | standard)
 
 
+@tag("any_database")
 class PasteTests(TestCase):
     """The report is a part of a paste that the box understands."""
 

@@ -117,7 +117,7 @@ def listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-@tag("servers", "own_site")  # for their length
+@tag("servers", "any_database")  # for their length
 class SlowClientsTest(ProgramsTest):
     def test_readers_are_answered_by_the_web_server(self) -> None:
         with self.site() as port:

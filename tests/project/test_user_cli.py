@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from django.conf import settings
-from django.test import LiveServerTestCase, SimpleTestCase, TestCase
+from django.test import LiveServerTestCase, SimpleTestCase, TestCase, tag
 
 from kb.lookup.answer import look_up
 from tests.support import loaded, log_corpus
@@ -57,6 +57,7 @@ def best(found: dict[str, Any]) -> str:
     return found["matches"][0]["record"] if found["matches"] else ""
 
 
+@tag("any_database")
 class SameAnswerTest(TestCase):
     """What is sent finds the record that the whole log finds."""
 

@@ -149,6 +149,7 @@ class CrawlTest(PageTest):
                 self.assertEqual(page.bare, [])
 
 
+@tag("any_database")
 class ChineseCrawlTest(CrawlTest):
     start = "/zh/"
     beside = ()  # the API has one address for all languages

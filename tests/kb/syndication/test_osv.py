@@ -197,7 +197,7 @@ class QueryTest(TestCase):
         self.assertEqual((missing.status_code, missing.json()["code"]), (404, 5))
 
 
-@tag("own_site")
+@tag("any_database")
 class ClientTest(LiveServerTestCase):
     """pip-audit and uv, as people start them; no index and no network is there."""
 

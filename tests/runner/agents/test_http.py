@@ -49,7 +49,7 @@ class Sampled(SimpleTestCase):
         self.repro = load_sample(folder)
 
 
-@tag("own_site")
+@tag("any_database")
 class HttpTest(Sampled, LiveServerTestCase):
     def setUp(self) -> None:
         self.load()

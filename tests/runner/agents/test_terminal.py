@@ -54,7 +54,7 @@ class CommandTest(TestCase):
         self.assertFalse(terminal.asked().user.is_authenticated)
 
 
-@tag("own_site", "long")
+@tag("any_database", "long")
 class TerminalTest(SimpleTestCase):
     """`manage.py mcp` as a client starts it, on a database of its own."""
 

@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.template import Context, Template
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 from django.utils import timezone, translation
 
 from kb.models import Finding
@@ -214,6 +214,7 @@ class DepthTest(SimpleTestCase):
                 self.assertEqual(harness.too_deep(data), deep)
 
 
+@tag("any_database")
 class ShippedTest(TestCase):
     """What our own harness and sandbox wrote is evidence to the strict reader, too."""
 

@@ -79,7 +79,7 @@ class ChaosCase(SimpleTestCase):
         self.assertEqual((report["doubles"], report["locked_errors"]), (0, 0))
 
 
-@tag("own_site", "long")
+@tag("any_database", "long")
 class EmbeddedTest(ChaosCase):
     def test_sixty_runs_and_six_kills(self) -> None:
         report = self.chaos("--runs", "60", "--kills", "6", "--seed", "1")

@@ -143,7 +143,7 @@ class CommandTest(TestCase):
         self.assertEqual(Run.objects.get().state, "queued")
 
 
-@tag("own_site")
+@tag("any_database")
 class RealTest(SimpleTestCase):
     """With a real worker: interrupted, continued, and at last complete."""
 

@@ -251,7 +251,7 @@ class OfflineTest(ClientCase, TestCase):
                 subprocess.run([tool, "-n"], input=found, text=True, check=True)
 
 
-@tag("own_site")
+@tag("any_database")
 @override_settings(READ_LOGIN=True)
 class SiteTest(ClientCase, LiveServerTestCase):
     """Against a site that is closed to strangers."""
@@ -317,7 +317,7 @@ class SiteTest(ClientCase, LiveServerTestCase):
         self.assert_refused(zebra, "“zebra” is no torch build")
 
 
-@tag("servers", "own_site")
+@tag("servers", "any_database")
 class InstalledTest(ClientCase, LiveServerTestCase):
     """By pip, uv and pipx, into environments of their own, without an index."""
 

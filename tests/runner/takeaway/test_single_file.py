@@ -345,6 +345,7 @@ class BisectTest(FileTest):
         self.assertEqual(self.bisected("--bisect", "--find-fix"), "8 fixed")
 
 
+@tag("any_database")
 class SameVerdictTest(TestCase):
     """The same bytes give the same verdict here, on the site and alone."""
 

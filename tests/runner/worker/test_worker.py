@@ -57,7 +57,7 @@ class QueuesTest(TestCase):
         self.assertEqual(host_gpus.offered(rows), [{**gpu, "uuid": "cuda-0"}])
 
 
-@tag("own_site", "long")
+@tag("any_database", "long")
 class WorkerTest(SimpleTestCase):
     database: Path
 
