@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.http import HttpRequest
 
 from kb.requester import requester
-from runner.models import Run, Sweep
+from runner.models.job import QueueJob
 
 VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
@@ -69,10 +69,10 @@ def may_operate(user: User | AnonymousUser) -> bool:
     return bool(user.has_perm(OPERATE))
 
 
-def may_cancel(request: HttpRequest, run: Run | Sweep) -> bool:
-    """Whether it is one's own run or sweep; operators may always.
+def may_cancel(request: HttpRequest, job: QueueJob) -> bool:
+    """Whether it is one's own; operators may always.
 
     Nobody owns what a worker asked of itself: fills of the matrix, re-verification.
     """
-    is_own = may_run(request.user) and run.requester == requester(request)
+    is_own = may_run(request.user) and job.requester == requester(request)
     return is_own or may_operate(request.user)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _, ngettext
 from runner import access
 from runner.evidence import origins
 from runner.models import Build, Device, Evidence, Installation, Run, Worker
-from runner.runs import backfill, host_gpus, ledger
+from runner.runs import backfill, host_gpus, jobs
 
 JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'
 
@@ -220,7 +220,7 @@ class RunAdmin(KeptAdmin):
         permissions=["operate"],
     )
     def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        done = [ledger.cancel(run) for run in queryset]
+        done = [jobs.cancel(run) for run in queryset]
         count = sum(done)
         text = ngettext("%(n)d run is cancelled.", "%(n)d runs are cancelled.", count)
         self.message_user(request, text % {"n": count})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -17,7 +16,6 @@ from rest_framework.response import Response
 from kb.api.endpoint import (
     Endpoint,
     LangQuery,
-    NoBody,
     Query,
     answer,
     operation,
@@ -32,12 +30,11 @@ from kb.models import Repro
 from kb.problems import Problem
 from kb.requester import requester
 from runner import harness
-from runner.access import may_cancel
-from runner.api import prefer
+from runner.api import jobs, prefer
 from runner.api.idempotency import Answered, once
 from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer
 from runner.models import Build, Run
-from runner.runs import admission, ledger, live_log, scheduling, submission, throttle
+from runner.runs import admission, live_log, scheduling, submission, throttle
 from runner.runs.refusals import RunRefused
 from runner.runs.submission import MAX_TRIALS
 from runner.wording import verdicts
@@ -47,12 +44,7 @@ LOG_PAGE = 1000
 POLL_S = 1
 MAX_SEQ = 999_999_999
 MAX_NAMED = 40
-RUN_ID = OpenApiParameter(
-    "run_id",
-    OpenApiTypes.UUID,
-    OpenApiParameter.PATH,
-    examples=[OpenApiExample("run", "00000000-0000-4000-8000-000000000001")],
-)
+RUN_ID = jobs.id_parameter("run")
 PREFER = OpenApiParameter(
     "Prefer",
     str,
@@ -74,26 +66,13 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 
 
 def get_run(run_id: str) -> Run:
-    try:
-        key = UUID(run_id)
-    except ValueError:
-        raise Problem("unknown_run", _("%s is not a run's id.") % run_id) from None
     rows = Run.objects.select_related("repro__record", "evidence", "build")
-    run = rows.filter(id=key).first()
-    if run is None:
-        raise Problem("unknown_run", _("There is no run %s.") % run_id)
-    return run
+    return jobs.find(rows, run_id)
 
 
 def version_of(run_id: str) -> tuple[object, ...]:
     """For ETags: what decides `RunSerializer`, without the evidence itself."""
-    try:
-        rows = Run.objects.filter(id=UUID(run_id)).select_related("repro")
-        run = rows.first()
-    except ValueError:
-        run = None
-    if run is None:
-        raise Problem("unknown_run", _("There is no run %s.") % run_id)
+    run = jobs.find(Run.objects.select_related("repro"), run_id)
     place = scheduling.place_in_queue(run)
     columns = [field.attname for field in Run._meta.concrete_fields]
     # The lease is renewed each second and is not shown.
@@ -341,22 +320,9 @@ class RunLog(Endpoint):
 
 
 class RunCancel(Endpoint):
-    @operation(
-        "cancel_run",
-        {202: RunSerializer},
-        query=LangQuery,
-        body=NoBody,
-        parameters=[RUN_ID],
-        problems=["forbidden", "unknown_run", "run_over"],
-        tags=["runs"],
-    )
+    @jobs.cancelling("run", RunSerializer)
     def post(
         self, request: Request, run_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
         """Cancel: a queued run at once, a running one as soon as its worker sees."""
-        run = get_run(run_id)
-        if not may_cancel(request, run):
-            raise Problem("forbidden", _("That run is somebody else's."))
-        if not ledger.cancel(run):
-            raise Problem("run_over", _("The run is %s.") % run.state)
-        return answer(query, RunSerializer, get_run(run_id), status=202)
+        return jobs.cancel(request, query, RunSerializer, partial(get_run, run_id))

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
-from uuid import UUID
 
 from django.urls import reverse
-from django.utils.translation import gettext as _
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.addresses import absolute, page_urls
-from kb.api.endpoint import Endpoint, LangQuery, NoBody, answer, operation, shown
-from kb.api.fields import (
-    MadeMaybe,
-    MadeString,
-    MadeText,
-    moment,
-    number,
-    string,
-    word,
-)
-from kb.api.serializers import LangUsed, Serializer
-from kb.choices import LANGS, DeviceClass
+from kb.addresses import page_urls
+from kb.api.endpoint import Endpoint, LangQuery, answer, operation, shown
+from kb.api.fields import MadeMaybe, MadeText, number, string
+from kb.api.serializers import Serializer
+from kb.choices import LANGS
 from kb.languages import current_lang
 from kb.models import Record
 from kb.problems import Problem
 from kb.requester import requester
 from runner import harness
-from runner.access import may_cancel
+from runner.api import jobs
 from runner.api.runs import (
     POLL_S,
     invalid_values,
@@ -39,18 +29,12 @@ from runner.api.runs import (
     wanted_build,
     wanted_repro,
 )
-from runner.models import Run, Sweep
+from runner.models import Sweep
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
 from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
 from runner.sweeps.boundary import boundary_of
 
-SWEEP_ID = OpenApiParameter(
-    "sweep_id",
-    OpenApiTypes.UUID,
-    OpenApiParameter.PATH,
-    examples=[OpenApiExample("sweep", "00000000-0000-4000-8000-000000000001")],
-)
 AXES_HELP = (
     "one or two parameters: `64,128` values, `*` all choices, `64:1024:64` by a step, "
     f"`1:1024:x2` with a factor, `1..4096` the boundary; at most {MOST_CELLS} cells"
@@ -70,10 +54,6 @@ class SweepRequest(serializers.Serializer[Any]):
     )
 
 
-def sweep_url(name: str) -> MadeString:
-    return MadeString(lambda sweep: absolute(reverse(name, args=[sweep.id])))
-
-
 def sentence_of(sweep: Sweep) -> dict[str, str]:
     """Where it happens, of the cells that are done."""
     boundary = boundary_of(harness.decode(sweep.cells))
@@ -82,19 +62,14 @@ def sentence_of(sweep: Sweep) -> dict[str, str]:
 
 class SweepUrlsSerializer(Serializer):
     html = MadeText(lambda sweep: page_urls("sweep-detail", sweep.id))
-    sweep = sweep_url("api-sweep-detail")
-    cancel = sweep_url("api-sweep-cancel")
+    sweep = jobs.job_url("api-sweep-detail")
+    cancel = jobs.job_url("api-sweep-cancel")
 
 
-class SweepSerializer(LangUsed):
+class SweepSerializer(jobs.LongJobSerializer):
     """`cells` come as they are done; `digest` is there once all of them are."""
 
-    id = serializers.UUIDField()
-    record = string(source="record_id")
-    repro = string(source="repro_name")
     build = string(source="build_id")
-    device = word(DeviceClass.choices)
-    state = word(Run.State.choices)
     axes = serializers.DictField(
         child=serializers.JSONField(),
         source="ordered_axes",
@@ -106,25 +81,13 @@ class SweepSerializer(LangUsed):
         help_text="`at` the values, `verdict`, `reason`, `hits`, `trials`",
     )
     sentence = MadeText(sentence_of)
-    reason = string(allow_blank=True, help_text="why it ended without all of its cells")
     digest = MadeMaybe(lambda sweep: sweep.digest or None)
-    created_at = moment()
-    started_at = moment(allow_null=True)
-    finished_at = moment(allow_null=True)
     urls = SweepUrlsSerializer(source="*")
 
 
 def get_sweep(sweep_id: str) -> Sweep:
-    try:
-        key = UUID(sweep_id)
-    except ValueError:
-        said = _("%s is not a sweep's id.") % sweep_id
-        raise Problem("unknown_sweep", said) from None
     rows = Sweep.objects.filter(record__in=Record.objects.visible())
-    sweep = rows.filter(pk=key).first()
-    if sweep is None:
-        raise Problem("unknown_sweep", _("There is no sweep %s.") % sweep_id)
-    return sweep
+    return jobs.find(rows, sweep_id)
 
 
 def bad_axes(text: str) -> Problem:
@@ -192,7 +155,7 @@ class SweepDetail(Endpoint):
         "get_sweep",
         {200: SweepSerializer},
         query=LangQuery,
-        parameters=[SWEEP_ID],
+        parameters=[jobs.id_parameter("sweep")],
         problems=["unknown_sweep"],
         tags=["runs"],
     )
@@ -202,22 +165,10 @@ class SweepDetail(Endpoint):
 
 
 class SweepCancel(Endpoint):
-    @operation(
-        "cancel_sweep",
-        {202: SweepSerializer},
-        query=LangQuery,
-        body=NoBody,
-        parameters=[SWEEP_ID],
-        problems=["forbidden", "unknown_sweep", "run_over"],
-        tags=["runs"],
-    )
+    @jobs.cancelling("sweep", SweepSerializer)
     def post(
         self, request: Request, sweep_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
         """Cancel: a queued sweep at once, a running one after the cell at hand."""
-        sweep = get_sweep(sweep_id)
-        if not may_cancel(request, sweep):
-            raise Problem("forbidden", _("That sweep is somebody else's."))
-        if not queue.cancel(sweep):
-            raise Problem("run_over", _("The sweep is %s.") % sweep.state)
-        return answer(query, SweepSerializer, get_sweep(sweep_id), status=202)
+        find = partial(get_sweep, sweep_id)
+        return jobs.cancel(request, query, SweepSerializer, find)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
+from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from kb import wording
-from kb.choices import DeviceClass, Verdict
+from kb.choices import Verdict
 from kb.models import Repro
 from runner.models.build import Build
 from runner.models.evidence import Evidence
+from runner.models.job import QueueJob
 from runner.parameters import MAX_CHARS, query_of, settings_of
 
 
@@ -22,53 +22,38 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.filter(state__in=Run.ACTIVE)
 
 
-class Run(models.Model):
+class Run(QueueJob):
     """One execution of a repro on a build. The row is the queue (runs.ledger)."""
 
-    class State(models.TextChoices):
-        QUEUED = "queued", wording.STATES["queued"].label
-        RUNNING = "running", wording.STATES["running"].label
-        FINISHED = "finished", wording.STATES["finished"].label
-        CANCELLED = "cancelled", wording.STATES["cancelled"].label
+    ENDED: ClassVar[dict[str, Any]] = {"phase": ""}
+    REQUEUED: ClassVar[dict[str, Any]] = {"phase": "", "gpu": ""}
 
     class Priority(models.IntegerChoices):
         CLICK = 0, _("click")
         REVERIFY = 1, _("re-verify")
         MATRIX = 2, _("matrix")
 
-    ACTIVE = (State.QUEUED, State.RUNNING)
-
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     repro = models.ForeignKey(Repro, models.CASCADE, related_name="runs")
     # The digest asked for: a later edition of the repro does not change it.
     repro_digest = models.CharField(max_length=71)
     build = models.ForeignKey(Build, models.PROTECT, related_name="runs")
-    device = models.CharField(max_length=4, choices=DeviceClass.choices)
     # Other values than those that were reviewed (runner.parameters); "" for these.
     parameters = models.CharField(
         max_length=MAX_CHARS, blank=True, default="", db_default=""
     )
     trials = models.PositiveSmallIntegerField()
-    protocol = models.PositiveSmallIntegerField()
     priority = models.PositiveSmallIntegerField(
         choices=Priority.choices, default=Priority.CLICK
     )
-    requester = models.CharField(max_length=120, blank=True)
     # Of each GPU; 9.0 is 900. From the repro's header (runner.runs.fleet.requirements).
     min_capability = models.PositiveIntegerField(default=0, db_default=0)
     min_memory_mib = models.PositiveIntegerField(default=0, db_default=0)
     min_devices = models.PositiveSmallIntegerField(default=1, db_default=1)
 
-    state = models.CharField(
-        max_length=9, choices=State.choices, default=State.QUEUED, db_index=True
-    )
     phase = models.CharField(max_length=80, blank=True)
     attempt = models.PositiveSmallIntegerField(default=0)
-    worker = models.CharField(max_length=120, blank=True)
     # UUIDs of the GPUs that the attempt holds, joined by commas; "" on the CPU.
     gpu = models.CharField(max_length=400, blank=True)
-    lease_until = models.DateTimeField(null=True, blank=True)
-    cancel_requested = models.BooleanField(default=False)
 
     # Null, not empty: the contract's words while there is no verdict.
     verdict = models.CharField(  # noqa: DJ001
@@ -79,9 +64,6 @@ class Run(models.Model):
     evidence = models.ForeignKey(
         Evidence, models.PROTECT, null=True, blank=True, related_name="runs"
     )
-    created_at = models.DateTimeField(auto_now_add=True)
-    started_at = models.DateTimeField(null=True, blank=True)
-    finished_at = models.DateTimeField(null=True, blank=True)
 
     objects = RunQuerySet.as_manager()
 
@@ -122,9 +104,6 @@ class Run(models.Model):
             ),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.id} {self.state}"
-
     def get_absolute_url(self) -> str:
         return reverse("run-detail", args=[self.id]) + query_of(self.parameters)
 
@@ -136,10 +115,6 @@ class Run(models.Model):
     @property
     def queue(self) -> str:
         return f"{self.build_id}.{self.device}"
-
-    @property
-    def is_over(self) -> bool:
-        return self.state not in self.ACTIVE
 
 
 class LogChunk(models.Model):

@@ -78,8 +78,22 @@ def require_right(request: HttpRequest) -> None:
     raise Refusal(_("Log in to start runs: this site asks for it."), 403)
 
 
+def refusal_of(error: RunRefused) -> Refusal:
+    """In the reader's language."""
+    status = STATUS.get(error.code, 409)
+    return Refusal(error.detail(current_lang()), status, error.wait_s)
+
+
+def submit_to(request: HttpRequest, record: Record) -> str:
+    """Queue what the form asks for; its address. Raises Refusal."""
+    submitted = submit(request, record)
+    address = submitted.run.get_absolute_url()
+    if submitted.cached:
+        address += "&cached=1" if "?" in address else "?cached=1"
+    return address
+
+
 def submit(request: HttpRequest, record: Record) -> submission.Submitted:
-    """Queue what the form asks for. Raises Refusal."""
     require_right(request)
     form = RunForm(record, request.POST)
     if not form.is_valid():
@@ -99,9 +113,7 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
         found = verdicts.refused_values(error, current_lang())
         raise Refusal("; ".join(map(": ".join, found)), 400) from error
     except RunRefused as error:
-        status = STATUS.get(error.code, 409)
-        text = error.detail(current_lang())
-        raise Refusal(text, status, error.wait_s) from error
+        raise refusal_of(error) from error
 
 
 def refused(

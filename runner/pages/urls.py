@@ -1,9 +1,30 @@
 """Pages of builds, runs and evidence, below the language's prefix."""
 
-from django.urls import path, re_path
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.urls import URLPattern, path, re_path
 
 from kb.records.facts import BUILD_SLUG
 from runner.pages import views
+from runner.pages.jobs import views as jobs
+
+
+def started(kind: str) -> Iterator[URLPattern]:
+    """Where a form is sent, and what it started is cancelled."""
+    what = {"kind": kind}
+    forms, one = rf"^(?P<record_id>NAN-\d{{4}})/{kind}s/$", f"{kind}s/<uuid:job_id>/"
+    yield re_path(forms, jobs.create, what, name=f"{kind}-create")
+    yield path(f"{one}cancel/", jobs.cancel, what, name=f"{kind}-cancel")
+
+
+def followed(kind: str) -> Iterator[URLPattern]:
+    """The page of one, and the part of it that changes."""
+    what, one = {"kind": kind}, f"{kind}s/<uuid:job_id>/"
+    yield path(one, jobs.detail, what, name=f"{kind}-detail")
+    yield path(f"{one}status/", jobs.status, what, name=f"{kind}-status")
+
 
 urlpatterns = [
     path("matrix/", views.matrix, name="matrix"),
@@ -13,16 +34,10 @@ urlpatterns = [
     ),
     path("workers/", views.worker_list, name="worker-list"),
     path("health/", views.health_page, name="health"),
-    re_path(r"^(?P<record_id>NAN-\d{4})/runs/$", views.run_create, name="run-create"),
     path("runs/<uuid:run_id>/", views.run_detail, name="run-detail"),
     path("runs/<uuid:run_id>/status/", views.run_status, name="run-status"),
-    path("runs/<uuid:run_id>/cancel/", views.run_cancel, name="run-cancel"),
-    re_path(
-        r"^(?P<record_id>NAN-\d{4})/sweeps/$", views.sweep_create, name="sweep-create"
-    ),
-    path("sweeps/<uuid:sweep_id>/", views.sweep_detail, name="sweep-detail"),
-    path("sweeps/<uuid:sweep_id>/status/", views.sweep_status, name="sweep-status"),
-    path("sweeps/<uuid:sweep_id>/cancel/", views.sweep_cancel, name="sweep-cancel"),
+    *followed("sweep"),
+    *(address for kind in jobs.KINDS for address in started(kind)),
     re_path(
         r"^evidence/(?P<short>[0-9a-f]{12})/$",
         views.evidence_detail,

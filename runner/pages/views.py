@@ -5,40 +5,24 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
-from django.core.exceptions import PermissionDenied
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseRedirect,
-    QueryDict,
-)
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import (
-    require_http_methods,
-    require_POST,
-    require_safe,
-)
+from django.views.decorators.http import require_safe
 
-from kb.models import Record
-from runner import access
-from runner.models import Run, Sweep
 from runner.pages import (
     builds,
     evidence as evidence_page,
     matrix_data,
     record_matrix,
-    run_form,
     run_page,
 )
+from runner.pages.jobs.views import wanted
 from runner.pages.matrix import build_matrix
-from runner.pages.sweeps import form as sweep_form, page as sweep_page
-from runner.runs import health, ledger
-from runner.sweeps import queue
+from runner.runs import health
 
 
 @require_safe
@@ -109,37 +93,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(health.metrics(), content_type=health.METRICS_TYPE)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def run_create(request: HttpRequest, record_id: str) -> HttpResponse:
-    record = get_object_or_404(Record.objects.visible(), id=record_id)
-    if request.method != "POST":
-        return to_forms(record)
-    try:
-        submitted = run_form.submit(request, record)
-    except run_form.Refusal as refusal:
-        return run_form.refused(request, record, refusal)
-    address = submitted.run.get_absolute_url()
-    if submitted.cached:
-        address += "&cached=1" if "?" in address else "?cached=1"
-    return HttpResponseRedirect(address)
-
-
-def to_forms(record: Record) -> HttpResponse:
-    """Where a refusal's address leads when it is read, as in another language."""
-    return redirect(f"{record.get_absolute_url()}#run")
-
-
-def wanted_run(run_id: UUID) -> Run:
-    run = run_page.find(run_id)
-    if run is None:
-        raise Http404(_("There is no run %s.") % run_id)
-    return run
-
-
 @never_cache
 @require_safe
 def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    page = run_page.build(wanted_run(run_id), request)
+    page = run_page.build(wanted("run", run_id), request)
     context = {"page": page, "cached": "cached" in request.GET}
     return render(request, "runner/run.html", context)
 
@@ -148,7 +105,7 @@ def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
 @require_safe
 def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
     """The live part of a run's page; once the run is over, the whole of it."""
-    run = wanted_run(run_id)
+    run = wanted("run", run_id)
     if run.is_over:
         context = {"page": run_page.build(run, request), "fragment": True}
         response = render(request, "runner/_run_over.html", context)
@@ -158,63 +115,6 @@ def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
     page = run_page.build(run, request, int(after[:9]) if after.isdecimal() else 0)
     context = {"page": page, "fragment": True}
     return render(request, "runner/_run_live.html", context)
-
-
-@require_POST
-def run_cancel(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    run = wanted_run(run_id)
-    if not access.may_cancel(request, run):
-        raise PermissionDenied
-    ledger.cancel(run)
-    if "HX-Request" not in request.headers:
-        return redirect(run)
-    # The page follows the run already: only what the reader has just changed.
-    context = {"page": run_page.build(wanted_run(run_id), request), "fragment": True}
-    return render(request, "runner/_run_cancelled.html", context)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def sweep_create(request: HttpRequest, record_id: str) -> HttpResponse:
-    record = get_object_or_404(Record.objects.visible(), id=record_id)
-    if request.method != "POST":
-        return to_forms(record)
-    try:
-        return redirect(sweep_form.submit(request, record))
-    except run_form.Refusal as refusal:
-        title = _("The sweep was not started")
-        return run_form.refused(request, record, refusal, title=title)
-
-
-def wanted_sweep(sweep_id: UUID) -> Sweep:
-    sweep = sweep_page.find(sweep_id)
-    if sweep is None:
-        raise Http404(_("There is no sweep %s.") % sweep_id)
-    return sweep
-
-
-@never_cache
-@require_safe
-def sweep_detail(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
-    page = sweep_page.build(wanted_sweep(sweep_id), request)
-    return render(request, "runner/sweep.html", {"page": page})
-
-
-@never_cache
-@require_safe
-def sweep_status(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
-    """The part of the page that changes while the sweep goes on."""
-    page = sweep_page.build(wanted_sweep(sweep_id), request)
-    context = {"page": page, "fragment": True}
-    return render(request, "runner/_sweep_live.html", context)
-
-
-@require_POST
-def sweep_cancel(request: HttpRequest, sweep_id: UUID) -> HttpResponse:
-    sweep = wanted_sweep(sweep_id)
-    if not access.may_cancel(request, sweep):
-        raise PermissionDenied
-    queue.cancel(sweep)
-    return redirect(sweep)
 
 
 @require_safe

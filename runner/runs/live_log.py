@@ -13,7 +13,7 @@ from django.db.models import Max
 
 from kb.choices import Outcome
 from runner.models import LogChunk, Run, RunLog
-from runner.runs.ledger import held
+from runner.runs.jobs import held
 
 PACKED_COLUMNS = ("seq", "attempt", "check_name", "stream", "text", "at")
 # Runs packed in one go of the housekeeping; the rest follow with the next.

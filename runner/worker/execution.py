@@ -24,7 +24,7 @@ from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
 from runner.pool import client, keeper as pool_keeper, start
-from runner.runs import host_gpus, ledger, live_log
+from runner.runs import host_gpus, jobs, ledger, live_log
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import cache_owner, needs_of
 
@@ -198,7 +198,7 @@ def execute(run: Run) -> bool:
     if run.repro.digest != run.repro_digest:
         # The reviewed source changed while the run waited.
         return ledger.finish(run, "refused")
-    installation = ledger.retry(partial(installation_for, run))
+    installation = jobs.retry(partial(installation_for, run))
     if installation is None:
         return ledger.finish(run, "build_missing")
     keeper = LeaseKeeper(run)
@@ -211,10 +211,10 @@ def execute(run: Run) -> bool:
         log.warning("Run %s: lease lost, nothing written", run.pk)
         return False
     if result is None and keeper.cancel_requested:
-        return ledger.cancelled(run)
+        return jobs.cancelled(run)
     if result is None:
         log.info("Run %s: given back, this worker stops", run.pk)
-        return ledger.give_back(run)
+        return jobs.give_back(run)
     return end(run, result)
 
 
@@ -359,14 +359,14 @@ class LeaseKeeper(threading.Thread):
             self._flush()
             if time.monotonic() - self._began > self._deadline_s:
                 self.lost = True  # not renewed: another attempt may start
-            elif time.monotonic() - self._renewed >= ledger.BEAT_SECONDS:
+            elif time.monotonic() - self._renewed >= jobs.BEAT_SECONDS:
                 self._beat()
         except DatabaseFault as error:
             log.warning("Run %s: database: %s", self.run_row.pk, error)
             connection.close()
             self._live_log = None
             since_renewal = time.monotonic() - self._renewed
-            self.lost = self.lost or since_renewal > ledger.LEASE.total_seconds()
+            self.lost = self.lost or since_renewal > jobs.LEASE.total_seconds()
 
     def _flush(self) -> None:
         with self._lock:
@@ -385,7 +385,7 @@ class LeaseKeeper(threading.Thread):
 
     def _beat(self) -> None:
         sent_at = time.monotonic()
-        beat = ledger.beat(self.run_row)
+        beat = jobs.beat(self.run_row)
         self._renewed = sent_at
         self.lost = self.lost or not beat.alive
         self.cancel_requested = self.cancel_requested or beat.cancel_requested

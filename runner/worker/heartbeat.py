@@ -24,9 +24,9 @@ from kb.choices import DeviceClass
 from kb.telling import changes, outbox
 from runner import harness, sandbox, transport
 from runner.builds import registry
-from runner.models import Device, Installation, Worker
+from runner.models import Device, Installation, Sweep, Worker
 from runner.pool.keeper import PoolKeeper
-from runner.runs import fleet, host_gpus, ledger, live_log, prune, scheduling
+from runner.runs import fleet, host_gpus, jobs, ledger, live_log, prune, scheduling
 from runner.sweeps import queue as sweeps
 from runner.worker import execution
 
@@ -139,10 +139,7 @@ class Heartbeat(threading.Thread):
     def tick(self) -> None:
         try:
             queues = self.announce()
-            found = ledger.sweep() | sweeps.requeue_lapsed()
-            swept = {what: n for what, n in found.items() if n}
-            if swept:
-                log.warning("Swept: %s", swept)
+            self.sweep()
             live_log.pack_finished()
             if time.monotonic() >= self._prune_due:
                 self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
@@ -153,6 +150,13 @@ class Heartbeat(threading.Thread):
         except DatabaseFault as error:
             log.warning("Database: %s", error)
             connection.close()
+
+    def sweep(self) -> None:
+        """Requeue or end what other workers have lost."""
+        found = {"runs": ledger.sweep(), "sweeps": jobs.requeue_lapsed(Sweep)}
+        swept = {name: counts for name, counts in found.items() if any(counts.values())}
+        if swept:
+            log.warning("Swept: %s", swept)
 
     def announce(self) -> list[str]:
         """Write the row and consume new queues; returns the queues it names."""

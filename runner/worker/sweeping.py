@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from django.db import Error as DatabaseFault, connection
-
 from kb.choices import Verdict
 from kb.models import Repro
 from runner import harness, sandbox
 from runner.builds import registry
 from runner.models import Sweep
-from runner.runs import ledger
+from runner.runs import jobs
 from runner.sweeps import axes as sweep_axes, queue
 from runner.sweeps.smallest import smallest
 from runner.worker import execution
 from runner.worker.execution import Job, Listeners
+from runner.worker.lease import LeaseKeeper
 
 log = logging.getLogger(__name__)
 
@@ -96,46 +94,11 @@ def go_on(
                     keeper.lost = True
                     return lambda: False
                 if queue.is_click_waiting(queues):
-                    return partial(queue.give_back, sweep)
+                    return partial(jobs.give_back, sweep)
     except harness.Cancelled:
-        ending = queue.cancelled if keeper.cancel_requested else queue.give_back
+        ending = jobs.cancelled if keeper.cancel_requested else jobs.give_back
         return partial(ending, sweep)
     return partial(queue.finish, sweep)
-
-
-class LeaseKeeper(threading.Thread):
-    """Renews a sweep's lease between its cells, and hears of a cancellation."""
-
-    def __init__(self, sweep: Sweep) -> None:
-        super().__init__(name=f"keeper-{sweep.pk}", daemon=True)
-        self.sweep = sweep
-        self.lost = False
-        self.cancel_requested = False
-        self._ending = threading.Event()
-
-    def should_stop(self) -> bool:
-        return self.lost or self.cancel_requested or execution.stopping.is_set()
-
-    def stop(self) -> None:
-        self._ending.set()
-        self.join()
-
-    def run(self) -> None:
-        try:
-            while not self._ending.wait(ledger.BEAT_SECONDS):
-                self._beat()
-        finally:
-            connection.close()
-
-    def _beat(self) -> None:
-        try:
-            alive, wanted = queue.beat(self.sweep)
-        except DatabaseFault as error:
-            log.warning("Sweep %s: database: %s", self.sweep.pk, error)
-            connection.close()
-            return
-        self.lost = self.lost or not alive
-        self.cancel_requested = self.cancel_requested or wanted
 
 
 def run_here(

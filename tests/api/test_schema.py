@@ -20,7 +20,6 @@ from kb.models import Record, Repro
 from kb.problems import KINDS, Kind
 from runner.api import rules
 from runner.api.runs import RUN_ID
-from runner.api.sweeps import SWEEP_ID
 from runner.models import Build, LogChunk, Worker
 from runner.models.token import Token
 from tests.support import loaded, runs
@@ -120,9 +119,8 @@ class ExampleTest(TestCase):
             run=run, seq=1, attempt=1, check_name="trigger", stream="stdout", text="",
             at=0.1,
         )  # fmt: skip
-        assert SWEEP_ID.examples
         runs.make_sweep(
-            id=SWEEP_ID.examples[0].value,
+            id=self.run_id,
             record=repro.record,
             build=run.build,
             requester=run.requester,

@@ -137,7 +137,7 @@ def cancel_one(made: Site, number: int) -> float:
     wait_for(lambda: made.sql(phase, pk)[0][0].startswith("trigger"), "the trigger")
     time.sleep(0.5)
     begin = time.monotonic()
-    made.python("answer = ledger.cancel(Run.objects.get(pk=pk))", pk=pk)
+    made.python("answer = jobs.cancel(Run.objects.get(pk=pk))", pk=pk)
     wait_for(lambda: made.run_row(pk)[0] == "cancelled", "the cancellation")
     return time.monotonic() - begin
 

@@ -32,7 +32,7 @@ import django
 django.setup()
 from pathlib import Path
 from runner.models import Run
-from runner.runs import ledger, submission
+from runner.runs import jobs, ledger, submission
 from tests.support import runs
 """
 # Executes one JSON string of code per line and prints what it assigned to `answer`.

@@ -20,7 +20,7 @@ from runner.management.commands.run_repro import (
     reviewed,
 )
 from runner.models import Build, Sweep
-from runner.runs import admission
+from runner.runs import admission, jobs
 from runner.runs.refusals import RunRefused
 from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
 from runner.sweeps.axes import Axis
@@ -111,7 +111,7 @@ class Command(BaseCommand):
             raise Usage(f"{pk} is not a sweep's id.") from error
         if sweep is None:
             raise Usage(f"There is no sweep {pk}.")
-        if not queue.cancel(sweep):
+        if not jobs.cancel(sweep):
             raise Usage(f"The sweep is {sweep.state}.")
         self.stdout.write("Cancelled.")
         sys.exit(0)

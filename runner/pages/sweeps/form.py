@@ -15,8 +15,7 @@ from kb.models import Record, Repro
 from kb.requester import requester
 from runner import harness
 from runner.harness import shown_value
-from runner.models import Sweep
-from runner.pages.run_form import STATUS, Refusal, ReproForm, require_right
+from runner.pages.run_form import Refusal, ReproForm, refusal_of, require_right
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
 from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
@@ -81,8 +80,8 @@ class SweepForm(ReproForm):
         return read_axes(harness.parse_header(repro.source), texts)
 
 
-def submit(request: HttpRequest, record: Record) -> Sweep:
-    """Queue what the form asks for. Raises Refusal."""
+def submit(request: HttpRequest, record: Record) -> str:
+    """Queue what the form asks for; its address. Raises Refusal."""
     require_right(request)
     form = SweepForm(record, request.POST)
     if not form.is_valid():
@@ -90,7 +89,7 @@ def submit(request: HttpRequest, record: Record) -> Sweep:
     data = form.cleaned_data
     lang = current_lang()
     try:
-        return queue.submit(
+        sweep = queue.submit(
             data["repro"], data["build"], form.axes(), requester(request)
         )
     except harness.ParameterError as error:
@@ -101,5 +100,5 @@ def submit(request: HttpRequest, record: Record) -> Sweep:
     except NoAxes as error:
         raise Refusal(sentences.NO_AXES[lang], 400) from error
     except RunRefused as error:
-        status = STATUS.get(error.code, 409)
-        raise Refusal(error.detail(lang), status, error.wait_s) from error
+        raise refusal_of(error) from error
+    return sweep.get_absolute_url()

@@ -31,10 +31,6 @@ class SweepPage:
         return len(self.sweep.cells)
 
     @property
-    def is_cancelling(self) -> bool:
-        return self.sweep.cancel_requested and not self.sweep.is_over
-
-    @property
     def name(self) -> str:
         names = {
             "id": self.record.id,

@@ -20,7 +20,7 @@ from kb.publishing import saving
 from kb.versions import order
 from runner.evidence import store
 from runner.models import LogChunk, Run, Worker
-from runner.runs import ledger
+from runner.runs import jobs
 from tests.support import loaded, runs
 
 ATTRIBUTES_THAT_RUN = re.compile(r"^(style|on[a-z]+)$")
@@ -691,7 +691,7 @@ class RunPageTest(PageTest):
         self.assertRedirects(response, f"/en/runs/{run.id}/")
         self.assertIn("Cancelled", self.page(f"/en/runs/{run.id}/"))
         self.assertEqual(self.client.get(f"/en/runs/{run.id}/cancel/").status_code, 405)
-        self.assertFalse(ledger.cancel(Run.objects.get()))
+        self.assertFalse(jobs.cancel(Run.objects.get()))
 
     def test_evidence_has_its_own_page(self) -> None:
         run = self.finished_run(bug=False)

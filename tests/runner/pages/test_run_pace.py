@@ -12,7 +12,7 @@ from kb.models import Finding
 from runner.evidence import store
 from runner.models import LogChunk, Run
 from runner.pages.runs import difference, pace, trials
-from runner.runs import ledger, live_log
+from runner.runs import jobs, live_log
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
 
@@ -166,7 +166,7 @@ class CancelTest(PageTest):
             f"/en/runs/{run.id}/cancel/", headers={"HX-Request": "true"}
         )
         self.assertIn(">Cancelled</h1>", answer.content.decode())
-        self.assertFalse(ledger.cancel(run))
+        self.assertFalse(jobs.cancel(run))
 
 
 class TrialsTest(PageTest):

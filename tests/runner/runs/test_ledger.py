@@ -15,7 +15,7 @@ from kb.requester import address_key
 from runner import harness
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
-from runner.runs import ledger, live_log, scheduling, submission
+from runner.runs import jobs, ledger, live_log, scheduling, submission
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
@@ -247,19 +247,19 @@ class ClaimTest(TestCase):
         run = ledger.claim([QUEUE], "w")
         assert run and run.lease_until and run.started_at
         self.assertEqual((run.state, run.attempt, run.worker), ("running", 1, "w"))
-        self.assertEqual(run.lease_until - run.started_at, ledger.LEASE)
+        self.assertEqual(run.lease_until - run.started_at, jobs.LEASE)
 
     def test_phase_and_beat_renew_only_what_is_held(self) -> None:
         runs.make_run()
         run = ledger.claim([QUEUE], "w")
         assert run
         expire(run)
-        self.assertEqual(ledger.beat(run), ledger.Beat(True, False))
+        self.assertEqual(jobs.beat(run), jobs.Beat(True, False))
         self.assertEqual(ledger.sweep()["requeued"], 0)
         self.assertTrue(ledger.set_phase(run, "trigger 1/1"))
         expire(run)
         ledger.sweep()
-        self.assertEqual(ledger.beat(run), ledger.Beat(False))
+        self.assertEqual(jobs.beat(run), jobs.Beat(False))
         self.assertFalse(ledger.set_phase(run, "trigger 1/1"))
 
 
@@ -426,7 +426,7 @@ class FinishTest(TestCase):
         second = ledger.claim([QUEUE], "w2")
         assert second
         self.assertFalse(ledger.finish(self.run_, self.body))
-        self.assertFalse(ledger.cancelled(self.run_))
+        self.assertFalse(jobs.cancelled(self.run_))
         self.assertEqual(Evidence.objects.count(), 0)
         self.assertTrue(ledger.finish(second, self.body))
         self.assertEqual(Run.objects.get().attempt, 2)
@@ -441,24 +441,24 @@ class FinishTest(TestCase):
 class CancelTest(TestCase):
     def test_queued_at_once_running_by_request_finished_never(self) -> None:
         run = runs.make_run()
-        self.assertTrue(ledger.cancel(run))
+        self.assertTrue(jobs.cancel(run))
         run.refresh_from_db()
         self.assertEqual((run.state, run.verdict), ("cancelled", None))
-        self.assertFalse(ledger.cancel(run))
+        self.assertFalse(jobs.cancel(run))
 
         runs.make_run()
         claimed = ledger.claim([QUEUE], "w")
         assert claimed
-        self.assertTrue(ledger.cancel(claimed))
-        self.assertEqual(ledger.beat(claimed), ledger.Beat(True, True))
-        self.assertTrue(ledger.cancelled(claimed))
-        self.assertFalse(ledger.cancel(claimed))
+        self.assertTrue(jobs.cancel(claimed))
+        self.assertEqual(jobs.beat(claimed), jobs.Beat(True, True))
+        self.assertTrue(jobs.cancelled(claimed))
+        self.assertFalse(jobs.cancel(claimed))
 
     def test_a_cancelled_run_of_a_lost_worker_ends(self) -> None:
         runs.make_run()
         run = ledger.claim([QUEUE], "w")
         assert run
-        ledger.cancel(run)
+        jobs.cancel(run)
         expire(run)
         self.assertEqual(ledger.sweep()["cancelled"], 1)
         self.assertEqual(Run.objects.get().state, "cancelled")
@@ -613,9 +613,9 @@ class DatabaseAwayTest(TransactionTestCase):
             return execute(sql, *rest)
 
         with (
-            mock.patch.object(ledger, "DATABASE_PAUSE_S", 0),
+            mock.patch.object(jobs, "DATABASE_PAUSE_S", 0),
             connection.execute_wrapper(cut_once),
-            self.assertLogs("runner.runs.ledger", "WARNING"),
+            self.assertLogs("runner.runs.jobs", "WARNING"),
         ):
             claimed = ledger.claim([QUEUE], "")
         assert claimed

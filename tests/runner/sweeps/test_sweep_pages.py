@@ -10,7 +10,7 @@ from django.test import Client, TestCase, TransactionTestCase, override_settings
 from django.utils.translation import override
 
 from runner.models import Run, Sweep
-from runner.sweeps import queue
+from runner.runs import jobs
 from runner.worker import sweeping
 from tests.runner.sweeps.test_sweeps import QUEUES, SweepCase
 from tests.support import runs
@@ -150,6 +150,6 @@ class CancelTest(PageCase, TestCase):
         self.assertEqual((found.status_code, found.json()["state"]), (202, "running"))
         page = self.client.get(f"/en/sweeps/{sweep.pk}/")
         self.assertContains(page, "it ends after the cell at hand")
-        queue.cancelled(sweep)
+        jobs.cancelled(sweep)
         sweep.refresh_from_db()
         self.assertEqual(sweep.state, Run.State.CANCELLED)

@@ -18,7 +18,7 @@ from runner import harness
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Run, Sweep, Worker
-from runner.runs import submission
+from runner.runs import jobs, submission
 from runner.runs.refusals import RunRefused
 from runner.sweeps import axes as sweep_axes, exchange, queue
 from runner.sweeps.boundary import boundary_of
@@ -50,7 +50,7 @@ class SweepCase:
     def lapse(self) -> dict[str, int]:
         past = timezone.now() - timedelta(hours=1)
         Sweep.objects.filter(state=Run.State.RUNNING).update(lease_until=past)
-        return queue.requeue_lapsed()
+        return jobs.requeue_lapsed(Sweep)
 
 
 # The lease is renewed by a connection of its own, which sees what is committed.
@@ -94,12 +94,12 @@ class EndTest(SweepCase, TestCase):
         self.submit()
         sweep = self.claim()
         queue.keep(sweep, LossTest.CELL)
-        self.assertTrue(queue.cancel(sweep))
-        self.assertEqual(queue.beat(sweep), (True, True))
-        self.assertTrue(queue.cancelled(sweep))
+        self.assertTrue(jobs.cancel(sweep))
+        self.assertEqual(jobs.beat(sweep), jobs.Beat(True, True))
+        self.assertTrue(jobs.cancelled(sweep))
         sweep.refresh_from_db()
         self.assertEqual((sweep.state, sweep.digest), ("cancelled", ""))
-        self.assertFalse(queue.cancel(sweep))
+        self.assertFalse(jobs.cancel(sweep))
 
     def test_without_its_repro_it_ends_and_says_so(self) -> None:
         self.submit()
@@ -117,13 +117,13 @@ class LossTest(SweepCase, TestCase):
         self.submit()
         lost = self.claim()
         self.assertTrue(queue.keep(lost, self.CELL))
-        self.assertEqual(self.lapse()["sweeps_requeued"], 1)
+        self.assertEqual(self.lapse()["requeued"], 1)
         second = self.claim()
         self.assertEqual(list(second.done), [("float32", 6)])
         self.assertFalse(queue.keep(lost, self.CELL))
         self.assertFalse(queue.finish(lost, "late"))
-        self.assertFalse(queue.give_back(lost))
-        self.assertEqual(queue.beat(lost), (False, False))
+        self.assertFalse(jobs.give_back(lost))
+        self.assertEqual(jobs.beat(lost), jobs.Beat(False))
         other = {"at": {"dtype": "float32", "length": 7}, "verdict": "bug_present"}
         self.assertTrue(queue.keep(second, other))
         places = [tuple(cell["at"].values()) for cell in Sweep.objects.get().cells]
@@ -131,18 +131,18 @@ class LossTest(SweepCase, TestCase):
 
     def test_a_cell_makes_earlier_lapses_forgotten(self) -> None:
         self.submit()
-        for _ in range(queue.MOST_LAPSES - 1):
+        for _ in range(jobs.MOST_LAPSES - 1):
             self.claim()
             self.lapse()
         queue.keep(self.claim(), self.CELL)
-        self.assertEqual(self.lapse()["sweeps_requeued"], 1)
+        self.assertEqual(self.lapse()["requeued"], 1)
 
     def test_three_lapses_without_a_cell_are_the_end(self) -> None:
         self.submit()
-        for _ in range(queue.MOST_LAPSES):
+        for _ in range(jobs.MOST_LAPSES):
             self.claim()
             swept = self.lapse()
-        self.assertEqual(swept["sweeps_lost"], 1)
+        self.assertEqual(swept["lost"], 1)
         self.assertEqual(Sweep.objects.get().reason, "lost")
 
 
@@ -162,7 +162,7 @@ class QuotaTest(SweepCase, TestCase):
         self.submit({"length": {"values": [8]}}, "user:2")
 
     def test_twenty_may_wait_on_the_site(self) -> None:
-        for length in range(queue.ALL_SWEEPS):
+        for length in range(jobs.ALL_JOBS):
             self.submit({"length": {"values": [1 + length]}}, f"user:{length}")
         with self.assertRaises(RunRefused) as caught:
             self.submit()

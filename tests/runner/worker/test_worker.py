@@ -151,7 +151,7 @@ class WorkerTest(SimpleTestCase):
     def test_cancelling_a_running_run_kills_its_check(self) -> None:
         pk, worker, check = self.start_hanging()
         self.site.python(
-            "answer = ledger.cancel(Run.objects.get(pk=pk))",
+            "answer = jobs.cancel(Run.objects.get(pk=pk))",
             pk=pk,
         )
         self.assertEqual(self.wait_for_state(pk, "cancelled")[1], None)

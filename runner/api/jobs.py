@@ -1,0 +1,95 @@
+"""What runs and sweeps share over REST: their ids, and cancelling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from kb.addresses import absolute
+from kb.api.endpoint import LangQuery, NoBody, Shape, answer, operation
+from kb.api.fields import MadeString, moment, string, word
+from kb.api.serializers import LangUsed
+from kb.choices import DeviceClass
+from kb.problems import Problem
+from runner.access import may_cancel
+from runner.models.job import QueueJob
+from runner.runs import jobs
+
+Kind = TypeVar("Kind", bound=QueueJob)
+
+
+def id_parameter(kind: str) -> OpenApiParameter:
+    """`run_id` and the like: in an address, a UUID."""
+    example = OpenApiExample(kind, "00000000-0000-4000-8000-000000000001")
+    return OpenApiParameter(
+        f"{kind}_id", OpenApiTypes.UUID, OpenApiParameter.PATH, examples=[example]
+    )
+
+
+def find(rows: QuerySet[Kind], job_id: str) -> Kind:
+    """Raises the Problem `unknown_run` and the like."""
+    code = f"unknown_{rows.model._meta.model_name}"
+    try:
+        key = UUID(job_id)
+    except ValueError:
+        raise Problem(code, _("%s is not an id: it is a UUID.") % job_id) from None
+    job = rows.filter(pk=key).first()
+    if job is None:
+        raise Problem(code, _("Nothing here has the id %s.") % job_id)
+    return job
+
+
+def job_url(name: str) -> MadeString:
+    return MadeString(lambda job: absolute(reverse(name, args=[job.id])))
+
+
+class LongJobSerializer(LangUsed):
+    """What jobs of several pieces say of themselves alike."""
+
+    id = serializers.UUIDField()
+    record = string(source="record_id")
+    repro = string(source="repro_name")
+    device = word(DeviceClass.choices)
+    state = word(QueueJob.State.choices)
+    reason = string(allow_blank=True, help_text="why it ended before it was complete")
+    created_at = moment()
+    started_at = moment(allow_null=True)
+    finished_at = moment(allow_null=True)
+
+
+def cancelling(kind: str, shape: Shape) -> Callable[[Callable[..., Any]], Any]:
+    """Declare the handler of `POST …/{id}/cancel`."""
+    return operation(
+        f"cancel_{kind}",
+        {202: shape},
+        query=LangQuery,
+        body=NoBody,
+        parameters=[id_parameter(kind)],
+        problems=["forbidden", f"unknown_{kind}", "run_over"],
+        tags=["runs"],
+    )
+
+
+def cancel(
+    request: Request,
+    query: dict[str, Any],
+    shape: Shape,
+    find_it: Callable[[], Kind],
+) -> Response:
+    """Cancel one's own job; an operator cancels any."""
+    job = find_it()
+    if not may_cancel(request, job):
+        raise Problem("forbidden", _("Somebody else started that."))
+    if not jobs.cancel(job):
+        raise Problem("run_over", _("It is over: %s.") % job.state)
+    return answer(query, shape, find_it(), status=202)

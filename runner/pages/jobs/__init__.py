@@ -1,0 +1,1 @@
+"""Addresses of runs and sweeps: what is alike in them, once."""
