@@ -32,12 +32,13 @@ GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
         ("kb", "delivery", ("view",)),
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
-        ("runner", "installation", ("change", "delete")),
+        ("runner", "installation", ("add", "change", "delete")),
         ("runner", "evidence", ("confirm",)),
     ],
 }
 START_RUNS = "runner.add_run"
 OPERATE = "runner.change_worker"
+INSTALL = "runner.add_installation"
 
 
 def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
@@ -67,6 +68,11 @@ def may_run(user: User | AnonymousUser) -> bool:
 def may_operate(user: User | AnonymousUser) -> bool:
     """Whether a user may pause workers and cancel the runs of others."""
     return bool(user.has_perm(OPERATE))
+
+
+def may_install(user: User | AnonymousUser) -> bool:
+    """Whether a user may have releases installed by a click, where the site does."""
+    return settings.INSTALL_RELEASES and may_run(user) and user.has_perm(INSTALL)
 
 
 def may_cancel(request: HttpRequest, job: QueueJob) -> bool:

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kb.languages import Text as _
 from kb.releases import sides
 from runner.bisecting.search import BAD, GOOD
 from runner.bisecting.subject import Subject
 
+TWO_ENDS = _("Name two ends: one that is good and another that is bad.")
+NO_SUCH_END = _(
+    "{name}: neither a result of this repro nor an installation here. There are: "
+    "{builds}."
+)
+
 
 class SpanError(Exception):
     """The ends name no builds to look between; the text says what to do."""
+
+    def __init__(self, sentences: dict[str, str]) -> None:
+        super().__init__(sentences["en"])
+        self.sentences = sentences
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,7 @@ def between(subject: Subject, order: Sequence[str], good: str, bad: str) -> Span
     last = max(ends, key=lambda name: ends[name][-1])
     low, high = ends[first][0], ends[last][-1]
     if first == last or low == high:
-        raise SpanError("Name two ends: one that is good and another that is bad.")
+        raise SpanError(TWO_ENDS.filled())
     return Span(list(order[low : high + 1]), first)
 
 
@@ -47,8 +58,6 @@ def places(subject: Subject, order: Sequence[str], text: str) -> list[int]:
         if name in (slug, raw, raw.partition("+")[0])
     ]
     if not found:
-        raise SpanError(
-            f"{text}: neither a result of this repro nor an installation here. "
-            f"There are: {', '.join(order) or 'none'}."
-        )
+        builds = ", ".join(order) or "-"
+        raise SpanError(NO_SUCH_END.filled(name=text, builds=builds))
     return found

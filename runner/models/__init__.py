@@ -4,6 +4,7 @@ A new column has a default in the database, too (`db_default`): while a site is
 upgraded, workers of the old checkout still write rows that do not know it.
 """
 
+from runner.models.bisection import Bisection
 from runner.models.build import SLUG, Build, Installation
 from runner.models.evidence import Evidence
 from runner.models.release import Lease, WatchedRelease
@@ -14,6 +15,7 @@ from runner.models.worker import Chore, Device, Worker
 
 __all__ = [
     "SLUG",
+    "Bisection",
     "Build",
     "Chore",
     "Device",

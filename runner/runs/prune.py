@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from kb.models import Delivery, SharedAnswer
-from runner.models import Chore, LogChunk, Run, RunLog, Sweep
+from runner.models import Bisection, Chore, LogChunk, Run, RunLog, Sweep
 from runner.runs import fleet
 
 EVERY = timedelta(days=1)
@@ -20,6 +20,7 @@ Due = (
     QuerySet[RunLog]
     | QuerySet[Run]
     | QuerySet[Sweep]
+    | QuerySet[Bisection]
     | QuerySet[SharedAnswer]
     | QuerySet[Delivery]
 )
@@ -55,6 +56,12 @@ def broken_off_sweeps() -> QuerySet[Sweep]:
     return Sweep.objects.filter(digest="", finished_at__lt=long_ago)
 
 
+def old_bisections() -> QuerySet[Bisection]:
+    """Those that ended RUN_DAYS ago. What their runs showed is evidence and stays."""
+    long_ago = fleet.ago(timedelta(days=settings.RUN_DAYS))
+    return Bisection.objects.filter(finished_at__lt=long_ago)
+
+
 def old_deliveries() -> QuerySet[Delivery]:
     """What was told, or given up, RUN_DAYS ago; a change is never told anew."""
     long_ago = fleet.ago(timedelta(days=settings.RUN_DAYS))
@@ -68,6 +75,7 @@ def prune(*, dry_run: bool = False) -> dict[str, int]:
         "logs": old_logs(),
         "runs": superseded_runs(),
         "sweeps": broken_off_sweeps(),
+        "bisections": old_bisections(),
         "answers": SharedAnswer.objects.expired(),
         "deliveries": old_deliveries(),
     }

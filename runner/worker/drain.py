@@ -1,20 +1,22 @@
-"""What a slot of a worker does once it is woken: runs and sweeps, until none waits."""
+"""What a slot of a worker does once it is woken, until nothing waits."""
 
 from __future__ import annotations
 
 import logging
 
+from runner.bisecting import queue as bisections
 from runner.runs import ledger
 from runner.sweeps import queue as sweeps
-from runner.worker import execution, sweeping
+from runner.worker import bisecting, execution, sweeping
 
 log = logging.getLogger(__name__)
 
 
 def drain(worker: str) -> int:
-    """Execute what waits in the worker's queues; returns how many runs and sweeps.
+    """Execute what waits in the worker's queues; returns how many jobs it took.
 
-    Clicks come first, then sweeps, then fills of the matrix.
+    Clicks come first, then sweeps, then fills of the matrix. A bisection is looked at
+    before all of them, which takes a moment, or the time to install a release.
     """
     done = 0
     while not execution.stopping.is_set() and next_one(worker):
@@ -25,6 +27,9 @@ def drain(worker: str) -> int:
 def next_one(worker: str) -> bool:
     """Execute the next sweep or run; False where none waits."""
     queues = execution.queues_of(worker)
+    if bisection := bisections.claim(worker):
+        bisecting.execute(bisection)
+        return True
     if sweep := sweeps.claim(queues, worker):
         log.info("Sweep %s: attempt %d on %s", sweep.pk, sweep.attempt, sweep.queue)
         sweeping.execute(sweep, queues)

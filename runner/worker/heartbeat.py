@@ -23,8 +23,9 @@ from django.db.models.functions import Now
 from kb.choices import DeviceClass
 from kb.telling import changes, outbox
 from runner import harness, sandbox, transport
+from runner.bisecting import queue as bisections
 from runner.builds import registry
-from runner.models import Device, Installation, Sweep, Worker
+from runner.models import Bisection, Device, Installation, Sweep, Worker
 from runner.pool.keeper import PoolKeeper
 from runner.runs import fleet, host_gpus, jobs, ledger, live_log, prune, scheduling
 from runner.sweeps import queue as sweeps
@@ -153,7 +154,9 @@ class Heartbeat(threading.Thread):
 
     def sweep(self) -> None:
         """Requeue or end what other workers have lost."""
-        found = {"runs": ledger.sweep(), "sweeps": jobs.requeue_lapsed(Sweep)}
+        found = {"runs": ledger.sweep()}
+        for kind in (Sweep, Bisection):
+            found[f"{kind.__name__.lower()}s"] = jobs.requeue_lapsed(kind)
         swept = {name: counts for name, counts in found.items() if any(counts.values())}
         if swept:
             log.warning("Swept: %s", swept)
@@ -199,6 +202,8 @@ class Heartbeat(threading.Thread):
         if idle > len(waiting):
             rows = sweeps.waiting_in(queues)[: idle - len(waiting)]
             waiting += [row.queue for row in rows.defer("cells")]
+        if queues and idle > len(waiting) and bisections.due().exists():
+            waiting.append(queues[0])
         for queue in waiting:
             transport.publish(queue)
 

@@ -21,7 +21,7 @@ from kb.publishing import loading, saving
 from runner import harness
 from runner.builds import registry
 from runner.evidence import repros
-from runner.models import Build, Installation, Run, Sweep
+from runner.models import Bisection, Build, Installation, Run, Sweep
 from tests.support import loaded
 from tests.support.sample_record import write_sample
 
@@ -186,6 +186,19 @@ def make_sweep(**fields: Any) -> Sweep:
         "protocol": harness.PROTOCOL,
     }
     return Sweep.objects.create(**{**values, **fields})
+
+
+def make_bisection(**fields: Any) -> Bisection:
+    """A row between two builds, queued unless `fields` say otherwise."""
+    values = {
+        "record": fields.pop("record", None) or make_record(),
+        "repro_name": "repro",
+        "device": "cpu",
+        "protocol": harness.PROTOCOL,
+        **{"good": "9.8.0-cpu", "bad": SLUG, "first": "good"},
+        "builds": ["9.8.0-cpu", SLUG],
+    }
+    return Bisection.objects.create(**{**values, **fields})
 
 
 def make_run(repro: Repro | None = None, **fields: Any) -> Run:

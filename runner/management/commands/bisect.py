@@ -19,6 +19,7 @@ from runner import exits
 from runner.bisecting import search, span, subject
 from runner.bisecting.search import GOOD, UNKNOWN, Standing, Turn
 from runner.bisecting.span import Span
+from runner.bisecting.steps import named_turn
 from runner.bisecting.subject import Subject
 from runner.builds import index, install, registry
 from runner.builds.probe import BuildError
@@ -205,7 +206,8 @@ class Command(BaseCommand):
 
     def tell(self, standing: Standing) -> None:
         assert standing.turn  # noqa: S101  # the search is over
-        turn, steps = named(self.subject, standing.turn), self.steps(standing)
+        turn = named_turn(self.subject, standing.turn)
+        steps = self.steps(standing)
         if self.options["json"]:
             data = document(turn, self.span, steps)
             self.stdout.write(json.dumps(data, indent=1))
@@ -231,16 +233,6 @@ class Command(BaseCommand):
 
 def refuse(text: str) -> NoReturn:
     raise CommandError(text, returncode=USAGE)
-
-
-def named(subject: Subject, turn: Turn) -> Turn:
-    """With builds in place of the releases that were installed for it."""
-    return Turn(
-        subject.slug(turn.before),
-        subject.slug(turn.after),
-        [subject.slug(name) for name in turn.unknown],
-        {subject.slug(end): subject.slug(to) for end, to in turn.instead.items()},
-    )
 
 
 def table(steps: list[Step]) -> list[str]:

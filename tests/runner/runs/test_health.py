@@ -21,7 +21,9 @@ from runner.runs.live_log import Line, LiveLog, pack_finished
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
-NOTHING = dict.fromkeys(("logs", "runs", "sweeps", "answers", "deliveries"), 0)
+NOTHING = dict.fromkeys(
+    ("logs", "runs", "sweeps", "bisections", "answers", "deliveries"), 0
+)
 SAMPLE = re.compile(r'doesitnan_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+0-9.e]+')
 
 
