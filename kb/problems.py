@@ -48,6 +48,11 @@ KINDS: dict[str, Kind] = {
     "unknown_sweep": Kind(
         404, gettext_lazy("No such sweep"), gettext_lazy("A sweep's id is a UUID.")
     ),
+    "unknown_bisection": Kind(
+        404,
+        gettext_lazy("No such bisection"),
+        gettext_lazy("A bisection's id is a UUID."),
+    ),
     "unknown_evidence": Kind(
         404,
         gettext_lazy("No such evidence"),

@@ -1,4 +1,4 @@
-"""What runs and sweeps share over REST: their ids, and cancelling."""
+"""What runs, sweeps and bisections share over REST: their ids, and cancelling."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def job_url(name: str) -> MadeString:
 
 
 class LongJobSerializer(LangUsed):
-    """What jobs of several pieces say of themselves alike."""
+    """What a sweep and a bisection say of themselves alike."""
 
     id = serializers.UUIDField()
     record = string(source="record_id")
@@ -85,11 +85,12 @@ def cancel(
     query: dict[str, Any],
     shape: Shape,
     find_it: Callable[[], Kind],
+    do: Callable[[Kind], bool] = jobs.cancel,
 ) -> Response:
     """Cancel one's own job; an operator cancels any."""
     job = find_it()
     if not may_cancel(request, job):
         raise Problem("forbidden", _("Somebody else started that."))
-    if not jobs.cancel(job):
+    if not do(job):
         raise Problem("run_over", _("It is over: %s.") % job.state)
     return answer(query, shape, find_it(), status=202)

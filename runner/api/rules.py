@@ -10,8 +10,10 @@
 | a token that is unknown or expired    | no    | no                | no             |
 
 ¹ not where READ_LOGIN is set. ² where RUNS_ANONYMOUS is set. ³ else with the
-permission runner.add_run. Cancelling somebody else's run, or one that a worker asked of
-itself, takes runner.change_worker (runner.access.may_cancel).
+permission runner.add_run. What is said of runs goes for sweeps and bisections.
+Cancelling somebody else's, or a run that a worker asked of itself, takes
+runner.change_worker (runner.access.may_cancel); having releases installed for a
+bisection takes runner.add_installation and INSTALL_RELEASES (may_install).
 """
 
 from __future__ import annotations
@@ -81,6 +83,9 @@ RULES: dict[str, Rule] = {
     "submit_sweep": run,
     "get_sweep": read,
     "cancel_sweep": run,
+    "submit_bisection": run,
+    "get_bisection": read,
+    "cancel_bisection": run,
     "list_evidence": read,
     "submit_evidence": evidence,
     "get_evidence": read,

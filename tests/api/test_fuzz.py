@@ -65,12 +65,15 @@ class Fixture(TestCase):
         run = runs.make_run(repro, requester=f"user:{user.pk}")
         swept = parametrized.make_repro("swept")
         sweep = runs.make_sweep(requester=run.requester)
+        ends = {"good": "9.8.0", "bad": "9.9.0", "repro_digest": repro.digest}
+        bisection = runs.make_bisection(requester=run.requester, **ends)
         cls.known = {
             "record_id": repro.record_id,
             "name": "repro.py",
             "digest": body["digest"],
             "run_id": str(run.pk),
             "sweep_id": str(sweep.pk),
+            "bisection_id": str(bisection.pk),
             "from": "2.12.0",
             "to": runs.SLUG,
         }
@@ -81,6 +84,11 @@ class Fixture(TestCase):
                 "repro": swept.name,
                 "build": runs.SLUG,
                 "axes": {"length": "6"},
+            },
+            "BisectionRequest": {
+                "record": repro.record_id,
+                "good": bisection.good,
+                "bad": bisection.bad,
             },
             "RunRequest": {"record": repro.record_id, "build": runs.SLUG},
             "Evidence": again,
@@ -99,7 +107,14 @@ class Fixture(TestCase):
 
 class HostileBodyTest(Fixture):
     def test_every_operation_that_takes_a_body(self) -> None:
-        for path in ("lookup", "runs", "evidence", "runs/x/cancel", "sweeps"):
+        for path in (
+            "lookup",
+            "runs",
+            "evidence",
+            "runs/x/cancel",
+            "sweeps",
+            "bisections",
+        ):
             for name, body in BODIES.items():
                 with self.subTest(path, body=name):
                     response = self.client.post(

@@ -125,6 +125,13 @@ class ExampleTest(TestCase):
             build=run.build,
             requester=run.requester,
         )
+        runs.make_bisection(
+            id=self.run_id,
+            record=repro.record,
+            repro_digest=repro.digest,
+            requester=run.requester,
+            **{"good": "1.13.1", "bad": "2.13.0"},
+        )
         self.client = Client(headers={"Authorization": f"Bearer {self.secret}"})
         components = {"schemas": closed(api_schema.document()["components"])}
         self.root = {"components": components}
