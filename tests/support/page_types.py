@@ -11,12 +11,13 @@ from django.test import Client
 from django.utils import timezone
 
 from kb.lookup import keeping
-from kb.models import Record, Repro, SharedAnswer
+from kb.models import Finding, Record, Repro, SharedAnswer
 from kb.publishing import saving
 from kb.sharing import rows
+from runner.bisecting import steps
 from runner.evidence import store
 from runner.evidence.folders import EvidenceReport
-from runner.models import Device, LogChunk, Run, Sweep, Worker
+from runner.models import Bisection, Device, LogChunk, Run, Sweep, Worker
 from runner.sweeps import exchange
 from tests.support import loaded, runs
 
@@ -68,6 +69,8 @@ def make() -> list[PageType]:
         PageType("record with a map of a sweep", shipped("NAN-0028")),
         PageType("sweep that waits", f"sweeps/{runs.make_sweep().pk}/"),
         PageType("sweep that is done", f"sweeps/{finished_sweep().pk}/"),
+        PageType("bisection that waits", f"bisections/{runs.make_bisection().pk}/"),
+        PageType("bisection that found it", f"bisections/{finished_bisection().pk}/"),
         PageType("row of a record for other pages", "embed/NAN-9001/"),
         PageType("evidence", f"evidence/{found[True].short}/"),
         PageType("build", f"builds/{runs.SLUG}/"),
@@ -96,6 +99,12 @@ def make() -> list[PageType]:
 
 def finished_sweep() -> Sweep:
     return Sweep.objects.exclude(digest="")[0]
+
+
+def finished_bisection() -> Bisection:
+    step = steps.of_finding("9.8.0-cpu", Finding(verdict="bug_absent", trials=1))
+    turn = {"before": "9.8.0-cpu", "after": runs.SLUG, "unknown": [], "instead": {}}
+    return runs.make_bisection(state="finished", found=turn, steps=[step])
 
 
 def keep_answer() -> SharedAnswer:

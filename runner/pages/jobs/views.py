@@ -1,4 +1,4 @@
-"""Starting, following and cancelling: one view for runs and sweeps."""
+"""Starting, following and cancelling: one view for runs, sweeps and bisections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from django.views.decorators.http import (
 
 from kb.models import Record
 from runner import access
+from runner.bisecting import queue as bisecting
 from runner.pages import run_form, run_page
+from runner.pages.bisections import form as bisection_form, page as bisection_page
 from runner.pages.sweeps import form as sweep_form, page as sweep_page
 from runner.runs import jobs
 
@@ -39,6 +41,7 @@ class Kind:
     find: Callable[[UUID], Any]
     build: Callable[[Any, HttpRequest], Any]
     templates: tuple[str, str, str]
+    cancel: Callable[[Any], bool] = jobs.cancel
 
 
 KINDS = {
@@ -55,6 +58,14 @@ KINDS = {
         sweep_page.find,
         sweep_page.build,
         ("runner/sweep.html", "runner/_sweep_live.html", ""),
+    ),
+    "bisection": Kind(
+        bisection_form.submit,
+        gettext_lazy("The bisection was not started"),
+        bisection_page.find,
+        bisection_page.build,
+        ("runner/bisection.html", "runner/_bisection_live.html", ""),
+        bisecting.cancel,
     ),
 }
 
@@ -100,7 +111,7 @@ def cancel(request: HttpRequest, job_id: UUID, kind: str) -> HttpResponse:
     job, (_page, _live, changed) = wanted(kind, job_id), KINDS[kind].templates
     if not access.may_cancel(request, job):
         raise PermissionDenied
-    jobs.cancel(job)
+    KINDS[kind].cancel(job)
     if not changed or "HX-Request" not in request.headers:
         return redirect(job)
     # The page follows it already: only what the reader has just changed.

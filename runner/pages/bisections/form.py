@@ -1,0 +1,148 @@
+"""The form that asks which release began a bug; runner.bisecting queues it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+
+from kb.languages import current_lang
+from kb.models import Finding, Record, Repro
+from kb.requester import requester
+from runner import access
+from runner.bisecting import queue, search
+from runner.bisecting.search import BAD, GOOD
+from runner.bisecting.span import SpanError
+from runner.bisecting.subject import Subject
+from runner.pages.record.run_panel import RunPanel
+from runner.pages.run_form import Refusal, ReproForm, refusal_of, require_right
+from runner.runs import refusals
+from runner.runs.refusals import RunRefused
+
+
+@dataclass(frozen=True)
+class Option:
+    """A build that may be an end; `known`: how it answered, or "" if nobody ran it."""
+
+    slug: str
+    known: str
+
+
+@dataclass(frozen=True)
+class BisectionGroup:
+    """The builds of one repro, newest first, and the ends that evidence suggests.
+
+    `refusal`: why the button is off, or "".
+    """
+
+    repro: str
+    options: list[Option]
+    good: str
+    bad: str
+    may_install: bool
+    refusal: str
+
+
+def groups(panel: RunPanel, request: HttpRequest) -> list[BisectionGroup]:
+    """Of each repro that judges builds."""
+    repros = [repro for repro in panel.repros if not repro.is_model]
+    return [group_of(repro, panel, request) for repro in repros]
+
+
+def group_of(repro: Repro, panel: RunPanel, request: HttpRequest) -> BisectionGroup:
+    known = subject_of(repro, panel)
+    here = runnable(repro, panel)
+    order = known.candidates(here)
+    answers = [(slug, answer_of(known, slug)) for slug in order]
+    good, bad = suggested(answers)
+    return BisectionGroup(
+        repro=repro.name,
+        options=[Option(slug, answer) for slug, answer in reversed(answers)],
+        good=good,
+        bad=bad,
+        may_install=access.may_install(request.user),
+        refusal=refusal(panel, order),
+    )
+
+
+def subject_of(repro: Repro, panel: RunPanel) -> Subject:
+    """Of what the record's page has read anyway."""
+    rows: dict[str, Finding] = {
+        row.build: row
+        for row in repro.record.findings.all()
+        if row.is_standing_verdict
+        and (row.repro, row.device_class) == (repro.name, repro.device)
+    }
+    raw = {choice.build.slug: choice.build.raw for choice in panel.builds}
+    raw |= {slug: row.build_raw for slug, row in rows.items()}
+    return Subject(repro, repro.device, raw, rows)
+
+
+def runnable(repro: Repro, panel: RunPanel) -> list[str]:
+    """Installed builds on which it could be run; the panel asked for its own device."""
+    if repro.device != panel.device:
+        return []
+    return [row.build.slug for row in panel.builds if not row.refusal]
+
+
+def answer_of(known: Subject, slug: str) -> str:
+    row = known.known.get(slug)
+    uncertain = search.is_uncertain(known.hits)
+    if row is None:
+        return ""
+    return search.answer_of(row.verdict, row.trials, uncertain=uncertain)
+
+
+def suggested(answers: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    """The first bad build behind a good one, and that one; else the two ends."""
+    good = ""
+    for slug, answer in answers:
+        if answer == GOOD:
+            good = slug
+        elif answer == BAD and good:
+            return good, slug
+    slugs = [slug for slug, _answer in answers] or [""]
+    return good or slugs[0], slugs[-1]
+
+
+def refusal(panel: RunPanel, order: Sequence[str]) -> str:
+    if not panel.may_run:
+        return _("This site lets only known users start runs.")
+    if len(order) < 2:
+        return _("Fewer than two builds have a result or are installed here.")
+    return ""
+
+
+class BisectionForm(ReproForm):
+    """Which repro of `record`, between which ends."""
+
+    good = forms.CharField(max_length=61)
+    bad = forms.CharField(max_length=61)
+    install = forms.BooleanField(required=False)
+
+    def __init__(self, record: Record, data: Any) -> None:
+        super().__init__(record, data)
+        del self.fields["build"]
+
+
+def submit(request: HttpRequest, record: Record) -> str:
+    """Queue what the form asks for; its address. Raises Refusal."""
+    require_right(request)
+    form = BisectionForm(record, request.POST)
+    if not form.is_valid():
+        raise Refusal(_("Choose a repro and two builds."), 400)
+    data, lang = form.cleaned_data, current_lang()
+    if data["install"] and not access.may_install(request.user):
+        raise Refusal(refusals.INSTALLS_NOTHING[lang], 403)
+    ends = (data["good"], data["bad"], requester(request))
+    try:
+        row = queue.submit(data["repro"], *ends, install=data["install"])
+    except SpanError as error:
+        raise Refusal(error.sentences[lang], 400) from error
+    except RunRefused as error:
+        raise refusal_of(error) from error
+    return row.get_absolute_url()
