@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 from typing import Any
@@ -13,19 +13,38 @@ from django.utils import timezone
 HOUR = timedelta(hours=1)
 
 
-def moments(rows: QuerySet[Any], column: str) -> list[datetime]:
-    """Values of this column of the rows that count now, oldest first."""
-    recent = rows.filter(**{f"{column}__gt": timezone.now() - HOUR})
-    return list(recent.order_by(column).values_list(column, flat=True))
+@dataclass(frozen=True)
+class Quota:
+    """What counts now, oldest first, and how much may."""
+
+    moments: list[datetime]
+    limit: int
+
+    @classmethod
+    def of(cls, rows: QuerySet[Any], column: str, limit: int) -> Quota:
+        """Of these rows, by the moment in this column."""
+        recent = rows.filter(**{f"{column}__gt": timezone.now() - HOUR})
+        return cls(list(recent.order_by(column).values_list(column, flat=True)), limit)
+
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - len(self.moments))
+
+    @property
+    def reset_s(self) -> int:
+        """Seconds until one counts no more; 0 where none does."""
+        return free_in_s(self.moments[0]) if self.moments else 0
+
+    @property
+    def wait_s(self) -> int:
+        """Seconds until one more may follow; 0 where it may now."""
+        if self.left:
+            return 0
+        if not self.limit:
+            return int(HOUR.total_seconds())
+        return free_in_s(self.moments[-self.limit])
 
 
 def free_in_s(moment: datetime) -> int:
     """Seconds until what happened then counts no more; at least 1."""
     return max(1, ceil((moment + HOUR - timezone.now()).total_seconds()))
-
-
-def wait_s(counted: Sequence[datetime], limit: int) -> int:
-    """Seconds until one more may follow these `moments`; 0 where it may now."""
-    if len(counted) < limit:
-        return 0
-    return free_in_s(counted[-limit]) if limit else int(HOUR.total_seconds())

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.translation import gettext as _
 
-from kb import hourly
+from kb.hourly import Quota
 from kb.lookup.keeping import Kept
 from kb.models import SharedAnswer
 from kb.models.shared import ID_CHARS
@@ -61,10 +61,11 @@ def refusal(kept: Kept, maker: str) -> Refusal | None:
         return Refusal(
             _("That is more than can be kept: take lines out that do not matter."), 413
         )
-    made = hourly.moments(SharedAnswer.objects.filter(maker=maker), "created_at")
-    if wait_s := hourly.wait_s(made, settings.SHARES_PER_HOUR):
+    made = SharedAnswer.objects.filter(maker=maker)
+    quota = Quota.of(made, "created_at", settings.SHARES_PER_HOUR)
+    if quota.wait_s:
         text = _("You have kept %d answers within an hour; that is the limit here.")
-        return Refusal(text % len(made), 429, wait_s)
+        return Refusal(text % len(quota.moments), 429, quota.wait_s)
     if SharedAnswer.objects.current().count() >= MOST_ANSWERS:
         return Refusal(_("This site keeps no more answers for now."), 503, RETRY_S)
     return None

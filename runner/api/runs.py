@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.conf import settings
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
@@ -165,10 +164,10 @@ COLUMNS = {
 
 def limits(request: Request) -> dict[str, str]:
     """How many runs one may start in an hour, and how many are left (RateLimit)."""
-    left, reset_s = throttle.left(requester(request))
+    quota = throttle.quota(requester(request))
     return {
-        "RateLimit-Policy": f'"runs";q={settings.RUNS_PER_HOUR};w=3600',
-        "RateLimit": f'"runs";r={left};t={reset_s}',
+        "RateLimit-Policy": f'"runs";q={quota.limit};w=3600',
+        "RateLimit": f'"runs";r={quota.left};t={quota.reset_s}',
     }
 
 

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 
-from kb import hourly
 from kb.choices import OUR_ORIGINS
 from kb.findings.writing import Cell
+from kb.hourly import Quota
 from kb.models import Record
 from runner.evidence import faces, store
 from runner.models import Evidence
@@ -30,8 +30,8 @@ def listed() -> list[tuple[str, int, int]]:
 
 def wait_s(origin: str) -> int:
     """Seconds until this origin may send more; 0 where it may now."""
-    received = hourly.moments(sent().filter(origin=origin), "added_at")
-    return hourly.wait_s(received, settings.EVIDENCE_PER_HOUR)
+    rows = sent().filter(origin=origin)
+    return Quota.of(rows, "added_at", settings.EVIDENCE_PER_HOUR).wait_s
 
 
 def withdraw(origin: str) -> int:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from django.conf import settings
 from django.db.models import Count, Q
 
-from kb import hourly
-from kb.hourly import HOUR
+from kb.hourly import HOUR, Quota
 from runner.models import Run
 from runner.runs import refusals
 from runner.runs.fleet import ago
@@ -40,19 +37,13 @@ def refusal(requester: str) -> RunRefused | None:
             "throttled", wait_s=RETRY_S, count=counted["waiting"]
         )
     if counted["recent"] >= settings.RUNS_PER_HOUR:
-        wait_s = hourly.wait_s(started_by(requester), settings.RUNS_PER_HOUR)
         return refusals.TOO_OFTEN.refusal(
-            "throttled", wait_s=wait_s, count=counted["recent"]
+            "throttled", wait_s=quota(requester).wait_s, count=counted["recent"]
         )
     return None
 
 
-def left(requester: str) -> tuple[int, int]:
-    """Runs that this requester may still start, and in how many seconds one more."""
-    started = started_by(requester) if requester else []
-    reset_s = hourly.free_in_s(started[0]) if started else 0
-    return max(0, settings.RUNS_PER_HOUR - len(started)), reset_s
-
-
-def started_by(requester: str) -> list[datetime]:
-    return hourly.moments(Run.objects.filter(requester=requester), "created_at")
+def quota(requester: str) -> Quota:
+    """Runs that this requester has started in an hour, and how many it may."""
+    rows = Run.objects.filter(requester=requester).exclude(requester="")
+    return Quota.of(rows, "created_at", settings.RUNS_PER_HOUR)
