@@ -98,15 +98,30 @@ def answer_of(known: Subject, slug: str) -> str:
 
 
 def suggested(answers: Sequence[tuple[str, str]]) -> tuple[str, str]:
-    """The first bad build behind a good one, and that one; else the two ends."""
-    good = ""
-    for slug, answer in answers:
-        if answer == GOOD:
-            good = slug
-        elif answer == BAD and good:
-            return good, slug
+    """A good and a bad build: between which it began, else between which it ended.
+
+    Where nothing turned yet, the oldest build is taken for good.
+    """
+    if began := turn(answers, GOOD, BAD):
+        return began
+    if ended := turn(answers, BAD, GOOD):
+        return ended[1], ended[0]
     slugs = [slug for slug, _answer in answers] or [""]
-    return good or slugs[0], slugs[-1]
+    bad = [slug for slug, answer in answers[1:] if answer == BAD]
+    return slugs[0], (bad or slugs[-1:])[0]
+
+
+def turn(
+    answers: Sequence[tuple[str, str]], first: str, last: str
+) -> tuple[str, str] | None:
+    """The oldest pair of known builds that answer so, one behind the other."""
+    before = ""
+    for slug, answer in answers:
+        if answer == first:
+            before = slug
+        elif answer == last and before:
+            return before, slug
+    return None
 
 
 def refusal(panel: RunPanel, order: Sequence[str]) -> str:

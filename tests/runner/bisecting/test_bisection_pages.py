@@ -6,10 +6,17 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.models import Permission, User
-from django.test import Client, TestCase, TransactionTestCase, override_settings
+from django.test import (
+    Client,
+    SimpleTestCase,
+    TestCase,
+    TransactionTestCase,
+    override_settings,
+)
 from django.utils.translation import override
 
 from runner.models import Bisection, Run
+from runner.pages.bisections import form
 from runner.runs import jobs
 from runner.worker import drain
 from tests.runner.bisecting.test_bisections import BUILDS, BisectionCase, LookCase
@@ -74,6 +81,22 @@ class FollowTest(PageCase, TransactionTestCase):
         for slug, sign in (("9.4.0-cpu", "✔ good"), ("9.5.0-cpu", "✖ bad")):
             option = f'<option value="{slug}" selected>{slug} {sign}</option>'
             self.assertContains(page, option, html=True)
+
+
+class SuggestedTest(SimpleTestCase):
+    def test_ends_that_evidence_suggests(self) -> None:
+        known = {"g": "good", "b": "bad", "?": "unknown", ".": ""}
+        for answers, ends in {
+            "..g.b.g": (2, 4),
+            "?bb.gg": (4, 2),
+            "..b.b": (0, 2),
+            "b...": (0, 3),
+            "gg..": (0, 3),
+            "..": (0, 1),
+        }.items():
+            with self.subTest(answers):
+                rows = [(str(at), known[word]) for at, word in enumerate(answers)]
+                self.assertEqual(form.suggested(rows), tuple(map(str, ends)))
 
 
 class FormTest(PageCase, LookCase, TestCase):
