@@ -52,7 +52,7 @@ class HeldIndexes(PackageIndexes):
         self.server.RequestHandlerClass = lambda *rest: Held(*rest, **options)
 
 
-@tag("own_site", "long")
+@tag("any_database", "long")
 class KilledTest(SimpleTestCase):
     def setUp(self) -> None:
         folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
