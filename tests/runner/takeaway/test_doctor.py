@@ -16,7 +16,7 @@ from django.test import TestCase
 from kb.publishing import saving
 from runner import harness
 from runner.takeaway.doctor import doctor
-from tests.support import parametrized, runs
+from tests.support import parametrized, runs, sarif_schema
 
 # Each check is a process: as few as there must be.
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
@@ -205,17 +205,19 @@ class DoctorTest(TestCase):
         self.add("NAN-9001")
         self.add("NAN-9002", upstream="by_design")
         self.add("NAN-9003", trigger=CLEAN)
-        wanted = self.folder / "needs.txt"
+        wanted = self.folder / "what it needs.txt"
         wanted.write_text("numpy==2.0\n# torch\ntorch-geometric\n torch>=2 # x\n")
-        done = self.run_doctor("--sarif", "o.sarif", "--requirements", "needs.txt")
+        done = self.run_doctor("--sarif", "o.sarif", "--requirements", wanted.name)
         self.assertEqual(done.returncode, 1, done.stderr)
-        (run,) = json.loads((self.folder / "o.sarif").read_text())["runs"]
+        document = json.loads((self.folder / "o.sarif").read_text())
+        self.assertEqual(sarif_schema.problems(document), [])
+        (run,) = document["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         self.assertEqual(rules, ["NAN-9001", "NAN-9002"])
         told = [(found["ruleId"], found["level"]) for found in run["results"]]
         self.assertEqual(told, [("NAN-9001", "error"), ("NAN-9002", "note")])
         place = run["results"][0]["locations"][0]["physicalLocation"]
-        self.assertEqual(place["artifactLocation"]["uri"], "needs.txt")
+        self.assertEqual(place["artifactLocation"]["uri"], "what%20it%20needs.txt")
         self.assertEqual(place["region"]["startLine"], 4)
         prints = {str(found["partialFingerprints"]) for found in run["results"]}
         self.assertEqual(len(prints), 2)
@@ -234,9 +236,9 @@ class DoctorTest(TestCase):
         evidence = row["evidence"]
         self.assertEqual((row["repro"], evidence["is_affected"]), ("repro", None))
         self.assertEqual(evidence["parameters"], {"dtype": "bfloat16"})
-        (result,) = json.loads((self.folder / "o.sarif").read_text())["runs"][0][
-            "results"
-        ]
+        document = json.loads((self.folder / "o.sarif").read_text())
+        self.assertEqual(sarif_schema.problems(document), [])
+        (result,) = document["runs"][0]["results"]
         self.assertEqual(result["level"], "note")
         self.assertIn("with dtype=bfloat16, which are not", result["message"]["text"])
         done = self.run_doctor(*bf16[:2], "--set", "dtype=float16", "--lang", "zh")
