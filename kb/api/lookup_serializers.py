@@ -122,6 +122,23 @@ class RemedySerializer(Serializer):
     not_executed = word(remedies.REASONS, allow_null=True)
 
 
+class ReadValueSerializer(Serializer):
+    """`line` of the `box` in which `name` has its value, as `pasted`."""
+
+    name = string()
+    box = word(("log", "env"))
+    line = number()
+    pasted = string()
+
+
+class SuggestedSerializer(Serializer):
+    """Values that the paste states for a repro: `parameters` of `POST runs`."""
+
+    repro = string()
+    values = serializers.DictField(child=serializers.JSONField())
+    read = ReadValueSerializer(many=True)
+
+
 class MatchSerializer(Serializer):
     record = string()
     title = TextField()
@@ -132,6 +149,7 @@ class MatchSerializer(Serializer):
     workarounds = RemedySerializer(many=True)
     diagnoses = DiagnosisSerializer(many=True)
     fixes = FixVersionSerializer(many=True)
+    parameters = SuggestedSerializer(many=True)
     urls = RecordUrlsSerializer()
 
 
@@ -157,6 +175,7 @@ class LeadSerializer(Serializer):
     why = TextField()
     trap = TrapSerializer(allow_null=True)
     diagnoses = DiagnosisSerializer(many=True)
+    parameters = SuggestedSerializer(many=True)
     urls = RecordUrlsSerializer()
 
 

@@ -17,7 +17,7 @@ from kb.addresses import record_urls
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import diagnoses, remedies
-from kb.lookup import leads, symptoms
+from kb.lookup import leads, parameters, symptoms
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -104,14 +104,16 @@ def answer(paste: Paste, env: str) -> Json:
     traps = traps_in(paste, matched)
     found = leads.with_traps(spoken.besides(matched), traps, spoken.nearness)
     rows = Record.objects.visible().only(*LEAD_FIELDS)
+    led = leads.documents_of(
+        found, rows.in_bulk([lead.record for lead in found]), traps
+    )
+    parameters.add_to([*items, *led], parameters.read_values(paste, env))
     return {
         "query": query_document(paste, env, environment),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
         "symptoms": several_causes(items, paste),
-        "leads": leads.documents_of(
-            found, rows.in_bulk([lead.record for lead in found]), traps
-        ),
+        "leads": led,
         "also_affecting": also_affecting(environment, matched),
     }
 
@@ -251,6 +253,7 @@ def match_document(
         "affected": answer.as_dict(),
         **code,
         "fixes": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
+        "parameters": [],
         "urls": record_urls(row),
     }
 

@@ -125,6 +125,7 @@ def document(
         "why": trap.finding.rule["message"] if trap else words,
         "trap": trap_document(trap) if trap else None,
         "diagnoses": diagnoses.of_record(row, findings),
+        "parameters": [],
         "urls": record_urls(row),
     }
 

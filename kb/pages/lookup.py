@@ -22,6 +22,7 @@ from kb.pages.paste import form as paste_form
 from kb.pages.paste.form import Pasted
 from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
 from kb.pages.paste.symptoms import Symptom, causes_in, symptoms_of
+from kb.pages.paste.values import ReadValues, values_of
 from kb.search.reading.cleaning import UNSEEN
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
@@ -52,6 +53,7 @@ class Match:
     alignments: list[Alignment]
     facets: list[Facet]
     preconditions: list[str]
+    values: ReadValues
 
     @property
     def workaround(self) -> dict[str, Any] | None:
@@ -76,6 +78,7 @@ class Lead:
 
     found: dict[str, Any]
     record: Record
+    values: ReadValues
 
     @property
     def diagnosis(self) -> dict[str, Any] | None:
@@ -186,8 +189,9 @@ def refusal(status: int, text: str, env: str = "") -> LookupPage:
 
 def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> LookupPage:
     records = named_records(result)
+    torch = result["query"]["env"]["torch"]
     matches = [
-        match_of(item, records[item["record"]])
+        match_of(item, records[item["record"]], values_of(item, torch))
         for item in result["matches"]
         if item["record"] in records
     ]
@@ -198,7 +202,7 @@ def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> Look
     told = set(causes_in(result["symptoms"]))
     affected = {match.record.pk: match.found["affected"] for match in matches}
     leads = [
-        Lead(item, records[item["record"]])
+        Lead(item, records[item["record"]], values_of(item, torch))
         for item in result["leads"]
         if item["record"] in records.keys() - told
     ]
@@ -240,7 +244,7 @@ def how_read(log: str, query: dict[str, Any], matches: list[Match]) -> dict[str,
     }
 
 
-def match_of(item: dict[str, Any], record: Record) -> Match:
+def match_of(item: dict[str, Any], record: Record, values: ReadValues) -> Match:
     lang = current_lang()
     unverified = set(item["affected"]["unverified_preconditions"])
     signatures = read_signatures(record.signatures)
@@ -263,6 +267,7 @@ def match_of(item: dict[str, Any], record: Record) -> Match:
             for entry in record.preconditions
             if entry["key"] in unverified
         ],
+        values=values,
     )
 
 

@@ -123,7 +123,7 @@ def sarif_fix(path: str, edit: Edit) -> Json:
     return {
         "artifactChanges": [
             {
-                "artifactLocation": {"uri": path.replace("\\", "/")},
+                "artifactLocation": {"uri": sarif.uri_of(path)},
                 "replacements": [
                     {"deletedRegion": region, "insertedContent": {"text": edit.text}}
                 ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any, Dict, List, Optional
+from urllib.parse import quote
 
 VERSION = "2.1.0"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -46,4 +47,9 @@ def result(
 
 
 def place_of(path: str, region: Json) -> Json:
-    return {"artifactLocation": {"uri": path.replace("\\", "/")}, "region": region}
+    return {"artifactLocation": {"uri": uri_of(path)}, "region": region}
+
+
+def uri_of(path: str) -> str:
+    """The path as a reference by RFC 3986: a space, for one, is %20."""
+    return quote(path.replace("\\", "/"), safe="/:")

@@ -52,6 +52,11 @@ class FormTest(SimpleTestCase):
         hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
         self.check("pre-commit-hooks.json", hooks)
 
+    def test_the_template_keeps_its_schema(self) -> None:
+        """Its head and its jobs are documents of their own."""
+        for document in yaml.safe_load_all(TEMPLATE.read_text()):
+            self.check("gitlab-ci.json", document)
+
     def test_no_input_becomes_a_part_of_the_shell(self) -> None:
         for step in action()["runs"]["steps"]:
             self.assertNotIn("${{", step.get("run", ""), step["name"])

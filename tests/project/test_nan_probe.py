@@ -386,7 +386,7 @@ class PasteTests(TestCase):
             [
                 ("code", 1, 2),
                 ("nan_probe", 4, last - 2),
-                ("log", last, last),
+                ("metrics", last, last),
             ],
         )
         self.assertEqual(kinds_of(paste), ["nan_probe", "code"])

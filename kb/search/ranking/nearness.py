@@ -52,7 +52,7 @@ class Text:
         store, terms = self.store, document.terms
         norm = K1 * (1 - B + B * document.length / store.average_length)
         return {
-            token: self.worth[token] * n / (n + norm)
-            for number, token in self.numbers.items()
-            if (n := terms.get(number, 0))
+            (token := self.numbers[number]): self.worth[token] * n / (n + norm)
+            for number in self.numbers.keys() & terms.keys()
+            if (n := terms[number])
         }

@@ -20,12 +20,20 @@ METRIC = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "grad_norm nan": without a sign between them only for what is surely a metric.
-BARE = re.compile(
+SURE = (
     r"(?<![\w./-])(?:[\w.-]{1,60}[./])?"
-    r"(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss|running_\w{3,4})"
-    r"\s{1,8}(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)",
+    r"(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss|running_\w{3,4}%s)\s{1,8}"
+)
+BARE = re.compile(
+    SURE % "" + r"(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)", re.IGNORECASE
+)
+# "step 12 loss 0.0 grad_norm nan": a number is a value only in a row of such pairs.
+IN_ROW = re.compile(
+    SURE % r"|lr|learning_rate|steps?|epochs?|iter(?:ation)?s?"
+    + rf"[\[(]?({NUMBER})(?:/\d++)?[\])]?",
     re.IGNORECASE,
 )
+BETWEEN = re.compile(r"[\s,;|，；]*")
 # "NaN loss", "nan gradients": the value before what it is a value of.
 REVERSED = re.compile(
     r"(?<![\w.-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"
@@ -81,8 +89,10 @@ def metrics_in(text: str) -> Metrics:
     grad_norm_sqrt2 and grad_norm_sqrt3 are norms that measure nothing (`TELLING`).
     """
     pairs = METRIC.findall(text)
-    count = len(pairs)
     low = text.lower()
+    if may_have_facet(text):
+        pairs += row_of(text)
+    count = len(pairs)
     facets: dict[str, None] = {}
     # Most lines have numbers only, which the other forms never match.
     if "nan" in low or "inf" in low or "finite" in low:
@@ -105,6 +115,20 @@ def may_have_facet(text: str) -> bool:
     if "norm" in low and any(number in low for number in TELLING):
         return True
     return ("loss" in low or "norm" in low) and ZERO.search(low) is not None
+
+
+def row_of(text: str) -> list[tuple[str, str]]:
+    """(metric, value) of the names that stand in a row with nothing but values."""
+    pairs: list[tuple[str, str]] = []
+    row: list[tuple[str, str]] = []
+    end = -1
+    for match in IN_ROW.finditer(text):
+        if not BETWEEN.fullmatch(text, max(end, 0), match.start()) or end < 0:
+            pairs += row if len(row) > 1 else []
+            row = []
+        row.append((match[1], match[2]))
+        end = match.end()
+    return pairs + (row if len(row) > 1 else [])
 
 
 def other_forms(text: str) -> list[tuple[str, str]]:

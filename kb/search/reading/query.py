@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 
 from kb.search.reading.glossary import HAN_PHRASES, LONGEST, synonyms_of
 from kb.search.reading.names import names_in
 from kb.search.reading.tokens import (
+    CACHED_WORDS,
     HAN_RUN,
+    MAX_WORD,
     OUTER,
     WORD,
     fold,
@@ -101,7 +104,7 @@ def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:
             words.append([])
             group = list(_han_terms(run))
         else:
-            group = _word_terms(run.strip(OUTER))
+            group = list(_word_terms(run.strip(OUTER)[:MAX_WORD]))
             words.append(group)
         for term in group:
             terms.setdefault(term.tokens, term)
@@ -110,14 +113,15 @@ def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:
     return terms
 
 
-def _word_terms(word: str) -> list[Term]:
+@lru_cache(maxsize=CACHED_WORDS)
+def _word_terms(word: str) -> tuple[Term, ...]:
     if is_plain(word):
         tokens = [(token, singular(token)) for token in word_tokens(word)]
-        return [Term(tuple(dict.fromkeys(pair))) for pair in tokens]
+        return tuple(Term(tuple(dict.fromkeys(pair))) for pair in tokens)
     terms = [Term((token,)) for token in word_tokens(word)]
     if len(terms) > 1:
         terms[0] = replace(terms[0], in_parts=True)
-    return terms
+    return tuple(terms)
 
 
 def _terms_with_synonyms(words: list[list[Term]]) -> Iterator[Term]:

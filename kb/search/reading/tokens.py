@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -16,6 +17,7 @@ OUTER = "-.:=+/#_"
 CAMEL = re.compile(r"[A-Z]++(?![a-z])|[A-Z][a-z]++|[a-z]++|[0-9]++")
 PARTS = re.compile(r"[-.:=+/#]++")
 MAX_WORD = 120
+CACHED_WORDS = 20_000
 MIN_PLURAL = 4
 # The 7388 of …/issues/7388 is worth finding, the 2 of 2.6 is not.
 MIN_DIGITS = 3
@@ -86,7 +88,7 @@ def analyse_query(text: str) -> list[str]:
 
 def word_tokens(word: str) -> list[str]:
     """Tokens to look for of one word without Chinese in it."""
-    return list(_word(word[:MAX_WORD], for_index=False))
+    return list(_wanted(word[:MAX_WORD]))
 
 
 def singular(word: str) -> str:
@@ -129,7 +131,8 @@ def _tokens(text: str, for_index: bool) -> Iterator[str]:
         if HAN_RUN.match(run):
             yield from _han(run, for_index)
         else:
-            yield from _word(run.strip(OUTER)[:MAX_WORD], for_index)
+            word = run.strip(OUTER)[:MAX_WORD]
+            yield from _word(word, for_index) if for_index else _wanted(word)
 
 
 def _han(run: str, for_index: bool) -> Iterator[str]:
@@ -137,6 +140,12 @@ def _han(run: str, for_index: bool) -> Iterator[str]:
         yield run[at : at + 2]
     if for_index or len(run) == 1:
         yield run[-1]
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def _wanted(word: str) -> tuple[str, ...]:
+    """Tokens to look for; words repeat within a log and between logs."""
+    return tuple(_word(word, for_index=False))
 
 
 def _word(word: str, for_index: bool) -> Iterator[str]:

@@ -43,7 +43,12 @@ _doesitnan() {
   compadd -- $offered
   (( CURRENT == 2 )) || _files
 }
-compdef _doesitnan doesitnan
+# Found in a folder of $fpath, this file is read at the first key and has to answer it.
+if [[ "${funcstack[1]}" == _doesitnan ]]; then
+  _doesitnan "$@"
+else
+  compdef _doesitnan doesitnan
+fi
 """
 
 

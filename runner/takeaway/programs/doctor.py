@@ -20,6 +20,7 @@ carried: Any = importlib.import_module("carried")
 compared: Any = importlib.import_module("compared")
 doctor_options: Any = importlib.import_module("doctor_options")
 harness: Any = importlib.import_module("harness")
+own_values: Any = importlib.import_module("own_values")
 sarif: Any = importlib.import_module("sarif")
 
 INTERRUPTED = 130  # as a shell calls what SIGINT ended
@@ -252,6 +253,8 @@ def show(words: Json, result: Json, lang: str) -> None:
     )
     reason = evidence and carried.reason_text(words, evidence["reason"], lang)
     carried.say(" " * 23 + (line + " · " + reason if reason else line))
+    if own_values.of(result):
+        carried.say(" " * 23 + carried.sentence(words, evidence, lang))
     if result["verdict"] == "bug_present":
         carried.workaround_lines(words, evidence, " " * 23, langs=[lang])
         if result["page"]:
@@ -266,24 +269,16 @@ def main(folder: str, argv: List[str]) -> int:
         return list_repros(manifest, options)
     try:
         return examine(folder, manifest, options)
-    except OSError as error:
+    except (OSError, harness.ContractError) as error:
         carried.tell("doctor.py: %s" % error)
     return 2
 
 
 def list_repros(manifest: Json, options: Any) -> int:
     options.cuda = True
+    line = "%(record)-9s %(name)-14s %(device)-4s %(fidelity)-15s %(shown)s"
     for repro in chosen(manifest, options):
-        carried.say(
-            "%-9s %-14s %-4s %-15s %s"
-            % (
-                repro["record"],
-                repro["name"],
-                repro["device"],
-                repro["fidelity"],
-                repro["title"][options.lang],
-            )
-        )
+        carried.say(line % dict(repro, shown=repro["title"][options.lang]))
     return 0
 
 
@@ -293,8 +288,8 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
             open(path, "a").close()  # Fail before the runs, not after them.
 
     def examination(kind: Any, python: str) -> Any:
-        execute = functools.partial(carried.run, folder, python=python)
-        repros = chosen(manifest, options)
+        execute = functools.partial(own_values.run, folder, python=python)
+        repros = own_values.with_values(folder, chosen(manifest, options), options.set)
         build = build_of(python, options)
         return build and kind(repros, options, build, manifest["words"], execute)
 
@@ -378,7 +373,10 @@ def examine_both(first: First, second: Second, options: Any) -> int:
 
 
 def conclude(manifest: Json, whole: Json, lang: str) -> None:
-    results = whole["results"]
+    """Of what ran as it was reviewed; other values were told with their results."""
+    results = [row for row in whole["results"] if not own_values.of(row)]
+    if whole["results"] and not results:
+        return
     numbers = {
         "total": len(results),
         "counted": sum(result["counts"] for result in results),

@@ -34,6 +34,14 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         help="only this record, e.g. NAN-0002; may stand several times / 只运行该记录",
     )
     parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="with --record: another value of a parameter, e.g. dtype=bfloat16; may "
+        "stand several times / 与 --record 一起使用：参数的其他取值",
+    )
+    parser.add_argument(
         "--cuda", action="store_true", help="also what needs a GPU / 也运行 CUDA 脚本"
     )
     parser.add_argument(
@@ -100,6 +108,10 @@ def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
     check_common(parser, options, manifest, "--timeout-s")
     if options.compare and options.sarif:
         parser.error("--sarif is of one environment: leave out --compare")
+    if options.set and not options.record:
+        parser.error("--set belongs to --record ID")
+    if options.set and options.compare:
+        parser.error("--set is of one environment: leave out --compare")
     return options
 
 

@@ -37,7 +37,10 @@ class LeadTests(TestCase):
         lead = look_up(CODE)["leads"][0]
         self.assertEqual(
             list(lead),
-            ["record", "title", "score", "words", "why", "trap", "diagnoses", "urls"],
+            [
+                *("record", "title", "score", "words", "why", "trap", "diagnoses"),
+                *("parameters", "urls"),
+            ],
         )
         self.assertEqual(set(lead["why"]), {"en", "zh"})
         self.assertTrue(lead["words"])

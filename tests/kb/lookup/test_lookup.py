@@ -214,6 +214,7 @@ class AnswerTests(ShippedCase):
                 "workarounds",
                 "diagnoses",
                 "fixes",
+                "parameters",
                 "urls",
             ],
         )

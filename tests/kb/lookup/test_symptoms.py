@@ -44,6 +44,9 @@ class LookUpTest(SymptomTest):
             (LINE, LOSS),
             ("step 3 loss: 0.0\nstep 3 grad_norm: nan", LOSS),
             ("loss=0 grad_norm=nan", LOSS),
+            ("loss 0.0 grad_norm nan", LOSS),
+            ("loss 为 0 grad_norm nan", LOSS),
+            ("step 12 loss 0.0000 grad_norm nan lr 1e-5", LOSS),
             (MESSAGE, SAMPLING),
             (f"Traceback (most recent call last):\n{MESSAGE}", SAMPLING),
             ("why is the loss 0 and the grad norm nan", LOSS),
@@ -56,6 +59,8 @@ class LookUpTest(SymptomTest):
         for log in (
             "{'loss': 0.0, 'grad_norm': 1.3}",
             "{'loss': 2.3, 'grad_norm': nan}",
+            "loss 0.3 grad_norm nan",
+            "loss 0 in 10 of 12 runs, grad_norm nan",
             "probability of a tensor",
             "torch==2.6.0",
             "qwerty zxcvb",

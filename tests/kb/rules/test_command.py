@@ -11,7 +11,9 @@ from pathlib import Path
 from django.conf import settings
 from django.test import SimpleTestCase
 
+from kb.rules import sarif
 from kb.rules.settings import WrongUse, read_settings, table_by_lines, table_of
+from tests.support import sarif_schema
 
 TRAP = """from torch.utils.checkpoint import checkpoint
 
@@ -113,7 +115,7 @@ class CommandTest(SimpleTestCase):
         self.write("trap.py", TRAP)
         self.write("half.py", HALF)
         document = json.loads(self.lint(".", "--format", "sarif")[1])
-        self.assertEqual(document["version"], "2.1.0")
+        self.assertEqual(sarif_schema.problems(document), [])
         (run,) = document["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         self.assertEqual(rules, ["NAN-0002", "NAN-0014"])
@@ -131,6 +133,32 @@ class CommandTest(SimpleTestCase):
         (fix,) = [result["fixes"] for result in run["results"] if "fixes" in result]
         (change,) = fix[0]["artifactChanges"]
         self.assertEqual(change["artifactLocation"]["uri"], "./trap.py")
+
+    def test_sarif_of_nothing_and_of_any_name(self) -> None:
+        nothing = json.loads(self.lint(".", "--format", "sarif")[1])
+        self.assertEqual(sarif_schema.problems(nothing), [])
+        self.write("a trap, 100%.py", TRAP)
+        self.write("训练.py", TRAP)
+        document = json.loads(self.lint(".", "--format", "sarif")[1])
+        self.assertEqual(sarif_schema.problems(document), [])
+        places = {
+            result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+            for result in document["runs"][0]["results"]
+        }
+        self.assertEqual(
+            places, {"./a%20trap%2C%20100%25.py", "./%E8%AE%AD%E7%BB%83.py"}
+        )
+
+    def test_what_is_no_sarif_is_seen(self) -> None:
+        document = sarif.log([], [], complete=True)
+        self.assertEqual(sarif_schema.problems(document), [])
+        place = sarif.place_of("x.py", {"startLine": 0})
+        document["runs"][0]["results"] = [
+            sarif.result("NAN-0001", "fatal", "said", place, [], {})
+        ]
+        self.assertEqual(len(sarif_schema.problems(document)), 2)
+        place["artifactLocation"]["uri"] = "a b.py"
+        self.assertEqual(len(sarif_schema.problems(document)), 3)
 
     def test_github(self) -> None:
         self.write("trap.py", TRAP)

@@ -150,7 +150,10 @@ class KeyLineTests(SimpleTestCase):
         self.assertEqual((class_name, text), ("ValueError", "No inf checks here"))
 
     def test_values_are_no_key_lines(self) -> None:
-        log = "{'loss': nan, 'grad_norm': nan}\nstep: 5  loss: nan  lr: 0.1"
+        log = (
+            "{'loss': nan, 'grad_norm': nan}\nstep: 5  loss: nan  lr: 0.1\n"
+            "step 12 loss 0.0 grad_norm nan lr 1e-5"
+        )
         self.assertEqual(read_log(log).key_lines, [])
 
     def test_frames(self) -> None:
@@ -196,6 +199,19 @@ class FacetTests(SimpleTestCase):
             "step 7 total_norm: 1.7320508": ["grad_norm_sqrt3"],
             "{'loss': 1.4142135, 'grad_norm': 1.4147}": [],
             "layer3.bn1.running_var nan": ["running_var_nan"],
+            "loss 0.0 grad_norm nan": ["loss_zero", "grad_norm_nan"],
+            "step 12 loss 0.0000 grad_norm nan lr 1e-5": ["loss_zero", "grad_norm_nan"],
+            "Epoch [1/3], Step [9/99] | Loss 0 | Grad Norm inf": [
+                *("loss_zero", "grad_norm_inf"),
+            ],
+            "第 12 步 loss 0.0，grad_norm nan": ["loss_zero", "grad_norm_nan"],
+            "loss 为 0 grad_norm nan": ["loss_zero", "grad_norm_nan"],
+            "loss 0.0 grad_norm 1.4142135623730951": ["loss_zero", "grad_norm_sqrt2"],
+            "step 3 loss 0.02 grad_norm nan": ["grad_norm_nan"],
+            "loss 0 in 10 of 12 runs, grad_norm nan": ["grad_norm_nan"],
+            "packet loss 0 of 12": [],
+            "weight loss 0 kg, step 3 lr 0": [],
+            "loss 0.0.1 lr 1": [],
             "[epoch 1] ctc loss: inf  lr 1.0e-3": ["ctc_loss_inf", "loss_inf"],
             "'reward_std': nan": ["reward_std_nan"],
             "9/540 [00:09<04:51, v_num=4, train_loss=nan.0]": [

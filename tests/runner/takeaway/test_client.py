@@ -226,30 +226,6 @@ class OfflineTest(ClientCase, TestCase):
         self.assertIn("从日志", self.ask("--help", LANG="zh_CN.UTF-8").stdout)
         self.assertIn(wheel.version(), self.ask("--version").stdout)
 
-    def test_bash_completes(self) -> None:
-        script = self.ask("completion", "bash").stdout
-        rows = {
-            ("ru",): "run",
-            ("run", "NAN-90"): "NAN-9001",
-            ("run", "NAN-9001", "--tr"): "--trials",
-            ("lint", "--sever"): "--severity",
-            ("completion", "fi"): "fish",
-        }
-        asked = "\n".join(
-            f"COMP_WORDS=(doesitnan {' '.join(words)}); COMP_CWORD={len(words)}; "
-            '_doesitnan; echo "${COMPREPLY[*]}"'
-            for words in rows
-        )
-        done = subprocess.run(
-            ["bash", "-c", script + asked], capture_output=True, text=True, check=True
-        )
-        self.assertEqual(done.stdout.splitlines(), list(rows.values()), done.stderr)
-        for shell in ("zsh", "fish"):
-            found = self.ask("completion", shell).stdout
-            self.assertIn("NAN-9001", found)
-            if tool := shutil.which(shell):
-                subprocess.run([tool, "-n"], input=found, text=True, check=True)
-
 
 @tag("any_database")
 @override_settings(READ_LOGIN=True)

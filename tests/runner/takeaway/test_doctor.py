@@ -16,7 +16,7 @@ from django.test import TestCase
 from kb.publishing import saving
 from runner import harness
 from runner.takeaway.doctor import doctor
-from tests.support import runs
+from tests.support import parametrized, runs, sarif_schema
 
 # Each check is a process: as few as there must be.
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
@@ -205,20 +205,66 @@ class DoctorTest(TestCase):
         self.add("NAN-9001")
         self.add("NAN-9002", upstream="by_design")
         self.add("NAN-9003", trigger=CLEAN)
-        wanted = self.folder / "needs.txt"
+        wanted = self.folder / "what it needs.txt"
         wanted.write_text("numpy==2.0\n# torch\ntorch-geometric\n torch>=2 # x\n")
-        done = self.run_doctor("--sarif", "o.sarif", "--requirements", "needs.txt")
+        done = self.run_doctor("--sarif", "o.sarif", "--requirements", wanted.name)
         self.assertEqual(done.returncode, 1, done.stderr)
-        (run,) = json.loads((self.folder / "o.sarif").read_text())["runs"]
+        document = json.loads((self.folder / "o.sarif").read_text())
+        self.assertEqual(sarif_schema.problems(document), [])
+        (run,) = document["runs"]
         rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
         self.assertEqual(rules, ["NAN-9001", "NAN-9002"])
         told = [(found["ruleId"], found["level"]) for found in run["results"]]
         self.assertEqual(told, [("NAN-9001", "error"), ("NAN-9002", "note")])
         place = run["results"][0]["locations"][0]["physicalLocation"]
-        self.assertEqual(place["artifactLocation"]["uri"], "needs.txt")
+        self.assertEqual(place["artifactLocation"]["uri"], "what%20it%20needs.txt")
         self.assertEqual(place["region"]["startLine"], 4)
         prints = {str(found["partialFingerprints"]) for found in run["results"]}
         self.assertEqual(len(prints), 2)
+
+    def test_values_of_ones_own_are_told_with_the_result(self) -> None:
+        parametrized.make_repro()
+        self.add("NAN-9001", name="plain", trigger=CLEAN)
+        bf16 = ["--record", "NAN-9001", "--set", "dtype=bfloat16", "--lang", "en"]
+        done = self.run_doctor(*bf16, "--sarif", "o.sarif", "--json", "o.json")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("With dtype=bfloat16 the bug happened in 1 of 1", done.stdout)
+        self.assertIn("the record's verdict is another matter", done.stdout)
+        self.assertNotIn("reproduced,", done.stdout)
+        # The repro that has no such parameter is left out.
+        (row,) = json.loads((self.folder / "o.json").read_text())["results"]
+        evidence = row["evidence"]
+        self.assertEqual((row["repro"], evidence["is_affected"]), ("repro", None))
+        self.assertEqual(evidence["parameters"], {"dtype": "bfloat16"})
+        document = json.loads((self.folder / "o.sarif").read_text())
+        self.assertEqual(sarif_schema.problems(document), [])
+        (result,) = document["runs"][0]["results"]
+        self.assertEqual(result["level"], "note")
+        self.assertIn("with dtype=bfloat16, which are not", result["message"]["text"])
+        done = self.run_doctor(*bf16[:2], "--set", "dtype=float16", "--lang", "zh")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("dtype=float16", done.stdout)
+
+    def test_the_reviewed_values_said_again_are_the_reviewed_run(self) -> None:
+        parametrized.make_repro()
+        done = self.run_doctor("--record", "NAN-9001", "--set", "length=6")
+        self.assertIn("reproduced, ", done.stdout)
+        self.assertNotIn("length=6", done.stdout)
+
+    def test_values_that_are_not_declared_run_nothing(self) -> None:
+        parametrized.make_repro()
+        self.add("NAN-9002")
+        for said, arguments in {
+            "dtype: must be one of float32, bfloat16": ["--set", "dtype=int8"],
+            "length: must be a whole number from 1": ["--set", "length=0"],
+            "width: no parameter of this repro": ["--set", "width=3"],
+            "some 16484 MiB of memory": ["--set", "length=4096"],
+        }.items():
+            with self.subTest(said):
+                done = self.run_doctor("--record", "NAN-9001", *arguments)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(said, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
 
     def test_wrong_usage_is_status_two(self) -> None:
         self.add("NAN-9001")
@@ -229,6 +275,8 @@ class DoctorTest(TestCase):
             ["--jobs", "0"],
             ["--json", "/nowhere/at/all.json"],
             ["--nonsense"],
+            ["--set", "dtype=bfloat16"],
+            ["--record", "NAN-9001", "--set", "a=1", "--compare", "python"],
         ):
             done = self.run_doctor(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
