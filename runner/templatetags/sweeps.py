@@ -26,7 +26,7 @@ def sweeps_of(record: Record, torch: str) -> dict[str, Any]:
 def sweep_form(
     context: template.Context, record: Record, panel: RunPanel | None
 ) -> dict[str, Any]:
-    """What starts a sweep; nothing for a record without parameters, or a GPU."""
-    groups = form.groups(panel.repros) if panel and panel.may_run else []
+    """What starts a sweep; nothing without parameters or a build, or for a GPU."""
+    groups = form.groups(panel.repros) if panel and panel.builds else []
     token = context.get("csrf_token")
     return {"groups": groups, "panel": panel, "record": record, "csrf_token": token}
