@@ -1,4 +1,4 @@
-"""Sweeps of a record as maps: a picture, a table, and where it happens in a sentence."""
+"""Sweeps of a record as maps: a picture, a table, and a sentence: where."""
 
 from __future__ import annotations
 
