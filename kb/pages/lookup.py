@@ -64,13 +64,6 @@ class Match:
                     return dict(entry)
         return None
 
-    @property
-    def reasons(self) -> list[tuple[int, str]]:
-        """Lines of the paste, each with what was found in it: one of each kind."""
-        facets = [(found.line, found.name) for found in self.facets[:1]]
-        texts = [(found.line, found.signature_text) for found in self.alignments[:1]]
-        return facets + texts
-
 
 @dataclass(frozen=True)
 class Lead:

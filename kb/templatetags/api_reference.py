@@ -44,5 +44,11 @@ def api_type(kind: Type) -> SafeString:
 
 
 @register.filter
+def breakable(path: str) -> SafeString:
+    """An address that goes on in the next line after a slash, not within a word."""
+    return mark_safe(escape(path).replace("/", "/<wbr>"))  # noqa: S308
+
+
+@register.filter
 def on_site(command: str, base: str) -> str:
     return command.replace(SITE, base)

@@ -110,8 +110,8 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
             values=form.values(),
         )
     except harness.ParameterError as error:
-        found = verdicts.refused_values(error, current_lang())
-        raise Refusal("; ".join(map(": ".join, found)), 400) from error
+        text = verdicts.refused_values_said(error, current_lang())
+        raise Refusal(text, 400) from error
     except RunRefused as error:
         raise refusal_of(error) from error
 

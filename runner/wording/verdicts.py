@@ -250,6 +250,12 @@ def refused_values(error: harness.ParameterError, lang: str) -> list[tuple[str, 
     ]
 
 
+def refused_values_said(error: harness.ParameterError, lang: str) -> str:
+    """The same in one line."""
+    colon, semicolon = (": ", "; ") if lang == "en" else ("：", "；")
+    return semicolon.join(map(colon.join, refused_values(error, lang)))
+
+
 def outcome(check: str, found: str, lang: str) -> str:
     """The outcome of one check in a word; a detector that shows the bug fires."""
     if check == "detector" and found == "bug":

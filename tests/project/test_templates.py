@@ -19,6 +19,8 @@ BLOCKS = (
     "table|caption|colgroup|thead|tbody|tr|th|td|form|fieldset|figure|figcaption|"
     "details|summary|pre|dialog"
 )
+# A piece that is given nothing else: `only`.
+ALONE = re.compile(r'{% include "([^"]+)"(.*) only %}')
 OPENING = re.compile(rf"<({BLOCKS})(?=[\s>]|$)")
 # Text is free: what stands in a <pre> keeps its own indentation.
 ODD_STEP = re.compile(r"(?:  )* [<{]|\s*\t")
@@ -46,3 +48,18 @@ class LayoutTest(SimpleTestCase):
     def test_tags_are_indented_by_steps_of_two(self) -> None:
         odd = [place for place, line in lines() if ODD_STEP.match(line)]
         self.assertEqual(odd, [])
+
+    def test_a_piece_with_a_form_is_given_its_token(self) -> None:
+        posts = {
+            str(path.relative_to(TEMPLATES))
+            for path in TEMPLATES.rglob("*.html")
+            if "{% csrf_token %}" in path.read_text()
+        }
+        self.assertGreater(len(posts), 5)
+        without = [
+            place
+            for place, line in lines()
+            for name, given in ALONE.findall(line)
+            if name in posts and "csrf_token=csrf_token" not in given
+        ]
+        self.assertEqual(without, [])

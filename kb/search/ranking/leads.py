@@ -48,8 +48,10 @@ def leads_from(near: Near, text: Text, known: Collection[str] = ()) -> list[Lead
     for score, document in near[:MAX_LEADS]:
         shares = text.shares(document)
         words = sorted(shares, key=lambda token: (-shares[token], token))
-        if score >= least and len(words) >= needed:
-            leads.append(Lead(document.record, score, shown(words)))
+        said = shown(words)
+        # Single letters alone are in every record: they could not be named as a reason.
+        if score >= least and len(words) >= needed and said:
+            leads.append(Lead(document.record, score, said))
     return leads
 
 

@@ -179,7 +179,9 @@ def own_passages(record: Record, lang: str) -> list[str]:
     """Texts to quote from, prose first and literal strings last."""
     passages = [record.text("summary", lang)]
     passages += [plain(record.text(name, lang)) for name in SECTIONS]
-    passages += [entry["text"] for entry in record.signatures]
+    passages += [
+        entry["text"] for entry in record.signatures if entry.get("kind") != "facet"
+    ]
     passages += [entry["apply"] for entry in record.workarounds]
     passages += [*record.aliases, *(entry["title"] for entry in record.sources)]
     return passages + [entry["url"] for entry in record.sources if entry.get("url")]

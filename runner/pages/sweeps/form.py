@@ -21,6 +21,8 @@ from runner.sweeps import queue, sentences
 from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
 from runner.wording import verdicts
 
+SHOWN_CHOICES = 2
+
 
 @dataclass(frozen=True)
 class AxisField:
@@ -51,14 +53,21 @@ def groups(repros: Iterable[Repro]) -> list[SweepGroup]:
 
 def fields(repro: Repro) -> Iterator[AxisField]:
     for name, declared in repro.header["parameters"].items():
-        choices = ",".join(map(shown_value, declared.get("choices", ())))
+        choices = [shown_value(value) for value in declared.get("choices", ())]
         ends = (shown_value(declared.get(end, "")) for end in ("min", "max"))
         yield AxisField(
             key=field_name(repro.name, name),
             label=str(PARAMETERS.get(name, name)),
-            hint=choices or "..".join(ends),
+            hint=some_of(choices) if choices else "..".join(ends),
             unit=declared.get("unit", ""),
         )
+
+
+def some_of(choices: list[str]) -> str:
+    """As many as a field shows; `*` stands for all of them."""
+    return ",".join(
+        [*choices[:SHOWN_CHOICES], *("…" if choices[SHOWN_CHOICES:] else "")]
+    )
 
 
 def field_name(repro: str, name: str) -> str:
@@ -93,8 +102,7 @@ def submit(request: HttpRequest, record: Record) -> str:
             data["repro"], data["build"], form.axes(), requester(request)
         )
     except harness.ParameterError as error:
-        found = verdicts.refused_values(error, lang)
-        raise Refusal("; ".join(map(": ".join, found)), 400) from error
+        raise Refusal(verdicts.refused_values_said(error, lang), 400) from error
     except TooMany as error:
         raise Refusal(sentences.too_many(error.cells, MOST_CELLS, lang), 400) from error
     except NoAxes as error:

@@ -1,4 +1,4 @@
-"""Sweeps of a record as maps: one square a cell, and where it happens in a sentence."""
+"""Sweeps of a record as maps: a picture, a table, and a sentence: where."""
 
 from __future__ import annotations
 
@@ -13,45 +13,13 @@ from kb.models import Record
 from kb.records import conditions
 from runner import harness
 from runner.models import Run, Sweep
+from runner.pages.sweeps import picture
+from runner.pages.sweeps.picture import Picture
 from runner.sweeps import sentences
 from runner.sweeps.boundary import boundary_of, is_number
 from runner.sweeps.exchange import merged
-from runner.wording import verdicts
 
-SIDE = 20
-TEXT_PX = 8
-GAP = 6
-# Of one parameter: then the next row begins.
-ROW_CELLS = 16
-LOOKS = {
-    Verdict.BUG_PRESENT: ("bug", "✖"),
-    Verdict.BUG_ABSENT: ("clean", "✔"),
-    Verdict.NOT_APPLICABLE: ("not", "∅"),
-}
-FAILED = ("failed", "▲")
 TOLD = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
-
-
-@dataclass(frozen=True)
-class Square:
-    """One cell: its corner, its sign, and what it says in words."""
-
-    x: int
-    y: int
-    look: str
-    sign: str
-    text: str
-
-    @property
-    def middle(self) -> tuple[int, int]:
-        return self.x + SIDE // 2, self.y + SIDE // 2 + 5
-
-
-@dataclass(frozen=True)
-class Label:
-    x: int
-    y: int
-    text: str
 
 
 @dataclass(frozen=True)
@@ -88,11 +56,7 @@ class SweepMap:
     names: list[str]
     sentence: str
     fidelity: str
-    squares: list[Square]
-    columns: list[Label]
-    rows: list[Label]
-    width: int
-    height: int
+    picture: Picture
     table: list[Row]
     proofs: list[Proof]
 
@@ -130,7 +94,6 @@ def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:
         for cell in merged(sweeps)
     ]
     across, down = sides(newest.names, cells)
-    placed = place(across, down, cells)
     return SweepMap(
         sweep=newest,
         sweeps=len(sweeps),
@@ -139,7 +102,7 @@ def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:
         fidelity=newest.same["repro"]["fidelity"],
         table=[row_of(cell) for cell in ordered(cells)],
         proofs=list(proofs_of(record, newest.names, cells)),
-        **placed,
+        picture=picture.draw(across, down, cells),
     )
 
 
@@ -179,90 +142,8 @@ def ordered(cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def in_order_of(name: str, cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    known = values_of(name, cells)
+    known = picture.values_of(name, cells)
     return sorted(cells, key=lambda cell: known.index(cell["at"][name]))
-
-
-def values_of(name: str, cells: Iterable[dict[str, Any]]) -> list[Any]:
-    values = list(dict.fromkeys(cell["at"][name] for cell in cells))
-    return sorted(values) if all(map(is_number, values)) else values
-
-
-def place(across: str, down: str, cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Squares and labels in the picture, and its size."""
-    columns = values_of(across, cells)
-    if not down:
-        return wrapped(across, columns, cells)
-    rows = values_of(down, cells)
-    left = max(len(harness.shown_value(value)) for value in rows) * TEXT_PX + GAP
-    top = SIDE
-    squares = [
-        square(
-            left + columns.index(cell["at"][across]) * SIDE,
-            top + rows.index(cell["at"][down]) * SIDE,
-            cell,
-        )
-        for cell in cells
-    ]
-    return {
-        "squares": squares,
-        "columns": spaced(columns, left),
-        "rows": [
-            row_label(left, top + n * SIDE, value) for n, value in enumerate(rows)
-        ],
-        "width": left + (len(columns) + 1) * SIDE,
-        "height": top + len(rows) * SIDE + 1,
-    }
-
-
-def wrapped(
-    name: str, values: list[Any], cells: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Of one parameter: line by line, each with its first value in front."""
-    firsts = values[::ROW_CELLS]
-    left = max(len(harness.shown_value(value)) for value in firsts) * TEXT_PX + GAP
-    squares = []
-    for cell in cells:
-        down, across = divmod(values.index(cell["at"][name]), ROW_CELLS)
-        squares.append(square(left + across * SIDE, down * SIDE, cell))
-    return {
-        "squares": squares,
-        "columns": [],
-        "rows": [row_label(left, n * SIDE, value) for n, value in enumerate(firsts)],
-        "width": left + min(len(values), ROW_CELLS) * SIDE + 1,
-        "height": len(firsts) * SIDE + 1,
-    }
-
-
-def row_label(left: int, y: int, value: Any) -> Label:
-    return Label(left - GAP, y + SIDE // 2 + 5, harness.shown_value(value))
-
-
-def spaced(values: Sequence[Any], left: int) -> list[Label]:
-    """As many labels of columns as have room beside each other."""
-    texts = [harness.shown_value(value) for value in values]
-    every = -(-(max(map(len, texts)) * TEXT_PX + GAP) // SIDE)
-    return [
-        Label(left + n * SIDE + SIDE // 2, SIDE - GAP, text)
-        for n, text in enumerate(texts)
-        if n % every == 0
-    ]
-
-
-def square(x: int, y: int, cell: dict[str, Any]) -> Square:
-    look, sign = LOOKS.get(cell["verdict"], FAILED)
-    values = ", ".join(
-        f"{name} = {harness.shown_value(value)}" for name, value in cell["at"].items()
-    )
-    words = verdicts.badge(
-        cell["verdict"],
-        cell["hits"] or 0,
-        cell["trials"],
-        "",
-        current_lang(),
-        cell["reason"] or "",
-    )
-    return Square(x, y, look, sign, f"{values}: {words}")
 
 
 def row_of(cell: dict[str, Any]) -> Row:

@@ -45,6 +45,9 @@ class LeadTests(TestCase):
         self.assertEqual(set(lead["why"]), {"en", "zh"})
         self.assertTrue(lead["words"])
 
+    def test_a_letter_alone_is_no_lead(self) -> None:
+        self.assertEqual(self.leads("x\n\n" * 20), [])
+
     def test_operators_however_written(self) -> None:
         for name in ("F.kl_div(p, q)", "nn.KLDivLoss()(p, q)", "KL 散度 kl_div(p, q)"):
             with self.subTest(name):

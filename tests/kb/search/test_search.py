@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import SimpleTestCase, TestCase
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from kb.choices import LANGS, SECTIONS
 from kb.findings import standings
@@ -284,6 +285,12 @@ class SnippetTests(ShippedCase):
         self.assertGreaterEqual(
             str(find("reentrant checkpoint", "en")[0].snippet).count("<mark>"), 2
         )
+
+    def test_no_name_of_a_metric_is_quoted(self) -> None:
+        metric = {"kind": "facet", "text": "loss_nan"}
+        record = Record(summary_zh="步长为零", signatures=[metric])
+        said = strip_tags(snippet(record, read_query("nan loss"), "zh"))
+        self.assertEqual(said, "步长为零")
 
     def test_text_is_escaped(self) -> None:
         record = Record.objects.get(id="NAN-0001")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from django.contrib.auth.models import User
+from django.test import Client
 
 from kb.models import Subscription
 from kb.publishing import saving
@@ -42,6 +45,18 @@ class PageTest(TellingCase):
         for row in Subscription.objects.all():
             self.client.post(f"{PAGE}{row.pk}/remove/")
         self.assertIn("You watch nothing yet.", self.client.get(PAGE).content.decode())
+
+    def test_a_browser_sends_the_token_of_each_form(self) -> None:
+        browser = Client(enforce_csrf_checks=True)
+        browser.force_login(self.user)
+        for path, fields in ((PAGE, {"record": "NAN-9001"}), (f"{PAGE}1/remove/", {})):
+            page = browser.get(PAGE).content.decode()
+            form = page.partition(f'action="{path}"')[2].partition("</form>")[0]
+            token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', form)
+            assert token, form
+            sent = {**fields, "csrfmiddlewaretoken": token[1]}
+            self.assertRedirects(browser.post(path, sent), PAGE)
+            self.assertEqual(Subscription.objects.filter(pk=1).exists(), bool(fields))
 
     def test_what_cannot_be_watched_is_said(self) -> None:
         for fields, said in (

@@ -89,6 +89,6 @@ class ShippedSweepTest(SimpleTestCase):
                 origin="repository",
             )
             drawn = sweep_maps.map_of(Record(), [sweep])
-            corners = {(square.x, square.y) for square in drawn.squares}
+            corners = {(square.x, square.y) for square in drawn.picture.squares}
             self.assertEqual(len(corners), len(body["cells"]))
             self.assertEqual(len(drawn.table), len(body["cells"]))

@@ -116,7 +116,9 @@ class RefusalTest(PageCase, TestCase):
         self.assertEqual(self.ask(length="6").status_code, 403)
         self.assertEqual(self.send({"length": "6"}).status_code, 401)
         page = self.client.get(f"/en/{self.repro.record_id}/", follow=True)
-        self.assertNotContains(page, "sweep-form")
+        button = f'disabled aria-describedby="s-why-{self.repro.name}"'
+        self.assertContains(page, button)
+        self.assertContains(page, f'id="s-why-{self.repro.name}"')
 
     def test_what_does_not_exist(self) -> None:
         self.assertEqual(self.client.get(f"/en/sweeps/{uuid4()}/").status_code, 404)
