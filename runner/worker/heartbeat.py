@@ -26,7 +26,7 @@ from runner import harness, sandbox, transport
 from runner.bisecting import queue as bisections
 from runner.builds import registry
 from runner.models import Bisection, Device, Installation, Sweep, Worker
-from runner.pool.keeper import PoolKeeper
+from runner.pool import client, keeper
 from runner.runs import fleet, host_gpus, jobs, ledger, live_log, prune, scheduling
 from runner.sweeps import queue as sweeps
 from runner.worker import execution
@@ -105,8 +105,11 @@ class Heartbeat(threading.Thread):
         self.row: Worker | None = None
         self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
         self._tell_due = 0.0
+        self._began = time.monotonic()
         self._ending = threading.Event()
-        self._pool = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
+        self._pool = keeper.PoolKeeper(
+            execution.pool_socket(), settings.POOL_MEMORY_MIB
+        )
         self._warmed = self._to_warm = ""
 
     def stop(self) -> None:
@@ -176,6 +179,7 @@ class Heartbeat(threading.Thread):
             "devices": devices,
             "tier": tier.tier,
             "sandbox": tier._asdict(),
+            "cold": "\n".join(self.cold(rows)),
             "slots": self.slots,
             "protocol": harness.PROTOCOL,
             "last_seen": Now(),
@@ -191,6 +195,20 @@ class Heartbeat(threading.Thread):
                 self.consumed.add(queue)
                 log.info("Serving %s", queue)
         return queues
+
+    def cold(self, rows: list[Installation]) -> list[str]:
+        """Why checks start cold that could be warm: a line for each build."""
+        if not settings.POOL_MEMORY_MIB:
+            return []
+        reasons = client.cold(execution.pool_socket())
+        if reasons is None:
+            is_late = time.monotonic() - self._began > keeper.WAIT_S
+            return ["no warm pool answers"] if is_late else []
+        return [
+            f"{row.build_id}: {' '.join(reasons[row.interpreter].split())[:200]}"
+            for row in rows
+            if row.interpreter in reasons
+        ]
 
     def wake_idle_slots(self, queues: list[str]) -> None:
         """Publish wake-ups for queued runs: theirs may have been lost."""

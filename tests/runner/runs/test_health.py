@@ -51,6 +51,20 @@ class HealthTest(TestCase):
         self.assertIn("Nothing needs attention.", page)
         self.assertIn(QUEUE, page)
 
+    def test_a_host_that_answers_cold_says_why(self) -> None:
+        reason = "2.13.0-cpu: the warm parent was killed from outside"
+        worker("one", cold=reason)
+        worker("two", cold=reason)  # the same host, and so the same pool
+        worker("gone", age=600, host="other", cold="2.9.0-cpu: its imports fail")
+        (alarm,) = self.alarms()
+        self.assertEqual(alarm, f"h answers cold, because {reason}")
+        self.assertIn(
+            f'doesitnan_cold_builds{{host="h",because="{reason}"}} 1\n',
+            health.metrics(),
+        )
+        page = self.client.get("/zh/health/").content.decode()
+        self.assertIn(f"h 以冷启动作答，原因：{reason}", page)
+
     def test_a_forgotten_run_raises_an_alarm(self) -> None:
         worker()
         ledger.sweep()
