@@ -18,6 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import Error as DatabaseFault, connection
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
@@ -38,7 +39,9 @@ POLL_SECONDS = 0.2
 PRUNE_CHECK_SECONDS = 3600.0
 # Between two wake-ups for one and the same outbox, where all slots are taken.
 TELL_SECONDS = 15.0
-FORGET_AFTER = timedelta(days=1)
+# A row without a heartbeat, of a worker that was killed; where an operator wants
+# something of it, it waits for the worker to come back.
+FORGET_AFTER, FORGET_WANTED_AFTER = timedelta(minutes=1), timedelta(days=1)
 
 
 def default_name() -> str:
@@ -144,6 +147,7 @@ class Heartbeat(threading.Thread):
         try:
             queues = self.announce()
             self.sweep()
+            forget_old_workers()
             live_log.pack_finished()
             if time.monotonic() >= self._prune_due:
                 self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
@@ -242,6 +246,10 @@ class Heartbeat(threading.Thread):
 
 
 def forget_old_workers() -> None:
-    """Delete the rows of workers without a heartbeat for a day, unless paused."""
-    gone = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER))
-    gone.exclude(paused=True).delete()
+    """Delete the rows of workers that were killed; those that are paused stay."""
+    silent = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER), paused=False)
+    old = Q(last_seen__lt=fleet.ago(FORGET_WANTED_AFTER))
+    gone = silent.filter(Q(draining=False) | old)
+    # Read first: every worker asks every other second, and writing takes the lock.
+    if gone.exists():
+        gone.delete()

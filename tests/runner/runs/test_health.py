@@ -18,6 +18,7 @@ from runner.evidence import store
 from runner.models import Chore, Device, Evidence, Run, RunLog, Sweep, Worker
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog, pack_finished
+from runner.worker.heartbeat import Heartbeat
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -38,6 +39,23 @@ def waiting_for(seconds: int, **fields: object) -> Run:
     created = timezone.now() - timedelta(seconds=seconds)
     Run.objects.filter(pk=run.pk).update(created_at=created)
     return run
+
+
+class SilentWorkersTest(TestCase):
+    def test_the_row_of_a_killed_worker_goes_soon_after_its_heartbeat(self) -> None:
+        for name, age, fields in (
+            ("killed", 70, {}),
+            ("slow", 50, {}),
+            ("paused", 100_000, {"paused": True}),
+            ("told to end", 70, {"draining": True}),
+            ("ended long ago", 100_000, {"draining": True}),
+        ):
+            worker(name, age=age, **fields)
+        heartbeat = Heartbeat("me@here", 1, lambda: False)
+        with mock.patch.object(heartbeat, "wake_idle_slots"):
+            heartbeat.tick()
+        left = set(Worker.objects.values_list("name", flat=True))
+        self.assertEqual(left, {"me@here", "slow", "paused", "told to end"})
 
 
 class HealthTest(TestCase):
