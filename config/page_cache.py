@@ -153,7 +153,11 @@ def ask_fleet() -> str:
         list(workers),
         list(Installation.objects.order_by("pk").values_list("pk", "state", "build")),
         list(Run.objects.active().order_by("pk").values_list("pk", "state")),
-        list(Sweep.objects.active().order_by("pk").values_list("pk", "state")),
+        list(
+            Sweep.objects.filter(state__in=Run.ACTIVE)
+            .order_by("pk")
+            .values_list("pk", "state")
+        ),
     )
     return hashlib.sha256(repr(rows).encode()).hexdigest()
 
