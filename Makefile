@@ -6,7 +6,8 @@ ISOLATED := --exclude-tag servers --exclude-tag browser --exclude-tag gauntlet
 PARALLEL ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 POSTGRES ?= postgres://postgres@127.0.0.1:5432
 ATTACKS := \
-	tests.project.test_closed tests.project.test_serving tests.project.test_slow_clients \
+	tests.project.test_closed tests.project.test_page_cache \
+	tests.project.test_serving tests.project.test_slow_clients \
 	tests.api.test_access tests.api.test_cut_off tests.api.test_fuzz \
 	tests.runner.evidence.test_faces tests.runner.evidence.test_sent_builds \
 	tests.runner.runs.test_queue_access tests.runner.runs.test_chaos \

@@ -99,6 +99,8 @@ RUNS_PER_HOUR = env_int("RUNS_PER_HOUR", 120)
 EVIDENCE_PER_HOUR = env_int("EVIDENCE_PER_HOUR", 600)
 LOG_DAYS = env_int("LOG_DAYS", 90)
 RUN_DAYS = env_int("RUN_DAYS", 365)
+# How long a page may be answered from memory while nothing it shows changes; 0: never.
+PAGE_CACHE_SECONDS = env_int("PAGE_CACHE_SECONDS", 60)
 # How long an answer is kept that a reader chose to keep for others; 0: none is.
 SHARED_ANSWER_DAYS = env_int("SHARED_ANSWER_DAYS", 30)
 SHARES_ANONYMOUS = env_bool("SHARES_ANONYMOUS", True)
@@ -155,6 +157,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
+    "config.page_cache.PageCacheMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 WSGI_APPLICATION = "config.wsgi.application"
@@ -192,6 +195,18 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
         "transaction_mode": "IMMEDIATE",
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
+
+# In each web process: pages that all strangers get (config.page_cache), packed, of some
+# 20 kB each.
+LOCAL_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
+CACHES = {
+    "default": {"BACKEND": LOCAL_MEMORY},
+    "pages": {
+        "BACKEND": LOCAL_MEMORY,
+        "LOCATION": "pages",
+        "OPTIONS": {"MAX_ENTRIES": 500},
+    },
+}
 
 # --- languages ----------------------------------------------------------------
 LANGUAGE_CODE = "en"

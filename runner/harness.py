@@ -1169,7 +1169,11 @@ class CheckSpec:
 
 @dataclass
 class Report:
-    """What the parent saw of one check. `failure`: None or a reason."""
+    """What the parent saw of one check. `failure`: None or a reason.
+
+    `killed_by`: who killed it from outside (KILLERS), so that it says nothing of the
+    check; "" where nobody did, or where that cannot be told.
+    """
 
     messages: List[Dict[str, Any]] = field(default_factory=list)
     hello: Optional[Dict[str, Any]] = None
@@ -1181,6 +1185,7 @@ class Report:
     log_text: str = ""
     cut_bytes: int = 0
     served: str = "cold"
+    killed_by: str = ""
 
 
 Start = Callable[[CheckSpec], Report]
@@ -1624,6 +1629,20 @@ def check_spec(
     return CheckSpec(name, trial, env, timeout_s, header.memory_mib, preset, chosen)
 
 
+# A check that was killed from outside starts again so often, and no more.
+MOST_REPEATS = 2
+# By what, as evidence says it and as a log does.
+KILLERS = {
+    "oom": "by the host, which had no memory left",
+    "signal": "by a signal from outside",
+}
+
+
+def killed(kill: Mapping[str, Any]) -> str:
+    """One of the `killed` of a check, in words."""
+    return "killed after %.1f s %s" % (kill["after_s"], KILLERS[kill["by"]])
+
+
 BUILD_KEYS = (
     "slug",
     "raw",
@@ -1654,10 +1673,32 @@ class _Run:
         self.identity: Dict[str, Any] = {}
         self.devices: List[Dict[str, Any]] = []
 
-    def check(self, name: str, trial: int) -> Dict[str, Any]:
-        """Start one check, examine its report, record it."""
+    def started(
+        self, spec: CheckSpec, tell: Optional[Callable[[str], None]]
+    ) -> Tuple[Report, List[Dict[str, Any]]]:
+        """The report of a check, and how often it was killed from outside.
+
+        Such an end says nothing of the check, so it starts again, MOST_REPEATS times.
+        What it did itself is never repeated: that is what a run is to show.
+        """
+        kills: List[Dict[str, Any]] = []
+        while True:
+            report = self.start(spec)
+            if not report.killed_by:
+                return report, kills
+            after_s = round(report.duration_s, 3)
+            kills.append({"by": report.killed_by, "after_s": after_s})
+            if len(kills) > MOST_REPEATS:
+                return report, kills
+            if tell:
+                tell("%s; it starts again" % killed(kills[-1]))
+
+    def check(
+        self, name: str, trial: int, tell: Optional[Callable[[str], None]] = None
+    ) -> Dict[str, Any]:
+        """Start one check, examine its report, record it; `tell` what goes on."""
         spec = check_spec(self.header, name, trial, self.parameters)
-        report = self.start(spec)
+        report, kills = self.started(spec, tell)
         if not report.failure and report.hello is not None:
             report.failure = self.contradiction(name, report.hello)
         if name == "requirements":
@@ -1667,7 +1708,8 @@ class _Run:
         observations = reported_observations(report)
         if found.reason == "contract" or not isinstance(observations, dict):
             observations = {}
-        log = report.log_text
+        log = "".join("[harness] %s\n" % killed(kill) for kill in kills)
+        log += report.log_text
         if found.note:
             log += "[harness] %s\n" % visible(found.note)
         if report.failure and report.messages:
@@ -1686,6 +1728,8 @@ class _Run:
             "served": report.served,
             "log": {"text": log, "cut_bytes": report.cut_bytes},
         }
+        if kills:
+            recorded["killed"] = kills
         self.checks.append(recorded)
         return recorded
 
@@ -1807,18 +1851,20 @@ class _Follower:
         self.on_check = on_check
         self.cancelled = cancelled
 
+    def tell(self, phase: str, text: str) -> None:
+        if self.on_event:
+            self.on_event(phase, text)
+
     def __call__(
         self, run: "_Run", check_name: str, trial: int, phase: str
     ) -> Dict[str, Any]:
-        if self.on_event:
-            self.on_event(phase, "started")
-        check = run.check(check_name, trial)
+        self.tell(phase, "started")
+        check = run.check(check_name, trial, functools.partial(self.tell, phase))
         if self.cancelled and self.cancelled():
             raise Cancelled()
         if self.on_check:
             self.on_check(check)
-        if self.on_event:
-            self.on_event(phase, summary(check))
+        self.tell(phase, summary(check))
         return check
 
 
@@ -2214,6 +2260,9 @@ class Process(Protocol):
     def limit_hit(self) -> Optional[str]:
         """The limit that the kernel enforced on it: limit:memory, limit:processes."""
 
+    def killed_by(self) -> str:
+        """Who killed it from outside, once it has ended: see Report."""
+
     def close(self) -> None:
         """Nothing of it is left when this returns: no process, no descriptor."""
 
@@ -2317,6 +2366,9 @@ class PlainProcess:
     def limit_hit(self) -> Optional[str]:
         return None  # No layer here counts what it refuses.
 
+    def killed_by(self) -> str:
+        return ""  # It could have killed itself.
+
     def close(self) -> None:
         self.kill()
         self._wait(0)
@@ -2379,6 +2431,7 @@ class _Watch:
                     self._enforce()
             duration_s = time.monotonic() - self.started
             hit = self.process.limit_hit()
+            killed_by = self._killed_by(ended)
             if ended.refused:
                 self.log.note(ended.refused)
         finally:
@@ -2388,7 +2441,7 @@ class _Watch:
         return Report(
             messages=self.channel.messages,
             hello=self.channel.hello,
-            failure=self._failure(ended, hit),
+            failure=self._failure(ended, hit) or ("lost" if killed_by else None),
             exit=ended.status,
             duration_s=duration_s,
             cpu_s=ended.cpu_s,
@@ -2396,7 +2449,12 @@ class _Watch:
             log_text=self.log.text,
             cut_bytes=self.log.cut_bytes,
             served=served,
+            killed_by=killed_by,
         )
+
+    def _killed_by(self, ended: Ended) -> str:
+        spent = ended.cpu_s >= processor_limit_s(self.spec)  # which kills as well
+        return "" if self.failure or spent else self.process.killed_by()
 
     def _failure(self, ended: Ended, hit: Optional[str]) -> Optional[str]:
         if ended.refused:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from kb.choices import LANGS, SECTIONS
 from kb.languages import HTML_TAG
 from kb.records import rendering
 from kb.records.articles import HEADINGS, section_problems, unix_lines
+
+# Processor time for a text that is looked at; when it is saved, it may take longer.
+CPU_SECONDS = 1.0
+MOST_SLOW = 2
 
 
 @dataclass(frozen=True)
@@ -52,13 +58,19 @@ def problems(text: str, failure: str) -> list[str]:
 
 
 def rendered_singly(texts: list[str]) -> list[tuple[str, str]]:
-    """(HTML, "") of each text, or ("", why) where one cannot be rendered."""
+    """(HTML, "") of each text, or ("", why) where one cannot be rendered.
+
+    After MOST_SLOW texts that take too long the others are left out: a preview takes
+    so many times CPU_SECONDS and no more, whatever is in it.
+    """
     results: list[tuple[str, str]] = []
-    while len(results) < len(texts):
-        remaining = texts[len(results) :]
+    slow = 0
+    while len(results) < len(texts) and slow < MOST_SLOW:
         try:
-            results += [(html, "") for html in rendering.render_all(remaining)]
+            found = rendering.render_all(texts[len(results) :], CPU_SECONDS)
+            results += [(html, "") for html in found]
         except rendering.RenderError as error:
-            good = rendering.render_all(remaining[: error.position])
-            results += [*((html, "") for html in good), ("", str(error))]
-    return results
+            results += [*((html, "") for html in error.rendered), ("", str(error))]
+            slow += error.too_slow
+    left_out = _("is not shown, because texts before it take too long")
+    return [*results, *[("", left_out)] * (len(texts) - len(results))]

@@ -1,13 +1,15 @@
 """Markdown to safe HTML, as a process of its own: texts in, one result each out.
 
 Python-Markdown is quadratic on some inputs and a process can be stopped. Started
-by `kb.records.rendering`; reads one JSON string per line and answers each with one.
+by `kb.records.rendering` with the seconds of processor time that each may take; reads
+one JSON string per line and answers each with one.
 """
 
 from __future__ import annotations
 
 import json
 import resource
+import signal
 import sys
 
 import nh3
@@ -17,7 +19,6 @@ from markdown.extensions.footnotes import FootnoteExtension
 from markdown.extensions.sane_lists import SaneListExtension
 from markdown.extensions.tables import TableExtension
 
-CPU_SECONDS = 2
 MEMORY_BYTES = 1 << 30
 TAGS = {
     "a",
@@ -94,22 +95,15 @@ def to_html(markdown: str) -> str:
     )
 
 
-def allow_more_cpu() -> None:
-    """CPU_SECONDS from here, rounded up; past them the kernel ends this process."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    soft = int(used.ru_utime + used.ru_stime) + CPU_SECONDS + 1
-    _soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-
-
-def main() -> None:
+def main(cpu_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     for line in sys.stdin:
-        allow_more_cpu()
+        # The signal that comes then ends this process.
+        signal.setitimer(signal.ITIMER_PROF, cpu_s)
         sys.stdout.write(json.dumps(to_html(json.loads(line))) + "\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main()
+    main(float(sys.argv[1]))

@@ -20,6 +20,8 @@ from kb.records.snippets import expanded
 VERSION = 2
 # The child limits its own CPU time; this ends one that waits for something.
 WALL_SECONDS = 60
+# Processor time for one text.
+CPU_SECONDS = 2.0
 TOO_SLOW = gettext_lazy("takes too long to render; simplify its markup")
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -40,11 +42,21 @@ class Text:
 
 
 class RenderError(ValueError):
-    """A text that could not be rendered; `position` says which of them."""
+    """A text that could not be rendered; `rendered` are those before it.
 
-    def __init__(self, position: int, message: str) -> None:
+    `too_slow`: whether that was for its time.
+    """
+
+    def __init__(
+        self, rendered: Sequence[str], message: str, *, too_slow: bool = False
+    ) -> None:
         super().__init__(message)
-        self.position = position
+        self.rendered = list(rendered)
+        self.too_slow = too_slow
+
+    @property
+    def position(self) -> int:
+        return len(self.rendered)
 
 
 class SectionError(ValueError):
@@ -61,27 +73,31 @@ def render(markdown: str) -> str:
     return render_all([markdown])[0]
 
 
-def render_all(texts: list[str]) -> list[str]:
+def render_all(texts: list[str], cpu_s: float = CPU_SECONDS) -> list[str]:
     """Safe HTML of each text, by one bounded process. Raises RenderError.
 
-    A text may have 64 KiB and take 2 s of CPU time.
+    A text may have 64 KiB and take `cpu_s` of processor time.
     """
-    for position, text in enumerate(texts):
-        if len(text.encode()) > MAX_SECTION_BYTES:
-            limit = _("is longer than %d KiB") % (MAX_SECTION_BYTES // 1024)
-            raise RenderError(position, limit)
-    if not texts:
-        return []
-    answers, failure = run_child("".join(f"{json.dumps(text)}\n" for text in texts))
+    longest = next((at for at, text in enumerate(texts) if is_too_long(text)), None)
+    wanted = texts[:longest]
+    lines = "".join(f"{json.dumps(text)}\n" for text in wanted)
+    answers, failure = run_child(lines, cpu_s) if wanted else ("", "")
     rendered: list[str] = [json.loads(line) for line in answers.splitlines()]
-    if len(rendered) < len(texts):
-        raise RenderError(len(rendered), failure)
+    if len(rendered) < len(wanted):
+        raise RenderError(rendered, failure, too_slow=failure == str(TOO_SLOW))
+    if longest is not None:
+        limit = _("is longer than %d KiB") % (MAX_SECTION_BYTES // 1024)
+        raise RenderError(rendered, limit)
     return rendered
 
 
-def run_child(lines: str) -> tuple[str, str]:
+def is_too_long(text: str) -> bool:
+    return len(text.encode()) > MAX_SECTION_BYTES
+
+
+def run_child(lines: str, cpu_s: float) -> tuple[str, str]:
     """What the process answered, and why it ended if it ended early."""
-    command = [sys.executable, "-m", "kb.records.markdown_process"]
+    command = [sys.executable, "-m", "kb.records.markdown_process", str(cpu_s)]
     try:
         done = subprocess.run(  # noqa: S603
             command,

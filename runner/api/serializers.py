@@ -54,6 +54,13 @@ class CheckLogSerializer(Serializer):
     cut_bytes = number()
 
 
+class KilledSerializer(Serializer):
+    """A check that was killed from outside, and for that reason started again."""
+
+    by = word([("oom", "oom"), ("signal", "signal")])
+    after_s = serializers.FloatField()
+
+
 class CheckSerializer(Serializer):
     """One check in one process. Not finite: {"$float": "nan" | "inf" | "-inf"}."""
 
@@ -68,6 +75,7 @@ class CheckSerializer(Serializer):
     exit = count()
     served = string(required=False, help_text="warm: by a fork of a parent; or cold")
     log = CheckLogSerializer()
+    killed = KilledSerializer(many=True, required=False)
 
 
 class DeviceOfRunSerializer(Serializer):

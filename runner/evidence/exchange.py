@@ -105,7 +105,9 @@ CHECK = {
     "exit": (int, type(None)),
     "served": str,
     "log": dict,
+    "killed": list,
 }
+KILLED = {"by": str, "after_s": NUMBER}
 LOG = {"text": str, "cut_bytes": int}
 NESTED_KEYS: dict[str, Json] = {
     "repro": REPRO,
@@ -116,7 +118,7 @@ NESTED_KEYS: dict[str, Json] = {
 # Keys of later versions, or of some senders only.
 OPTIONAL_KEYS = {
     *("origin", "uuid", "served", "file_mib", "layers"),
-    *("parameters", "variants"),
+    *("parameters", "variants", "killed"),
 }
 MAX_TEXT_CHARS = 1000
 
@@ -225,7 +227,17 @@ def check_checks(checks: list[Any], inside: str) -> None:
             refuse(f"{where[:-1]}: it is not an object.")
         check_keys(check, CHECK, where)
         check_keys(check["log"], LOG, f"{where}log.")
+        for kill in check.get("killed", []):
+            check_kill(kill, f"{where}killed.")
         check_observations(check, where)
+
+
+def check_kill(kill: Any, where: str) -> None:
+    if not isinstance(kill, dict):
+        refuse(f"{where[:-1]}: it is not a list of objects.")
+    check_keys(kill, KILLED, where)
+    if kill["by"] not in harness.KILLERS:
+        refuse(f"{where}by: nobody is called so.")
 
 
 def check_telemetry(readings: Json) -> None:

@@ -17,6 +17,8 @@ class Worker(models.Model):
     tier = models.CharField(max_length=1, blank=True)
     # What holds its runs and what does not: runner.sandbox.Tier as JSON.
     sandbox = models.JSONField(default=dict)
+    # Why its host starts checks cold that could be warm, a line for each build.
+    cold = models.TextField(blank=True, default="", db_default="")
     slots = models.PositiveSmallIntegerField(default=1)
     # By an operator: it finishes what it has and claims nothing more.
     paused = models.BooleanField(default=False)
@@ -32,6 +34,10 @@ class Worker(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def cold_builds(self) -> list[str]:
+        return self.cold.splitlines()
 
 
 class Device(models.Model):

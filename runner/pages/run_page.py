@@ -25,6 +25,7 @@ from runner.pages.observations import Observations, bug_of, group_of, observatio
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.plot import Plot, plots_of
 from runner.pages.runs.difference import Difference, since_last
+from runner.pages.runs.killed import kills_of
 from runner.pages.runs.pace import Pace, pace_of
 from runner.runs import live_log, scheduling
 from runner.wording import queue, verdicts
@@ -238,7 +239,7 @@ def verdicted(evidence: Evidence) -> Verdicted:
         sentence=verdicts.evidence_sentence(body)[lang],
         hits=hits,
         trials=trials,
-        notes=notes_of(body, evidence.record),
+        notes=[*kills_of(body), *notes_of(body, evidence.record)],
         observations=observations_of(body["checks"], header),
         plots=plots_of(body["checks"]),
         bug=bug_of(header),

@@ -101,6 +101,21 @@ def status(path: str) -> dict[str, Any] | None:
     return answer[0] if answer else None
 
 
+def cold(path: str) -> dict[str, str] | None:
+    """Interpreter -> why its checks start cold for now; None where no pool listens."""
+    try:
+        with connect(path, 1) as pool:
+            wire.send(pool, {"op": "cold"})
+            answer = wire.receive(pool)
+    except (OSError, ValueError):
+        return None
+    rows = answer[0].get("cold") if answer else None
+    # A pool of another version refuses what it does not know, in a text.
+    if not isinstance(rows, list):
+        return {}
+    return {str(row["interpreter"]): str(row["reason"]) for row in rows}
+
+
 def warm(path: str, key: dict[str, Any]) -> bool:
     """Have the pool start this parent now, before a check asks for it.
 
@@ -192,7 +207,13 @@ class WarmProcess(BoxProcess):
     """A check in a process forked by the pool. `order`: see `WarmStart.order`."""
 
     def __init__(
-        self, child: Child, order: dict[str, Any], group: Group | None, token: str = ""
+        self,
+        child: Child,
+        order: dict[str, Any],
+        group: Group | None,
+        token: str = "",
+        *,
+        sealed: bool = False,
     ) -> None:
         self.child = child
         self.order = order
@@ -201,8 +222,12 @@ class WarmProcess(BoxProcess):
         pipes = Pipes()
         self.child_fds, self.nonce_fd = pipes.child_ends, pipes.nonce_out
         super().__init__(
-            child.control, pipes.readers, self.submit, group=group, token=token
+            *(child.control, pipes.readers, self.submit),
+            group=group,
+            token=token,
+            sealed=sealed,
         )
+        self.begun = True  # else the pool had not delivered it
 
     def submit(self, nonce: str) -> None:
         """Send the order and the nonce, which starts the check."""

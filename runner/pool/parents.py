@@ -259,6 +259,8 @@ class Parent:
         self.on_stderr()
         self.killed = self.outer.was_killed()
         lines = self.stderr_tail.decode(errors="replace").strip().splitlines()
+        if self.killed:
+            return "the warm parent was killed from outside"
         return "the warm parent died" + (f": {lines[-1][:300]}" if lines else "")
 
     def on_stderr(self) -> None:

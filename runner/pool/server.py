@@ -73,6 +73,8 @@ class Pool:
         self.retired: list[Parent] = []
         self.unfit: dict[Key, tuple[str, float]] = {}
         self.kills: collections.Counter[Key] = collections.Counter()
+        # Why the last parent for a key is none; gone once one is ready.
+        self.lacking: dict[Key, str] = {}
         self.clients: set[Client] = set()
         self.cold: collections.Counter[str] = collections.Counter()
         self.served = 0
@@ -203,6 +205,8 @@ class Pool:
         wire.close_all(descriptors)
         if request.get("op") == "status":
             self.send(client, self.describe())
+        elif request.get("op") == "cold":
+            self.send(client, {"cold": self.cold_keys()})
         elif client.parent is not None:
             self.hang_up(client)  # One connection, one child.
         elif request.get("digest") != pool_client.digest():
@@ -221,11 +225,14 @@ class Pool:
                 self.assign(client, key)
 
     def warm(self, client: Client, key: Key) -> None:
+        self.start_early(key)
+        self.send(client, {"warm": key in self.parents})
+
+    def start_early(self, key: Key) -> None:
         """Start the parent for `key` before anybody needs it, where memory allows."""
         if min(free_memory_mib(), self.memory_mib) >= WARM_MIB:
             with contextlib.suppress(NotWarm):
                 self.parent_for(key)
-        self.send(client, {"warm": key in self.parents})
 
     def assign(self, client: Client, key: Key) -> None:
         """Queue a client at the parent for `key`, which is started if needed."""
@@ -250,6 +257,7 @@ class Pool:
             try:
                 parent = Parent(key, self.selector, self.deliver, self.refuse)
             except NotStarted as error:
+                self.lacking[key] = str(error)
                 raise NotWarm(str(error)) from error
             self.parents[key] = parent
         return parent
@@ -284,9 +292,14 @@ class Pool:
         for key, parent in list(self.parents.items()):
             if parent.overdue():
                 parent.end("the imports took too long")
+            if parent.state == "ready":
+                self.lacking.pop(key, None)
             if parent.state == "ended":
                 del self.parents[key]
+                self.lacking[key] = parent.reason
                 self.note_unfit(key, parent)
+                if parent.killed:
+                    self.start_early(key)
         for parent in list(self.retired):
             if parent.idle or parent.state == "ended":
                 self.retired.remove(parent)
@@ -297,8 +310,8 @@ class Pool:
     def note_unfit(self, key: Key, parent: Parent) -> None:
         """A parent that never served is not started again for UNFIT_S.
 
-        One that was killed says nothing of its build: the next client starts it again,
-        after a pause only where that happens time after time.
+        One that was killed says nothing of its build: it starts again at once, after a
+        pause only where it is killed time after time before it has served anybody.
         """
         if parent.served:
             self.kills.pop(key, None)
@@ -329,6 +342,13 @@ class Pool:
                 used -= parent.pss_mib
                 del self.parents[key]
                 self.end(parent, "the memory of the pool was needed")
+
+    def cold_keys(self) -> list[dict[str, str]]:
+        """What starts cold until its parent is ready again, and why."""
+        return [
+            {"interpreter": key.python, "reason": reason}
+            for key, reason in self.lacking.items()
+        ]
 
     def describe(self) -> dict[str, Any]:
         parents = [parent.describe() for parent in self.parents.values()]

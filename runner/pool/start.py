@@ -111,7 +111,8 @@ class WarmStart:
         order = self.order(spec, space)
         group = cold.group(spec)
         try:
-            return client.WarmProcess(child, order, group, space.token)
+            sealed = policy.seals(cold.layers)
+            return client.WarmProcess(child, order, group, space.token, sealed=sealed)
         except OSError:
             if group:
                 group.remove()

@@ -125,6 +125,11 @@ def alarms(
     late = last_sweep is None or timezone.now() - last_sweep > SWEEP_LATE
     if active and late:
         yield _("Nobody has looked for lost runs lately.")
+    for host, reason in cold_hosts(online):
+        yield _("%(host)s answers cold, because %(reason)s") % {
+            "host": host,
+            "reason": reason,
+        }
     for row in rows:
         if row.waiting and not row.workers:
             yield _("Runs wait in %(queue)s, which no worker serves.") % {
@@ -135,6 +140,12 @@ def alarms(
                 "Runs wait in %(queue)s although a worker idles: its broker may be "
                 "away, or a requester's limit holds them."
             ) % {"queue": row.queue}
+
+
+def cold_hosts(online: Iterable[Worker]) -> list[tuple[str, str]]:
+    """(host, "build: why"): what starts cold there although it could be warm."""
+    found = [(row.host, line) for row in online for line in row.cold_builds]
+    return sorted(set(found))  # the workers of a host share a pool
 
 
 # --- probes ----------------------------------------
@@ -185,6 +196,10 @@ def gauges(state: Health) -> Iterator[tuple[str, str, Samples]]:
     idle = [(k, float(row.idle_slots)) for k, row in rows]
     yield "queue_idle_slots", "Slots that could take a run of the queue now.", idle
     yield "workers_online", "Workers with a heartbeat.", [("", len(state.online))]
+    cold = [
+        (label(host=host, because=why), 1.0) for host, why in cold_hosts(state.online)
+    ]
+    yield "cold_builds", "Builds that start cold on a host, and why.", cold
     yield "gpus", "GPUs by state.", gpu_samples(state.gpus)
     recent = [(label(verdict=word), n) for word, n in sorted(state.recent.items())]
     yield "runs_finished_day", "Runs finished within 24 hours, by verdict.", recent

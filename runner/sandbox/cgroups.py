@@ -81,12 +81,24 @@ class Group:
 
     def limit_hit(self) -> str | None:
         """The limit that the kernel enforced: limit:memory, limit:processes or None."""
-        name = "memory.events" if self.version == "v2" else "memory.oom_control"
-        if counters(self.memory / name).get("oom_kill"):
+        if self.oom_kills() and self.was_full():
             return "limit:memory"
         if counters(self.pids / "pids.events").get("max"):
             return "limit:processes"
         return None
+
+    def oom_kills(self) -> int:
+        """How many of its processes the kernel killed for want of memory, anybody's."""
+        name = "memory.events" if self.version == "v2" else "memory.oom_control"
+        return counters(self.memory / name).get("oom_kill", 0)
+
+    def was_full(self) -> bool:
+        """Whether it ever reached its own limit; else the host had no memory left."""
+        if self.version == "v2":
+            return bool(counters(self.memory / "memory.events").get("oom"))
+        limit = number(self.memory / "memory.limit_in_bytes")
+        # The kernel charges in batches, so it may end a little below.
+        return number(self.memory / "memory.max_usage_in_bytes") > limit - MIB
 
     def memory_mib(self) -> float:
         """Memory in MiB without page cache; tmpfs counts."""
@@ -139,6 +151,14 @@ def counters(path: Path) -> Mapping[str, int]:
         return {}
     pairs = (line.split() for line in lines)
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+
+
+def number(path: Path) -> int:
+    """A file with one number; 0 where there is none."""
+    try:
+        return int(path.read_text())
+    except OSError:
+        return 0
 
 
 # --- finding a place ---------------------------------------------------------

@@ -189,6 +189,7 @@ def launch(
         outer=started.process,
         group=group,
         token=token,
+        sealed=policy.seals(start.layers),
     )
 
 

@@ -110,6 +110,11 @@ def calls(layers: Layers) -> Policy | None:
     return {"level": "jail" if layers.namespaces else "confined"}
 
 
+def seals(layers: Layers) -> bool:
+    """Whether a check in these layers can kill neither itself nor what watches it."""
+    return bool(layers.seccomp and layers.namespaces)
+
+
 def files(
     layers: Layers,
     entries: Iterable[Entry],

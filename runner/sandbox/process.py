@@ -54,7 +54,7 @@ class BoxProcess:
 
     `outer`: the process started here, if any. `release`: sends the check its nonce.
     `token`: mark in the environment of its processes, where no namespace keeps track of
-    them.
+    them. `sealed`: whether the check cannot kill itself or its init (policy.seals).
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class BoxProcess:
         outer: subprocess.Popen[bytes] | None = None,
         group: Group | None = None,
         token: str = "",
+        sealed: bool = False,
     ) -> None:
         self.control = control
         self.control.setblocking(False)
@@ -75,6 +76,8 @@ class BoxProcess:
         self.outer = outer
         self.group = group
         self.token = token
+        self.sealed = sealed
+        self.begun = False  # its init watches over it
         self.trouble = ""  # why nothing was run
         self.ended: harness.Ended | None = None
         self.killed_at: float | None = None
@@ -99,7 +102,8 @@ class BoxProcess:
     def _handle(self, packet: bytes) -> None:
         message: dict[str, Any] = json.loads(packet) if packet else {"status": None}
         if "status" not in message:
-            return  # It is ready; nobody here waits for that.
+            self.begun = True
+            return
         self.trouble = message.get("error") or ""
         if message["status"] is None or self.trouble:
             self.ended = harness.Ended(None, refused=self.trouble)
@@ -154,6 +158,20 @@ class BoxProcess:
         if self.too_many:
             return "limit:processes"
         return self.group.limit_hit() if self.group else None
+
+    def killed_by(self) -> str:
+        """Who killed it from outside: "oom" (for want of memory on the host), "signal".
+
+        "" where nobody did, or where that cannot be told from what it did itself.
+        """
+        if self.group and self.group.oom_kills():
+            return "" if self.group.was_full() else "oom"
+        if self.ended is None or not self.sealed or self.killed_at is not None:
+            return ""
+        if self.ended.status is None:
+            # Its init always tells, and nothing inside can reach it.
+            return "signal" if self.begun and not self.trouble else ""
+        return "signal" if self.ended.status == -signal.SIGKILL else ""
 
     def close(self) -> None:
         """Kill and remove everything of the check."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import Error as DatabaseFault, connection
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
@@ -26,7 +27,7 @@ from runner import harness, sandbox, transport
 from runner.bisecting import queue as bisections
 from runner.builds import registry
 from runner.models import Bisection, Device, Installation, Sweep, Worker
-from runner.pool.keeper import PoolKeeper
+from runner.pool import client, keeper
 from runner.runs import fleet, host_gpus, jobs, ledger, live_log, prune, scheduling
 from runner.sweeps import queue as sweeps
 from runner.worker import execution
@@ -38,7 +39,9 @@ POLL_SECONDS = 0.2
 PRUNE_CHECK_SECONDS = 3600.0
 # Between two wake-ups for one and the same outbox, where all slots are taken.
 TELL_SECONDS = 15.0
-FORGET_AFTER = timedelta(days=1)
+# A row without a heartbeat, of a worker that was killed; where an operator wants
+# something of it, it waits for the worker to come back.
+FORGET_AFTER, FORGET_WANTED_AFTER = timedelta(minutes=1), timedelta(days=1)
 
 
 def default_name() -> str:
@@ -105,8 +108,11 @@ class Heartbeat(threading.Thread):
         self.row: Worker | None = None
         self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
         self._tell_due = 0.0
+        self._began = time.monotonic()
         self._ending = threading.Event()
-        self._pool = PoolKeeper(execution.pool_socket(), settings.POOL_MEMORY_MIB)
+        self._pool = keeper.PoolKeeper(
+            execution.pool_socket(), settings.POOL_MEMORY_MIB
+        )
         self._warmed = self._to_warm = ""
 
     def stop(self) -> None:
@@ -141,6 +147,7 @@ class Heartbeat(threading.Thread):
         try:
             queues = self.announce()
             self.sweep()
+            forget_old_workers()
             live_log.pack_finished()
             if time.monotonic() >= self._prune_due:
                 self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
@@ -176,6 +183,7 @@ class Heartbeat(threading.Thread):
             "devices": devices,
             "tier": tier.tier,
             "sandbox": tier._asdict(),
+            "cold": "\n".join(self.cold(rows)),
             "slots": self.slots,
             "protocol": harness.PROTOCOL,
             "last_seen": Now(),
@@ -191,6 +199,20 @@ class Heartbeat(threading.Thread):
                 self.consumed.add(queue)
                 log.info("Serving %s", queue)
         return queues
+
+    def cold(self, rows: list[Installation]) -> list[str]:
+        """Why checks start cold that could be warm: a line for each build."""
+        if not settings.POOL_MEMORY_MIB:
+            return []
+        reasons = client.cold(execution.pool_socket())
+        if reasons is None:
+            is_late = time.monotonic() - self._began > keeper.WAIT_S
+            return ["no warm pool answers"] if is_late else []
+        return [
+            f"{row.build_id}: {' '.join(reasons[row.interpreter].split())[:200]}"
+            for row in rows
+            if row.interpreter in reasons
+        ]
 
     def wake_idle_slots(self, queues: list[str]) -> None:
         """Publish wake-ups for queued runs: theirs may have been lost."""
@@ -224,6 +246,10 @@ class Heartbeat(threading.Thread):
 
 
 def forget_old_workers() -> None:
-    """Delete the rows of workers without a heartbeat for a day, unless paused."""
-    gone = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER))
-    gone.exclude(paused=True).delete()
+    """Delete the rows of workers that were killed; those that are paused stay."""
+    silent = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER), paused=False)
+    old = Q(last_seen__lt=fleet.ago(FORGET_WANTED_AFTER))
+    gone = silent.filter(Q(draining=False) | old)
+    # Read first: every worker asks every other second, and writing takes the lock.
+    if gone.exists():
+        gone.delete()

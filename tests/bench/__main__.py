@@ -20,7 +20,7 @@ from django.core.management import call_command
 from tests.bench.figures import Figure, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SECTIONS = ("pages", "execution", "search", "queue", "api", "probe")
+SECTIONS = ("pages", "execution", "search", "queue", "api", "readers", "probe")
 
 
 def main(wanted: list[str]) -> None:

@@ -53,6 +53,7 @@ FLOORS: tuple[str, ...] = (
     "config.datadir",
     "config.settings config.i18n config.middleware config.api_schema config.gunicorn",
     "config.access config.api_urls config.celery config.bootstrap config.serving",
+    "config.page_cache",
     "config config.urls config.wsgi config.asgi",
 )
 FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split()}

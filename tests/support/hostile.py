@@ -113,7 +113,8 @@ PROGRAMS: tuple[Program, ...] = (
     # --- crashes: no report, no verdict ----------------------------
     *errors("crashes/segfault crashes/killed_while_child_lives", "crash:SIGSEGV"),
     *errors("crashes/abort", "crash:SIGABRT"),
-    *errors("crashes/killed", "crash:SIGKILL"),
+    # Where the filter holds, nothing kills itself by the signal that others send.
+    *errors("crashes/killed", "raised", "crash:SIGKILL"),
     *errors("crashes/real_time_signal", "crash:SIG40"),
     *errors("crashes/leaves_early crashes/leaves_from_thread", "no_report"),
     *errors("crashes/becomes_another_program", "no_report"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import struct
 
 import kernel
@@ -115,6 +116,18 @@ SHARED: Dict[str, Tuple[int, int]] = {
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
+# Ways to send a signal, denied for SIGKILL to the check itself, see `unkillable`.
+SIGNALS: Dict[str, Tuple[int, int]] = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+}
+# Which of their arguments is the signal; the first is the process.
+SIGNAL_ARGUMENT = dict.fromkeys(SIGNALS, 1)
+SIGNAL_ARGUMENT.update(tgkill=2, rt_tgsigqueueinfo=2)
 # Denied depending on their arguments, see `rules`.
 EXAMINED: Dict[str, Tuple[int, int]] = {
     "clone": (56, 220),
@@ -131,7 +144,7 @@ EXAMINED: Dict[str, Tuple[int, int]] = {
 
 
 def number_of(name: str, machine: str) -> int:
-    numbers = {**DENIED, **SHARED, **EXAMINED}[name]
+    numbers = {**DENIED, **SHARED, **EXAMINED, **SIGNALS}[name]
     return numbers[list(ARCHITECTURES).index(machine)]
 
 
@@ -217,6 +230,23 @@ def without_sockets() -> Dict[str, List[Code]]:
     }
 
 
+def unkillable(pid: int, group: int, machine: str) -> List[Rule]:
+    """Nothing in the check may send SIGKILL to its process or to its first group.
+
+    So a check that died of it was killed from outside, or by the kernel. A thread or a
+    descriptor does not tell here whose it is: they are not to be killed at all.
+    """
+    ours = [value & 0xFFFFFFFF for value in (pid, 0, -1, -pid, -group)]
+    found = []
+    for name, at in SIGNAL_ARGUMENT.items():
+        whom = refuse_values(0, sorted(set(ours)), errno.EPERM)
+        if name in ("tkill", "pidfd_send_signal"):
+            whom = [refuse(errno.EPERM)]
+        code = [argument(at), (EQUAL, 0, len(whom), kernel.SIGKILL), *whom]
+        found.append((number_of(name, machine), code))
+    return found
+
+
 def assemble(rules_: Sequence[Rule], machine: str = kernel.MACHINE) -> bytes:
     """The filter as the kernel takes it. Raises KeyError for another machine."""
     code: List[Code] = [
@@ -245,6 +275,8 @@ def install(level: str) -> None:
     Raises OSError, also on a machine without a table.
     """
     load(program(level))
+    own = unkillable(os.getpid(), os.getpgrp(), kernel.MACHINE)
+    load(assemble(own))
 
 
 _programs: Dict[str, bytes] = {}

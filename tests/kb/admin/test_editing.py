@@ -5,15 +5,17 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from django.test import SimpleTestCase, TestCase
 from django.utils import translation
 
 from kb.admin import preview
-from kb.choices import Significance
+from kb.choices import LANGS, SECTIONS, Significance
 from kb.models import Record
 from kb.publishing import editing, revisions
 from kb.publishing.rows import apply, record_to_file, stored_facts
+from kb.records import rendering
 from kb.records.files import RecordError, read_record
 from tests.support import runs
 from tests.support.sample_record import edit, write_sample
@@ -176,6 +178,21 @@ class PreviewTest(SimpleTestCase):
         ((english, chinese),) = preview.build(form)
         self.assertEqual((english.html, chinese.html), ("", "<p>好</p>"))
         self.assertIn("is longer than 64 KiB", english.problems)
+
+    def test_texts_that_take_too_long_cost_a_bounded_time(self) -> None:
+        form = {f"{name}_{lang}": "[" * 30_000 for name in SECTIONS for lang in LANGS}
+        form["symptom_en"] = "*short*"
+        with mock.patch.object(
+            rendering, "run_child", wraps=rendering.run_child
+        ) as run:
+            parts = [part for section in preview.build(form) for part in section]
+        self.assertEqual(parts[0].html, "<p><em>short</em></p>")
+        said = [part.problems[-1] for part in parts[1:]]
+        self.assertEqual(said[:2], [str(rendering.TOO_SLOW)] * 2)
+        left_out = "is not shown, because texts before it take too long"
+        self.assertEqual(set(said[2:]), {left_out})
+        # Nothing is rendered twice, and only so many are waited for.
+        self.assertEqual([call.args[1] for call in run.call_args_list], [1.0] * 2)
 
     def test_every_section_without_a_name(self) -> None:
         sections = preview.build({"symptom_en": "<b>x</b>"})

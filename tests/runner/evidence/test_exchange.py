@@ -54,6 +54,19 @@ class ReceiveTest(TestCase):
         change(body)
         return self.refused(data_of(runs.signed(body)), code)
 
+    def test_who_killed_a_check_is_one_of_few_words(self) -> None:
+        kill = {"by": "oom", "after_s": 1.5}
+
+        def killed(*kills: Any) -> Change:
+            return lambda body: body["checks"][0].update(killed=list(kills))
+
+        for wrong in ("oom", {"by": "oom"}, {**kill, "by": "me"}, {**kill, "x": 1}):
+            with self.subTest(wrong):
+                self.assertIn("killed", self.refused_change(killed(kill, wrong)))
+        killed(kill)(self.body)
+        row = receive_evidence(data_of(runs.signed(self.body)), "somebody")
+        self.assertEqual(row.body["checks"][0]["killed"], [kill])
+
     def test_it_is_stored_once_under_the_receiver_s_origin(self) -> None:
         first = receive_evidence(data_of(self.body), "somebody")
         again = receive_evidence(data_of({**self.body, "origin": "site"}), "other")

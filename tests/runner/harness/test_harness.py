@@ -499,6 +499,9 @@ class KernelProcess:
     def limit_hit(self) -> str | None:
         return self.hit
 
+    def killed_by(self) -> str:
+        return ""
+
     def close(self) -> None:
         self.closed = True
         for fd in (self.stdout_fd, self.stderr_fd, self.channel_fd, *self.writers):

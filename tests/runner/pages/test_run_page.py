@@ -16,6 +16,7 @@ from runner import harness
 from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.run_page import notes_of
+from runner.pages.runs.killed import kills_of
 from runner.wording.queue import wait_words
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
@@ -36,6 +37,30 @@ class WaitTest(SimpleTestCase):
                 self.assertEqual(wait_words(seconds), en)
             with override("zh-hans"):
                 self.assertEqual(wait_words(seconds), zh)
+
+
+class KilledTest(PageTest):
+    def test_the_page_says_what_was_killed_from_outside(self) -> None:
+        repro = runs.make_repro()
+        body = runs.make_evidence(repro)
+        kill = {"by": "oom", "after_s": 1.0}
+        control, *_, trigger = [
+            c for c in body["checks"] if c["name"] in ("control", "trigger")
+        ]
+        control["killed"] = [kill, {**kill, "by": "signal"}]
+        trigger["killed"] = [kill] * 3
+        with override("en"):
+            once, always = kills_of(body)
+            self.assertIn("no memory left; somebody sent it a signal", once)
+            self.assertIn("started again", once)
+            self.assertIn("no fault of the repro", always)
+        with override("zh-hans"):
+            once, always = kills_of(body)
+            self.assertIn("从外部被终止（主机内存耗尽；有人向它发送了信号）", once)
+            self.assertIn("与复现程序无关", always)
+        row = store.add(runs.signed(body), "site")
+        page = self.client.get(f"/en/evidence/{row.short}/").content.decode()
+        self.assertIn("(the host had no memory left; somebody", page)
 
 
 class NotesTest(PageTest):

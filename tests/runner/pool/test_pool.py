@@ -408,6 +408,7 @@ class UpkeepTest(PoolCase):
                 self.assertEqual(report.served, "cold")
                 self.assertIn(reason, start.reasons[0])
                 self.assertIn(reason, json.dumps(self.status()["unfit"]))
+                self.assertIn(reason, self.cold()[str(python)])
 
     def test_a_build_whose_parent_was_killed_is_warmed_again(self) -> None:
         flag = self.folder / "lib" / "go"
@@ -420,9 +421,32 @@ class UpkeepTest(PoolCase):
         self.assertEqual(parent["state"], "starting")
         begun = until(lambda: kernel.descendants(parent["pid"]), "its process runs")
         os.kill(max(begun), signal.SIGKILL)
-        until(lambda: not self.status()["parents"], "it is gone")
+        self.comes_again(parent["pid"])
+        self.assertIn("killed from outside", self.cold()[self.python])
         flag.touch()
         self.assertEqual(self.served_by(), "warm")
+        self.assertEqual(self.cold(), {})
+
+    def test_a_parent_that_was_killed_at_work_comes_again_before_it_is_asked_for(
+        self,
+    ) -> None:
+        self.assertEqual(self.served_by(), "warm")
+        (parent,) = self.status()["parents"]
+        os.kill(parent["pid"], signal.SIGKILL)
+        self.comes_again(parent["pid"])
+
+    def comes_again(self, pid: int) -> None:
+        """Wait for another parent than this one, which nobody asks for."""
+
+        def another() -> bool:
+            return any(p["pid"] != pid for p in self.status()["parents"])
+
+        until(another, "the parent comes again")
+
+    def cold(self) -> dict[str, str]:
+        found = pool_client.cold(self.socket)
+        assert found is not None
+        return found
 
     def test_a_thread_of_a_preloaded_module_costs_the_preload(self) -> None:
         package = self.folder / "lib" / "torch"
@@ -614,6 +638,8 @@ class DeathTest(PoolCase):
             os.kill(self.status()["parents"][0]["pid"], signal.SIGKILL)
             report = running.result(LIMIT_S)
         self.assertIn(report.failure, ("lost", "crash:SIGKILL"))
+        # Not by what it did itself: its run starts it again.
+        self.assertEqual(report.killed_by, "signal")
         until(lambda: not any(map(alive, pids)), "nothing of the parent is left")
         self.assertEqual(self.start(source())(CheckSpec("control")).served, "warm")
 

@@ -18,6 +18,7 @@ from runner.evidence import store
 from runner.models import Chore, Device, Evidence, Run, RunLog, Sweep, Worker
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog, pack_finished
+from runner.worker.heartbeat import Heartbeat
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -40,6 +41,23 @@ def waiting_for(seconds: int, **fields: object) -> Run:
     return run
 
 
+class SilentWorkersTest(TestCase):
+    def test_the_row_of_a_killed_worker_goes_soon_after_its_heartbeat(self) -> None:
+        for name, age, fields in (
+            ("killed", 70, {}),
+            ("slow", 50, {}),
+            ("paused", 100_000, {"paused": True}),
+            ("told to end", 70, {"draining": True}),
+            ("ended long ago", 100_000, {"draining": True}),
+        ):
+            worker(name, age=age, **fields)
+        heartbeat = Heartbeat("me@here", 1, lambda: False)
+        with mock.patch.object(heartbeat, "wake_idle_slots"):
+            heartbeat.tick()
+        left = set(Worker.objects.values_list("name", flat=True))
+        self.assertEqual(left, {"me@here", "slow", "paused", "told to end"})
+
+
 class HealthTest(TestCase):
     def alarms(self) -> list[str]:
         return [str(text) for text in health.look().alarms]
@@ -50,6 +68,20 @@ class HealthTest(TestCase):
         page = self.client.get("/en/health/").content.decode()
         self.assertIn("Nothing needs attention.", page)
         self.assertIn(QUEUE, page)
+
+    def test_a_host_that_answers_cold_says_why(self) -> None:
+        reason = "2.13.0-cpu: the warm parent was killed from outside"
+        worker("one", cold=reason)
+        worker("two", cold=reason)  # the same host, and so the same pool
+        worker("gone", age=600, host="other", cold="2.9.0-cpu: its imports fail")
+        (alarm,) = self.alarms()
+        self.assertEqual(alarm, f"h answers cold, because {reason}")
+        self.assertIn(
+            f'doesitnan_cold_builds{{host="h",because="{reason}"}} 1\n',
+            health.metrics(),
+        )
+        page = self.client.get("/zh/health/").content.decode()
+        self.assertIn(f"h 以冷启动作答，原因：{reason}", page)
 
     def test_a_forgotten_run_raises_an_alarm(self) -> None:
         worker()

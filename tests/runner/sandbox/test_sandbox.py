@@ -643,6 +643,11 @@ class CgroupTreeTest(SimpleTestCase):
         self.assertEqual(group.limit_hit(), "limit:processes")
         (self.root / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
         self.assertEqual(group.limit_hit(), "limit:memory")
+        (self.root / "pids.events").write_text("max 0\n")
+        # Killed although its own limit was never reached: the host had no memory left.
+        (self.root / "memory.events").write_text("low 0\noom 0\noom_kill 1\n")
+        self.assertIsNone(group.limit_hit())
+        self.assertTrue(group.oom_kills() and not group.was_full())
 
     def test_groups_of_dead_workers_are_swept_and_no_others(self) -> None:
         found = cgroups.Cgroups("v2", self.root, self.root)
