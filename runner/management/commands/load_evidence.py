@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from kb.choices import OUR_ORIGINS
 from kb.progress import Tell
 from kb.publishing.tables import NoTables, require_tables
 from runner.evidence.exchange import ORIGIN, receive_file
@@ -24,6 +25,8 @@ def origin(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r}: up to 40 of the characters a-z 0-9 . _ -"
         )
+    if text in OUR_ORIGINS:
+        raise argparse.ArgumentTypeError(f"{text!r} is what this site calls its own")
     return text
 
 
@@ -45,7 +48,7 @@ class Command(BaseCommand):
             type=Path,
             metavar="FOLDER|FILE",
             help="a folder of record folders (default: fixtures/issues), or what "
-            "repro.py --json, run_repro --json, sweep --json or doctor.py --json wrote",
+            "repro.py, run_repro, sweep, doctor.py or kit.zip wrote with --json",
         )
         parser.add_argument(
             "--origin",
@@ -66,6 +69,8 @@ class Command(BaseCommand):
             self.load(path, options["origin"], report, options.get("tell"))
         for name, reason in report.refused:
             self.stderr.write(f"{name}: {reason}")
+        for name, cells in report.unfinished:
+            self.stderr.write(f"{name}: left out, {cells} of its cells are done.")
         self.stdout.write(
             f"Evidence: {len(report.added)} added, {len(report.known)} known, "
             f"{len(report.refused)} refused."
@@ -79,9 +84,10 @@ class Command(BaseCommand):
         if path.is_dir():
             load_evidence(path, report, tell)
             exchange.load_sweeps(path, report)
-        elif path.is_file() and exchange.is_sweep(path):
-            exchange.receive(path, sender, report)
         elif path.is_file():
-            receive_file(path, sender, report)
+            sweeps, nothing_else = exchange.sent_in(path)
+            if not nothing_else:
+                receive_file(path, sender, report)
+            exchange.receive(sweeps, sender, report)
         else:
             report.refused.append((str(path), "There is no such file or folder."))
