@@ -29,6 +29,7 @@ from runner.evidence.exchange import (
     require_texts,
 )
 from runner.evidence.folders import EvidenceReport, read_file
+from runner.evidence.keeping import keep
 from runner.evidence.store import EvidenceRefused, holds_nul, known_build
 from runner.models import Run, Sweep
 from runner.sweeps import axes as sweep_axes
@@ -104,6 +105,23 @@ def sent_in(path: Path) -> tuple[list[Any], bool]:
         return [whole], True
     found = whole.get("sweeps") if whole.get("schema") == DOCTOR else []
     return found if isinstance(found, list) else [], False
+
+
+def keep_sweeps(path: Path, root: Path, machine: str, report: EvidenceReport) -> None:
+    """Write the sweeps of a kit that have all of their cells below `root`."""
+    for body in sent_in(path)[0]:
+        try:
+            check_sent(body)
+            if "digest" not in body:
+                continue
+            verify(body)
+        except EvidenceRefused as error:
+            report.refused.append((str(path), str(error)))
+            continue
+        names = "-".join(axes_of(body))
+        build = body["build"]["slug"]
+        name = f"{body['repro']['name']}-{names}-{build}-{machine}.json"
+        keep(root, body, "sweeps", name, report)
 
 
 def check_sent(body: Any) -> None:

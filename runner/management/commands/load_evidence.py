@@ -15,6 +15,7 @@ from kb.progress import Tell
 from kb.publishing.tables import NoTables, require_tables
 from runner.evidence.exchange import ORIGIN, receive_file
 from runner.evidence.folders import EvidenceReport, load_evidence
+from runner.evidence.keeping import keep_evidence
 from runner.sweeps import exchange
 
 SENT = "upload"
@@ -58,6 +59,14 @@ class Command(BaseCommand):
             help=f"who sent the files; evidence shows it (default: {SENT})",
         )
 
+        parser.add_argument(
+            "--keep",
+            type=origin,
+            metavar="MACHINE",
+            help="instead of loading, write what a kit's file holds to the folders of "
+            "the records, to be reviewed and committed",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             require_tables()
@@ -66,7 +75,10 @@ class Command(BaseCommand):
             raise CommandError(f"{error}, then {then}") from error
         report = EvidenceReport()
         for path in options["paths"] or [Path(settings.ISSUES_DIR)]:
-            self.load(path, options["origin"], report, options.get("tell"))
+            if options["keep"]:
+                self.keep(path, options["keep"], report)
+            else:
+                self.load(path, options["origin"], report, options.get("tell"))
         for name, reason in report.refused:
             self.stderr.write(f"{name}: {reason}")
         for name, cells in report.unfinished:
@@ -77,6 +89,15 @@ class Command(BaseCommand):
         )
         if report.refused:
             sys.exit(1)
+
+    def keep(self, path: Path, machine: str, report: EvidenceReport) -> None:
+        if not path.is_file():
+            raise CommandError("--keep takes the evidence file of a kit.")
+        root = Path(settings.ISSUES_DIR)
+        keep_evidence(path, root, machine, report)
+        exchange.keep_sweeps(path, root, machine, report)
+        for name in report.added:
+            self.stdout.write(name)
 
     def load(
         self, path: Path, sender: str, report: EvidenceReport, tell: Tell | None

@@ -30,7 +30,7 @@ TROUBLE = 2
 NOTHING = 125
 OLDEST_PYTHON = (3, 10)
 # Facts of a build that must be equal for a start to go on from another one's results.
-SAME = ("raw", "git", "cuda", "cudnn", "python", "platform")
+SAME = ("raw", "git", "cuda", "hip", "cudnn", "python", "platform")
 Json = Dict[str, Any]
 # Of a repro: record and name.
 Name = Tuple[str, str]

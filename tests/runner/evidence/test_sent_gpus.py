@@ -7,16 +7,16 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import TestCase
 
+from kb.choices import SHIPPED
 from runner.evidence import origins
 from runner.models import Evidence
 from tests.support import composed_kit, runs
 from tests.support.composed_kit import Gpu
 
 H100, H200 = Gpu(), Gpu(name="NVIDIA H200", raw="2.13.0+cu130")
-SENT = "SENT</b> · bug reproduced, says"
 
 
 class SentGpuTest(TestCase):
@@ -76,6 +76,24 @@ class SentGpuTest(TestCase):
         self.assertTrue(cells["2.11.0-cu130"]["confirmed"])
         origins.withdraw("node-7")
         self.assertEqual(self.document()["builds"], [])
+
+    def test_who_stands_for_the_machine_keeps_it_with_the_records(self) -> None:
+        self.load(H100, "node-7")
+        Evidence.objects.all().delete()
+        sent = self.folder / "node-7.json"
+        issues = self.folder / "issues"
+        with self.settings(ISSUES_DIR=issues):
+            for _ in range(2):
+                call_command("load_evidence", sent, keep="h100", verbosity=0)
+            call_command("load_evidence", verbosity=0)
+            with self.assertRaisesMessage(CommandError, "evidence file of a kit"):
+                call_command("load_evidence", keep="h100")
+        (kept,) = issues.rglob("*.json")
+        self.assertEqual(kept.name, "repro-2.11.0-cu130-h100.json")
+        self.assertEqual(kept.read_text().count("\n"), 1)
+        row = Evidence.objects.get()
+        self.assertEqual((row.origin, row.verdict), (SHIPPED, "bug_present"))
+        self.assertNotIn("Nobody has run it here", self.page("/NAN-9001"))
 
     def test_what_names_no_commit_counts_where_the_build_has_one(self) -> None:
         self.load(H100, "node-7")

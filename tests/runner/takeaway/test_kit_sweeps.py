@@ -66,6 +66,10 @@ class KitSweepTest(KitCase):
         call_command("load_evidence", evidence, origin="node-7", verbosity=0)
         sweep = Sweep.objects.get()
         self.assertEqual((sweep.origin, sweep.repro_digest), ("node-7", repro.digest))
+        with self.settings(ISSUES_DIR=self.folder / "issues"):
+            call_command("load_evidence", evidence, keep="h100", verbosity=0)
+        (kept,) = self.folder.glob("issues/*/sweeps/*.json")
+        self.assertEqual(kept.name, f"repro-dtype-{runs.SLUG}-h100.json")
         page = self.client.get("/NAN-9001", follow=True).content.decode()
         self.assertIn("node-7 · uploaded by a user, not re-run by us", page)
         self.assertIn("It happens where dtype ≠ float16", page)
