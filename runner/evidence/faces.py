@@ -34,7 +34,9 @@ def counting(rows: QuerySet[Evidence]) -> QuerySet[Evidence]:
     """Without what was withdrawn, and what was sent of another torch of that name."""
     rows = rows.filter(withdrawn=False)
     named = rows.alias(raw=said("raw"), git=said("git"))
-    same_commit = Q(git__isnull=True) | Q(git="") | Q(build__git="")
+    # SQLite gives the null of JSON as this word.
+    unsaid = Q(git__isnull=True) | Q(git="") | Q(git="null")
+    same_commit = unsaid | Q(build__git="")
     same = Q(raw=F("build__raw")) & (same_commit | Q(git=F("build__git")))
     return named.filter(Q(origin__in=OUR_ORIGINS) | same)
 

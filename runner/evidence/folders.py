@@ -30,11 +30,15 @@ from runner.models import Evidence
 
 @dataclass
 class EvidenceReport:
-    """Loaded files by outcome; refused ones with their reason."""
+    """Loaded files by outcome; refused ones with their reason.
+
+    `unfinished`: sweeps of a kit that lack cells, with how many they have.
+    """
 
     added: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    unfinished: list[tuple[str, int]] = field(default_factory=list)
 
 
 def load_evidence(

@@ -14,7 +14,7 @@ from kb.findings.writing import Cell
 from kb.hourly import Quota
 from kb.models import Record
 from runner.evidence import faces, store
-from runner.models import Evidence
+from runner.models import Evidence, Sweep
 
 
 def sent() -> QuerySet[Evidence]:
@@ -23,9 +23,14 @@ def sent() -> QuerySet[Evidence]:
 
 def listed() -> list[tuple[str, int, int]]:
     """(origin, evidence, of it withdrawn) of everybody who sent something."""
-    rows = sent().order_by().values_list("origin")
     gone = Count("pk", filter=Q(withdrawn=True))
-    return sorted(rows.annotate(sent=Count("pk"), gone=gone))
+    found: dict[str, tuple[int, int]] = {}
+    for rows in (sent(), Sweep.objects.exclude(origin__in=OUR_ORIGINS)):
+        named = rows.order_by().values_list("origin")
+        for name, count, away in named.annotate(sent=Count("pk"), gone=gone):
+            before = found.get(name, (0, 0))
+            found[name] = before[0] + count, before[1] + away
+    return sorted((name, *counts) for name, counts in found.items())
 
 
 def wait_s(origin: str) -> int:
@@ -35,12 +40,25 @@ def wait_s(origin: str) -> int:
 
 
 def withdraw(origin: str) -> int:
-    """Take back all that this origin sent; kept for the record. How many it were."""
-    return mark(sent().filter(origin=origin, withdrawn=False), withdrawn=True)
+    """Take back all that this origin sent; kept for the record. How many it were.
+
+    Sweeps are counted with the evidence.
+    """
+    return mark_sweeps(origin, withdrawn=True) + mark(
+        sent().filter(origin=origin, withdrawn=False), withdrawn=True
+    )
 
 
 def restore(origin: str) -> int:
-    return mark(sent().filter(origin=origin, withdrawn=True), withdrawn=False)
+    return mark_sweeps(origin, withdrawn=False) + mark(
+        sent().filter(origin=origin, withdrawn=True), withdrawn=False
+    )
+
+
+def mark_sweeps(origin: str, *, withdrawn: bool) -> int:
+    """Nothing follows from a sweep but its map, so there is nothing to derive."""
+    rows = Sweep.objects.exclude(origin__in=OUR_ORIGINS).filter(origin=origin)
+    return rows.exclude(withdrawn=withdrawn).update(withdrawn=withdrawn)
 
 
 def confirm(rows: QuerySet[Evidence]) -> int:

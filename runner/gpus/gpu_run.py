@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,41 @@ def drive(
     if on_cpu or header.device == "cpu":
         body = harness.drive(source, start_with("", ()), cancelled=cancelled, **options)
         return with_telemetry(body, driver_of(gpus.vendor))
+    with held(header, start_with, gpus, cancelled) as lease:
+        body = harness.drive(source, lease.start, cancelled=cancelled, **options)
+    problem = lease.problem
+    if gpus.vendor.torch_knows_uuids:
+        problem = problem or wrong_device(body, lease.uuids)
+    if problem:
+        invalidate(body, problem.reason)
+    return with_telemetry(body, lease.monitor.report(), lease.uuids)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """GPUs that are held and watched, and the Start that uses them."""
+
+    start: harness.Start
+    monitor: GpuMonitor
+    uuids: tuple[str, ...]
+
+    @property
+    def problem(self) -> Problem | None:
+        """What ails one of them since, as it is known once they are released."""
+        return self.monitor.problem()
+
+
+@contextmanager
+def held(
+    header: harness.Header,
+    start_with: StartWith,
+    gpus: HostGpus,
+    cancelled: Callable[[], bool] | None,
+) -> Iterator[Lease]:
+    """Lock and watch the GPUs of a repro for as long as the context lasts.
+
+    Raises Cancelled.
+    """
     try:
         lock = acquire(gpus, header, cancelled)
     except gpu_lock.Interrupted:
@@ -77,18 +113,13 @@ def drive(
         with monitor:
             names = visible_names(gpus.vendor, lock.uuids)
             start = start_with(names or None, lock.descriptors)
-            body = harness.drive(source, start, cancelled=cancelled, **options)
+            yield Lease(start, monitor, uuids)
     finally:
         # Also after a cancelled run, and before the lock is released to the next one.
         problem = monitor.problem()
         if problem and gpus.on_problem:
             gpus.on_problem(problem)
         lock.release()
-    if gpus.vendor.torch_knows_uuids:
-        problem = problem or wrong_device(body, uuids)
-    if problem:
-        invalidate(body, problem.reason)
-    return with_telemetry(body, monitor.report(), uuids)
 
 
 def visible_names(vendor: Vendor, names: Sequence[str]) -> str:

@@ -24,6 +24,8 @@ class Sweep(LongJob):
     names = models.JSONField()
     trials = models.PositiveSmallIntegerField()
     origin = models.CharField(max_length=40)
+    # Taken back with all that its origin sent, as evidence is.
+    withdrawn = models.BooleanField(default=False, db_default=False)
 
     # As `harness.judged_cell` makes them, in the order in which they were done.
     cells = models.JSONField(default=list)

@@ -17,10 +17,14 @@ SLUG = re.compile(r"(\d[0-9a-z.]*)-(.+)")
 
 @dataclass(frozen=True)
 class Column:
-    """A build. `label` names it alone: its release where no other build has it."""
+    """A build. `label` names it alone: its release where no other build has it.
+
+    `gpus`: the names of those that something was run on with it.
+    """
 
     slug: str
     label: str
+    gpus: tuple[str, ...] = ()
 
     @property
     def release(self) -> str:

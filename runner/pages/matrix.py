@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from django.db.models import Prefetch, QuerySet
@@ -27,17 +27,23 @@ REPRO_FIELDS = ("record", "name", "fidelity", "device")
 SHOWN = (
     *("record", "repro", "fidelity", "build", "build_raw", "device_class"),
     *("check_name", "verdict", "verdict_reason", "hits", "trials", "stale"),
-    *("evidence", "observed_at", "origin", "confirmed"),
+    *("evidence", "observed_at", "origin", "confirmed", "device_name"),
 )
+# Of a row: repro, device class, name of the GPU or "".
+RowKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A repro of the bug itself on one device class: a finding or none per column."""
+    """A repro of the bug itself on one device: a finding or none per column.
+
+    `gpu`: which one it ran on, "" on a CPU and where no GPU has run it.
+    """
 
     record: Record
     repro: str
     device: str
+    gpu: str
     findings: list[Finding | None]
     spans: list[Span]
 
@@ -140,10 +146,29 @@ def by_build(row: Finding) -> tuple[object, ...]:
     return build_order(row.build_raw, row.build)
 
 
-def every_column(tested: dict[str, str]) -> list[Column]:
-    """The builds that were tested (slug -> raw version), and those that could be."""
+def every_column(tested: dict[str, str], device: str) -> list[Column]:
+    """The builds that were tested (slug -> raw version), and those that could be.
+
+    With those of GPUs that somebody else has: what was sent is shown as sent, and no
+    GPU of this site may ever say more. A column of those names them.
+    """
     runnable = dict(Build.objects.runnable().values_list("slug", "raw"))
-    return columns_of(tested | runnable)
+    sent: dict[str, str] = {}
+    gpus: dict[str, set[str]] = defaultdict(set)
+    for slug, raw, name in () if device == DeviceClass.CPU else on_gpus():
+        sent[slug] = raw
+        gpus[slug].add(name)
+    return [
+        replace(column, gpus=tuple(sorted(gpus.get(column.slug, ()))))
+        for column in columns_of(sent | tested | runnable)
+    ]
+
+
+def on_gpus() -> QuerySet[Finding, tuple[str, str, str]]:
+    """Build, its raw version and the GPU of every verdict on one, each once."""
+    rows = Finding.objects.fresh().triggers().filter(device_class=DeviceClass.CUDA)
+    named = rows.exclude(device_name="").order_by()
+    return named.values_list("build", "build_raw", "device_name").distinct()
 
 
 def build_matrix(query: QueryDict) -> Matrix:
@@ -152,9 +177,9 @@ def build_matrix(query: QueryDict) -> Matrix:
     page = window(query.get("page", ""), standings.count(), PER_PAGE)
     records = records_at(list(standings.values_list("pk", flat=True)[page.rows]))
     tested = dict(TestedBuild.objects.values_list("slug", "raw"))
-    every = every_column(tested)
-    columns = [item for item in every if item.slug in query_filter.builds] or every
+    every = every_column(tested, query_filter.device)
     triggers = [row for record in records for row in record.findings.all()]
+    columns = [item for item in every if item.slug in query_filter.builds] or every
     slugs = {column.slug for column in columns}
     return Matrix(
         filter=query_filter,
@@ -201,36 +226,41 @@ def is_unrun_model(record: Record, triggers: list[Finding]) -> bool:
 
 
 def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]:
-    """One row per repro of the bug itself and device class that was run or could be."""
+    """One row per repro of the bug itself and device that was run or could be."""
     rows = []
     for record in records:
-        for (repro, device), by_build in sorted(verdicts_by_build(record).items()):
+        for key, by_build in sorted(verdicts_by_build(record).items()):
             cells = [by_build.get(column.slug) for column in columns]
             spans = fold(columns, row_squares(cells))
-            rows.append(MatrixRow(record, repro, device, cells, spans))
+            rows.append(MatrixRow(record, *key, cells, spans))
     return rows
 
 
-def verdicts_by_build(record: Record) -> dict[tuple[str, str], dict[str, Finding]]:
-    """(repro, device class) -> build -> its verdict, of the bug itself.
+def verdicts_by_build(record: Record) -> dict[RowKey, dict[str, Finding]]:
+    """Each row's verdicts by build, of the bug itself.
 
     A GPU repro on a processor says nothing, so it has no row of its own.
     """
     repros = [repro for repro in record.repros.all() if not repro.is_model]
-    by_row: dict[tuple[str, str], dict[str, Finding]] = {
-        (repro.name, repro.device): {} for repro in repros
-    }
-    own = set(by_row)
+    own = {(repro.name, repro.device) for repro in repros}
+    by_row: dict[RowKey, dict[str, Finding]] = defaultdict(dict)
     for row in record.findings.all():
         if row.is_fresh_verdict and not row.is_model:
-            key = (row.repro, row.device_class)
-            by_row.setdefault(key, {})[row.build] = row
+            by_row[row.repro, row.device_class, gpu_of(row)][row.build] = row
+    for name, device in own - {key[:2] for key in by_row}:
+        by_row[name, device, ""] = {}
     names = {repro.name for repro in repros}
     return {
         key: by_build
         for key, by_build in by_row.items()
-        if key in own or key[0] not in names or any(map(is_judged, by_build.values()))
+        if key[:2] in own
+        or key[0] not in names
+        or any(map(is_judged, by_build.values()))
     }
+
+
+def gpu_of(row: Finding) -> str:
+    return row.device_name if row.device_class == DeviceClass.CUDA else ""
 
 
 def is_judged(row: Finding) -> bool:

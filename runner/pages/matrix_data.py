@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 
 from kb.findings.results import timestamp
 from kb.models import Finding
-from runner.pages.matrix import Matrix, MatrixRow, build_matrix
+from runner.pages.matrix import Matrix, MatrixRow, build_matrix, gpu_of
 from runner.pages.record_matrix import RecordMatrix
 from runner.pages.squares import row_squares
 
@@ -20,7 +20,10 @@ CELL_KEYS = (
     *("verdict", "reason", "hits", "trials", "likely", "flip"),
     *("evidence", "observed_at", "origin", "confirmed"),
 )
-CSV_HEAD = ("record", "repro", "fidelity", "device", "build", "check", *CELL_KEYS)
+CSV_HEAD = (
+    *("record", "repro", "fidelity", "device", "gpu", "build", "check"),
+    *CELL_KEYS,
+)
 # A spreadsheet takes a cell that begins so for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 LIKELY = {"bug": "bug_present", "clean": "bug_absent"}
@@ -60,6 +63,7 @@ def row_document(row: MatrixRow, page: Matrix) -> dict[str, Any]:
         "title": row.record.both("title"),
         "repro": row.repro,
         "device": row.device,
+        "gpu": row.gpu or None,
         "cells": dict(cells_of(row, page)),
     }
 
@@ -104,6 +108,7 @@ def finding_line(finding: Finding) -> Line:
         "repro": finding.repro,
         "fidelity": finding.fidelity,
         "device": finding.device_class,
+        "gpu": gpu_of(finding) or None,
         "build": finding.build,
         "check": finding.check_name,
         **cell(finding),
@@ -118,7 +123,8 @@ def all_lines(query: QueryDict) -> Iterator[Line]:
         query["page"] = str(number)
         page = build_matrix(query)
         for row in page.rows:
-            facts = {"record": row.record.id, "repro": row.repro, "device": row.device}
+            facts = {"record": row.record.id, "repro": row.repro}
+            facts |= {"device": row.device, "gpu": row.gpu}
             for slug, values in cells_of(row, page):
                 yield {**facts, "build": slug, "check": "trigger", **values}
         yield from map(finding_line, page.models)

@@ -1,10 +1,12 @@
 """Sweeps as files: one object with all cells under its digest, judged again on loading.
 
-Those that come with a record stand in `fixtures/issues/<slug>/sweeps/*.json`.
+Those that come with a record stand in `fixtures/issues/<slug>/sweeps/*.json`; what
+somebody sent is one of them, or the evidence file of a kit with several.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -15,12 +17,28 @@ from django.db import transaction
 from kb.choices import OUR_ORIGINS, SHIPPED
 from kb.models import Record, Repro
 from runner import harness
+from runner.evidence.exchange import (
+    DOCTOR,
+    MAX_DOCTOR_BYTES,
+    NESTED_KEYS,
+    check_build,
+    check_keys,
+    check_observations,
+    check_texts,
+    check_time,
+    require_texts,
+)
 from runner.evidence.folders import EvidenceReport, read_file
+from runner.evidence.keeping import keep
 from runner.evidence.store import EvidenceRefused, holds_nul, known_build
 from runner.models import Run, Sweep
 from runner.sweeps import axes as sweep_axes
+from runner.sweeps.cells import SCHEMA, Axis, key_of, next_cell, sealed
 
-SCHEMA = "doesitnan.sweep/1"
+KEYS = {
+    *("schema", "digest", "record", "repro", "build", "device", "harness"),
+    *("axes", "cells", "started_at"),
+}
 
 
 def body_of(sweep: Sweep) -> dict[str, Any]:
@@ -32,19 +50,6 @@ def body_of(sweep: Sweep) -> dict[str, Any]:
         cells=sweep.cells,
         started_at=sweep.created_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
-
-
-def sealed(same: Mapping[str, Any], **rest: Any) -> dict[str, Any]:
-    axes = [{"name": name, **axis} for name, axis in rest.pop("axes").items()]
-    return harness.sealed({"schema": SCHEMA, **same, **rest, "axes": axes})
-
-
-def is_sweep(path: Path) -> bool:
-    """Whether a file says that it is one."""
-    try:
-        return bool(read_file(path).get("schema") == SCHEMA)
-    except EvidenceRefused:
-        return False
 
 
 # --- from files ----------------------------------------
@@ -69,14 +74,79 @@ def load_sweeps(root: Path, report: EvidenceReport) -> None:
             report.added.append(name)
 
 
-def receive(path: Path, origin: str, report: EvidenceReport) -> None:
-    """Add one file that somebody sent."""
+def receive(bodies: Iterable[Any], origin: str, report: EvidenceReport) -> None:
+    """Add what `sent_in` found in a file, under the name that it was sent by."""
+    for at, body in enumerate(bodies, start=1):
+        name = f"sweep {at}"
+        try:
+            check_sent(body)
+            name = f"{body['record']} over {' × '.join(axes_of(body))}"
+            if "digest" not in body:
+                report.unfinished.append((name, len(body["cells"])))
+                continue
+            _row, is_new = add(body, origin)
+        except EvidenceRefused as error:
+            report.refused.append((name, str(error)))
+        else:
+            (report.added if is_new else report.known).append(name)
+
+
+def sent_in(path: Path) -> tuple[list[Any], bool]:
+    """The sweeps in a file, those that still lack cells too; whether it is just one."""
+    if path.stat().st_size > MAX_DOCTOR_BYTES:
+        return [], False
     try:
-        _row, is_new = add(read_file(path), origin)
-    except EvidenceRefused as error:
-        report.refused.append((path.name, str(error)))
-    else:
-        (report.added if is_new else report.known).append(path.name)
+        whole = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return [], False
+    if not isinstance(whole, dict):
+        return [], False
+    if whole.get("schema") == SCHEMA:
+        return [whole], True
+    found = whole.get("sweeps") if whole.get("schema") == DOCTOR else []
+    return found if isinstance(found, list) else [], False
+
+
+def keep_sweeps(path: Path, root: Path, machine: str, report: EvidenceReport) -> None:
+    """Write the sweeps of a kit that have all of their cells below `root`."""
+    for body in sent_in(path)[0]:
+        try:
+            check_sent(body)
+            if "digest" not in body:
+                continue
+            verify(body)
+        except EvidenceRefused as error:
+            report.refused.append((str(path), str(error)))
+            continue
+        names = "-".join(axes_of(body))
+        build = body["build"]["slug"]
+        name = f"{body['repro']['name']}-{names}-{build}-{machine}.json"
+        keep(root, body, "sweeps", name, report)
+
+
+def check_sent(body: Any) -> None:
+    """Hold what somebody sent to the shape of evidence. Raises EvidenceRefused."""
+    try:
+        axes_of(body)
+        # A kit names them before it has a cell, and that is no evidence.
+        if "digest" not in body:
+            len(body["cells"]), str(body["record"])
+            return
+        if body.keys() != KEYS:
+            raise EvidenceRefused("It has not the keys of a sweep.")
+        for key in ("repro", "build", "device"):
+            check_keys(body[key], NESTED_KEYS[key], f"{key}.")
+        require_texts(body["build"]["packages"], "build.packages", optional=True)
+        check_texts({**body, "checks": body["cells"]})
+        check_time(body)
+        check_build(body["build"])
+        for cell in body["cells"]:
+            for check in cell["checks"]:
+                check_observations(check, f"{cell['at']} ")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        if isinstance(error, EvidenceRefused):
+            raise
+        raise EvidenceRefused(f"It is no sweep: {error!r}.") from error
 
 
 def add(body: dict[str, Any], origin: str) -> tuple[Sweep, bool]:
@@ -108,7 +178,7 @@ def add(body: dict[str, Any], origin: str) -> tuple[Sweep, bool]:
         )
 
 
-def axes_of(body: Mapping[str, Any]) -> dict[str, sweep_axes.Axis]:
+def axes_of(body: Mapping[str, Any]) -> dict[str, Axis]:
     return {
         axis["name"]: {key: axis[key] for key in axis if key != "name"}
         for axis in harness.decode(body["axes"])
@@ -157,25 +227,21 @@ def verify_cells(body: Mapping[str, Any], source: str) -> None:
     done: dict[tuple[Any, ...], str] = {}
     for cell in body["cells"]:
         at = harness.decode(cell["at"])
-        wanted = sweep_axes.next_cell(axes, done)
+        wanted = next_cell(axes, done)
         if at != wanted:
             raise EvidenceRefused(f"A cell is {at}, and the next of its axes {wanted}.")
         if harness.judged_cell(header, names, at, cell["checks"]) != cell:
             raise EvidenceRefused(f"The checks of {at} say otherwise.", "verdict")
-        done[sweep_axes.key_of(axes, at)] = cell["verdict"]
-    if sweep_axes.next_cell(axes, done) is not None:
+        done[key_of(axes, at)] = cell["verdict"]
+    if next_cell(axes, done) is not None:
         raise EvidenceRefused("It has not all of its cells.")
 
 
 # --- together ----------------------------------------
 def merged(sweeps: Iterable[Sweep]) -> list[dict[str, Any]]:
-    """The cells of sweeps of the same parameters, each once: what is newest of it.
-
-    What somebody sent gives way to what ran here or came with the record.
-    """
+    """The cells of sweeps of the same parameters, each once: what is newest of it."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    ordered = sorted(sweeps, key=lambda row: (not row.is_sent, row.started_at))
-    for sweep in ordered:
+    for sweep in sorted(sweeps, key=lambda row: row.started_at or row.created_at):
         names = sorted(sweep.names)
         for cell in sweep.cells:
             found[tuple(cell["at"][name] for name in names)] = cell

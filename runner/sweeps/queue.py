@@ -24,7 +24,8 @@ from runner.runs import fleet, jobs, refusals, scheduling
 from runner.runs.admission import FleetSnapshot
 from runner.runs.refusals import RunRefused
 from runner.sweeps import exchange
-from runner.sweeps.axes import Axis, checked
+from runner.sweeps.axes import checked
+from runner.sweeps.cells import Axis
 from runner.transport import publish
 
 

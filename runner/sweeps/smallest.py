@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from runner.sweeps.axes import middle
+from runner.sweeps.cells import middle
 
 # Making one parameter smaller may let another follow; it ends once none does.
 MOST_ROUNDS = 4

@@ -17,6 +17,7 @@ from kb.models import Repro
 from runner import harness
 from runner.takeaway import doctor
 from runner.takeaway.bundle import ROOT, Bundle, Json, about
+from runner.takeaway.sweeps import Axes
 from runner.takeaway.telling import Telling
 from runner.takeaway.wheels import Wheel
 
@@ -24,6 +25,7 @@ MB = 1_000_000
 LIMIT_MB = 60
 # NVIDIA's binding of NVML: one file under the BSD licence that stands in it.
 NVML = "pynvml"
+OF_KITS = ("kit_sweeps", "kit_words")
 # The same for the same content: a kit that is made again is the same file.
 MADE_AT = (1980, 1, 1, 0, 0, 0)
 
@@ -34,10 +36,14 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True)
 class Kit(Bundle):
-    """`tells`: by repro id; `stacks`: of each repro the names of its wheels."""
+    """`tells`: by repro id; `stacks`: of each repro the names of its wheels.
+
+    `sweeps`: of each the sweeps that are to be made.
+    """
 
     tells: Mapping[int, Telling] = field(default_factory=dict)
     stacks: Mapping[int, list[str]] = field(default_factory=dict)
+    sweeps: Mapping[int, list[Axes]] = field(default_factory=dict)
     wheels: tuple[Wheel, ...] = ()
     made_for: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,12 +59,15 @@ class Kit(Bundle):
 
     def about(self, repro: Repro) -> Json:
         header, checks = harness.read_repro(repro.source)
+        in_cell = harness.cell_checks(checks)
         tells = self.tells[repro.pk]
         return {
             **about(repro),
             "gpus": header.min_devices if header.device == "cuda" else 0,
             "compiles": "compiler" in header.needs,
             "checks": len(harness.check_order(checks, header.trials)),
+            "cell_checks": len(harness.check_order(in_cell, header.trials)[1:]),
+            "sweeps": self.sweeps.get(repro.pk, []),
             "wheels": self.stacks.get(repro.pk, []),
             "unseen": tells.unseen,
             "decides": tells.decides,
@@ -103,6 +112,7 @@ def kit(
     stacks: Mapping[int, list[str]],
     wheels: Iterable[Wheel],
     made_for: Mapping[str, str],
+    sweeps: Mapping[int, list[Axes]],
 ) -> Kit:
     return Kit(
         program="kit",
@@ -111,19 +121,21 @@ def kit(
             "network.",
             "PyTorch 训练故障的已审核复现脚本，供没有网络的机器使用。",
             "python kit.zip --json evidence.json [--resume evidence.json] "
-            "[--budget-s S] [--jobs N] [--only-cuda] [--record ID] [--lang zh]",
+            "[--budget-s S] [--jobs N] [--only-cuda] [--record ID] "
+            "[--sweeps after|no|only] [--lang zh]",
             "Writes that file and below the folder for temporary files; sends nothing.",
             "只写入该文件和临时目录，不上传任何内容。",
         ],
         python=">=3.10",
         dependencies=["torch"],
         repros=list(repros),
-        modules=(*doctor.MODULES, "doctor", "schedule", "node", "kit_words"),
-        packages=("kb/rules/sarif.py", *gpu_modules()),
+        modules=(*doctor.MODULES, "doctor", "schedule", "node", *OF_KITS),
+        packages=("kb/rules/sarif.py", "runner/sweeps/cells.py", *gpu_modules()),
         tells=tells,
         stacks=stacks,
         wheels=tuple(wheels),
         made_for=made_for,
+        sweeps=sweeps,
     )
 
 

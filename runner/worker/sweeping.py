@@ -15,7 +15,8 @@ from runner import harness, sandbox
 from runner.builds import registry
 from runner.models import Sweep
 from runner.runs import jobs
-from runner.sweeps import axes as sweep_axes, queue
+from runner.sweeps import queue
+from runner.sweeps.cells import Axis, key_of, next_cell
 from runner.sweeps.smallest import smallest
 from runner.worker import execution
 from runner.worker.execution import Job, Listeners
@@ -89,7 +90,7 @@ def go_on(
             if cells.unmet or sweep.same["build"]["slug"] != sweep.build_id:
                 reason = cells.unmet[1] if cells.unmet else "build_missing"
                 return partial(queue.finish, sweep, reason)
-            while at := sweep_axes.next_cell(axes, sweep.done):
+            while at := next_cell(axes, sweep.done):
                 if not queue.keep(sweep, cells.at(at)):
                     keeper.lost = True
                     return lambda: False
@@ -104,7 +105,7 @@ def go_on(
 def run_here(
     job: Job,
     interpreter: str,
-    axes: dict[str, sweep_axes.Axis],
+    axes: dict[str, Axis],
     listeners: Listeners,
     each: Callable[[dict[str, Any]], None],
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -117,9 +118,9 @@ def run_here(
     with execution.pool(), cells_of(job, interpreter, listeners) as cells:
         if cells.unmet:
             raise Unmet(*cells.unmet)
-        while at := sweep_axes.next_cell(axes, done):
+        while at := next_cell(axes, done):
             cell = cells.at(at)
-            done[sweep_axes.key_of(axes, at)] = cell["verdict"]
+            done[key_of(axes, at)] = cell["verdict"]
             found.append(cell)
             each(cell)
         return cells.evidence(job.name), found

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from kb.models import Repro
 from kb.publishing.tables import NoTables, require_tables
-from runner.takeaway import telling, wheels
+from runner.takeaway import sweeps, telling, wheels
 from runner.takeaway.doctor import published_repros
 from runner.takeaway.kit import MB, TooLarge, kit
 
@@ -89,6 +89,7 @@ class Command(BaseCommand):
             wheels.by_repro(stacks, found),
             found.values(),
             {name: options[name] or "" for name in ("torch", "python")},
+            sweeps.of_repros(repros),
         )
         try:
             size = made.write(options["output"])

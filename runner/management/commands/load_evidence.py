@@ -10,10 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from kb.choices import OUR_ORIGINS
 from kb.progress import Tell
 from kb.publishing.tables import NoTables, require_tables
 from runner.evidence.exchange import ORIGIN, receive_file
 from runner.evidence.folders import EvidenceReport, load_evidence
+from runner.evidence.keeping import keep_evidence
 from runner.sweeps import exchange
 
 SENT = "upload"
@@ -24,6 +26,8 @@ def origin(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"{text!r}: up to 40 of the characters a-z 0-9 . _ -"
         )
+    if text in OUR_ORIGINS:
+        raise argparse.ArgumentTypeError(f"{text!r} is what this site calls its own")
     return text
 
 
@@ -45,7 +49,7 @@ class Command(BaseCommand):
             type=Path,
             metavar="FOLDER|FILE",
             help="a folder of record folders (default: fixtures/issues), or what "
-            "repro.py --json, run_repro --json, sweep --json or doctor.py --json wrote",
+            "repro.py, run_repro, sweep, doctor.py or kit.zip wrote with --json",
         )
         parser.add_argument(
             "--origin",
@@ -53,6 +57,14 @@ class Command(BaseCommand):
             default=SENT,
             metavar="NAME",
             help=f"who sent the files; evidence shows it (default: {SENT})",
+        )
+
+        parser.add_argument(
+            "--keep",
+            type=origin,
+            metavar="MACHINE",
+            help="instead of loading, write what a kit's file holds to the folders of "
+            "the records, to be reviewed and committed",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -63,9 +75,14 @@ class Command(BaseCommand):
             raise CommandError(f"{error}, then {then}") from error
         report = EvidenceReport()
         for path in options["paths"] or [Path(settings.ISSUES_DIR)]:
-            self.load(path, options["origin"], report, options.get("tell"))
+            if options["keep"]:
+                self.keep(path, options["keep"], report)
+            else:
+                self.load(path, options["origin"], report, options.get("tell"))
         for name, reason in report.refused:
             self.stderr.write(f"{name}: {reason}")
+        for name, cells in report.unfinished:
+            self.stderr.write(f"{name}: left out, {cells} of its cells are done.")
         self.stdout.write(
             f"Evidence: {len(report.added)} added, {len(report.known)} known, "
             f"{len(report.refused)} refused."
@@ -73,15 +90,25 @@ class Command(BaseCommand):
         if report.refused:
             sys.exit(1)
 
+    def keep(self, path: Path, machine: str, report: EvidenceReport) -> None:
+        if not path.is_file():
+            raise CommandError("--keep takes the evidence file of a kit.")
+        root = Path(settings.ISSUES_DIR)
+        keep_evidence(path, root, machine, report)
+        exchange.keep_sweeps(path, root, machine, report)
+        for name in report.added:
+            self.stdout.write(name)
+
     def load(
         self, path: Path, sender: str, report: EvidenceReport, tell: Tell | None
     ) -> None:
         if path.is_dir():
             load_evidence(path, report, tell)
             exchange.load_sweeps(path, report)
-        elif path.is_file() and exchange.is_sweep(path):
-            exchange.receive(path, sender, report)
         elif path.is_file():
-            receive_file(path, sender, report)
+            sweeps, nothing_else = exchange.sent_in(path)
+            if not nothing_else:
+                receive_file(path, sender, report)
+            exchange.receive(sweeps, sender, report)
         else:
             report.refused.append((str(path), "There is no such file or folder."))

@@ -23,8 +23,8 @@ from runner.models import Build, Sweep
 from runner.runs import admission, jobs
 from runner.runs.refusals import RunRefused
 from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
-from runner.sweeps.axes import Axis
 from runner.sweeps.boundary import boundary_of
+from runner.sweeps.cells import Axis, sealed
 from runner.sweeps.smallest import numbers
 from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners
@@ -174,7 +174,7 @@ class Command(BaseCommand):
         same, cells = run_here(
             job, interpreter, axes, Listeners(lambda phase, text: None), self.say
         )
-        return exchange.sealed(
+        return sealed(
             same,
             record=repro.record_id,
             axes=axes,

@@ -16,6 +16,7 @@ from kb.models import Finding, Record
 from kb.pages.record.workarounds import OnOff, on_off
 from kb.versions import affected
 from kb.versions.affected import Answer
+from kb.versions.order import build_order
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
 from runner.pages.record.opening import Choice, Opening
 from runner.wording import verdicts
@@ -36,6 +37,8 @@ class RecordAnswer:
     # Run there, but it could not apply for want of a device.
     inapplicable: Finding | None
     model: Finding | None
+    # What others sent and nobody confirmed, of this device and of the build if any.
+    sent: list[Finding]
     choice: Choice | None
     choices: list[Choice]
     device: str
@@ -75,6 +78,7 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
         tested=tested,
         inapplicable=inapplicable,
         model=next((row for row in fresh if row.is_model), None),
+        sent=[] if tested else sent_of(findings, choice, device),
         choice=choice,
         choices=opening.choices,
         device=device,
@@ -97,6 +101,25 @@ def verdicts_on(
         and row.is_standing_verdict
         and row.device_class == device
     ]
+
+
+def sent_of(
+    findings: list[Finding], choice: Choice | None, device: str
+) -> list[Finding]:
+    """Unconfirmed verdicts on that device, newest torch first."""
+    rows = [
+        row
+        for row in findings
+        if row.is_fresh_verdict
+        and not (row.confirmed or row.is_model)
+        and row.device_class == device
+        and (choice is None or row.build == choice.value)
+    ]
+    return sorted(rows, key=by_torch, reverse=True)
+
+
+def by_torch(row: Finding) -> tuple[object, ...]:
+    return build_order(row.build_raw, row.build)
 
 
 def lacks_hardware(row: Finding) -> bool:

@@ -13,7 +13,7 @@ from runner import access
 from runner.models import Run, Sweep
 from runner.pages.sweeps import maps
 from runner.pages.sweeps.maps import SweepMap
-from runner.sweeps.axes import most_cells
+from runner.sweeps.cells import most_cells
 
 
 @dataclass(frozen=True)

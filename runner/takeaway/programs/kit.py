@@ -1,8 +1,9 @@
 """`python kit.zip`: reviewed repros on a node that has a GPU and no network.
 
 It is the doctor with a schedule: the most telling repros first, as many as the time
-allows, each with the wheels that it came with, on GPUs that are locked and watched. The
-evidence file is written anew after each of them, and a later start goes on from it.
+allows, each with the wheels that it came with, on GPUs that are locked and watched.
+What time is left then goes to sweeps. The evidence file is written anew after each
+repro and each cell of a sweep, and a later start goes on from it.
 
 Exit status: 0 all that can run here has run, 1 some are left for another start,
 2 wrong usage or trouble, 125 there is nothing to run here, 130 after Ctrl-C.
@@ -29,7 +30,7 @@ TROUBLE = 2
 NOTHING = 125
 OLDEST_PYTHON = (3, 10)
 # Facts of a build that must be equal for a start to go on from another one's results.
-SAME = ("raw", "git", "cuda", "cudnn", "python", "platform")
+SAME = ("raw", "git", "cuda", "hip", "cudnn", "python", "platform")
 Json = Dict[str, Any]
 # Of a repro: record and name.
 Name = Tuple[str, str]
@@ -67,6 +68,13 @@ def parser_of() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
+    )
+    parser.add_argument(
+        "--sweeps",
+        choices=("after", "no", "only"),
+        help="sweep parameters after the repros, not at all, or do nothing else; "
+        "without this, after them if --budget-s leaves time / 何时做参数扫描；"
+        "默认仅在 --budget-s 有剩余时间时进行",
     )
     add_choices(parser)
     return parser
@@ -124,10 +132,8 @@ def chosen(manifest: Json, options: Any, gpus: int) -> List[Json]:
     )
 
 
-def earlier(
-    repros: List[Json], options: Any, build: Json, gpus: List[str]
-) -> Dict[Name, Json]:
-    """Results that an earlier start here left. Raises Refused."""
+def earlier(options: Any, build: Json, gpus: List[str]) -> Json:
+    """The file that an earlier start here left, {} where none. Raises Refused."""
     words = kit_words.of(options.lang)
     path = options.resume
     if options.json != path and is_filled(options.json):
@@ -138,10 +144,15 @@ def earlier(
     then, now = (place_of(*facts) for facts in (of_file(whole), (build, gpus)))
     if then != now:
         raise Refused(words["elsewhere"].format(file=path, then=then, now=now))
+    return whole
+
+
+def results_of(whole: Json, repros: List[Json]) -> Dict[Name, Json]:
+    """What it has of the very sources that this kit has."""
     digests = {(repro["record"], repro["name"]): repro["digest"] for repro in repros}
     return {
         doctor.name_of(row): row
-        for row in whole["results"]
+        for row in whole.get("results", [])
         if row["evidence"]
         and row["evidence"]["repro"]["digest"] == digests.get(doctor.name_of(row))
     }
@@ -183,6 +194,7 @@ def main(folder: str, argv: List[str]) -> int:
         return TROUBLE
     # What reads GPUs is written for Python 3.10, which is known to be here only now.
     node = importlib.import_module("node")
+    kit_sweeps = importlib.import_module("kit_sweeps")
     wheels = node.Wheels(sys.argv[0], folder, manifest["wheels"])
     changed = wheels.changed()
     if changed:
@@ -190,13 +202,14 @@ def main(folder: str, argv: List[str]) -> int:
         return TROUBLE
     try:
         with node.own_folder(folder):
-            return examine(folder, manifest, options, node, wheels)
+            place = node.Node(folder, options.python, wheels)
+            return examine(manifest, options, place, kit_sweeps)
     except (OSError, Refused) as error:
         carried.tell("kit.zip: %s" % error)
     return TROUBLE
 
 
-def examine(folder: str, manifest: Json, options: Any, node: Any, wheels: Any) -> int:
+def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
     words = kit_words.of(options.lang)
     began = time.monotonic()
     report = harness.probe(options.python)
@@ -208,29 +221,48 @@ def examine(folder: str, manifest: Json, options: Any, node: Any, wheels: Any) -
         return TROUBLE
     gpus = [device["name"] for device in hello["devices"]]
     repros = chosen(manifest, options, len(gpus))
-    place = node.Node(folder, options.python, wheels, build)
+    place.build = build
     introduce(manifest, build, hello["devices"], words)
     start_s = time.monotonic() - began
     expected = {
         (repro["record"], repro["name"]): schedule.expected_s(repro, start_s)
         for repro in repros
     }
-    done = {} if options.list else earlier(repros, options, build, gpus)
+    whole = {} if options.list else earlier(options, build, gpus)
+    done = results_of(whole, repros)
     waiting = [r for r in repros if (r["record"], r["name"]) not in done]
-    plan(waiting, expected, len(done), options, words)
-    if options.list or not repros:
-        return 0 if repros else NOTHING
-    open(options.json, "a").close()  # Fail before the runs, not after them.
+    if options.sweeps == "only":
+        waiting = []
     examination = doctor.Examination(
         repros, options, build, manifest["words"], place.execute
     )
     examination.began = began
-    prepare(examination, waiting, expected, len(gpus))
     examination.results += done.values()
+    sweeping = kit_sweeps.Sweeping(manifest["repros"], whole, examination, place)
+    plan(waiting, expected, len(done), options, words)
+    kit_sweeps.plan(sweeping, start_s)
+    if options.list or not repros:
+        return 0 if repros else NOTHING
+    open(options.json, "a").close()  # Fail before the runs, not after them.
+    prepare(examination, waiting, expected, len(gpus))
     examination.extra = {"gpus": gpus, "node": place.snapshot()}
+    return do(examination, sweeping, words)
+
+
+def do(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
+    """The repros, then the sweeps, then what came of it."""
+    options = examination.options
+    examination.exit_status = lambda results: (
+        LEFT
+        if sweeping.left() or not all(result["evidence"] for result in results)
+        else 0
+    )
     examination.heed_signals()
-    examination.run()
-    return conclude(examination, expected, options, words)
+    sweeping.enter()
+    if options.sweeps != "only":
+        examination.run()
+    sweeping.run()
+    return conclude(examination, sweeping, words)
 
 
 def prepare(
@@ -246,9 +278,6 @@ def prepare(
     examination.queue = queue
     examination.time_left = lambda: max(
         0.0, min(left_s(), queue.remaining_s(examination.options.jobs))
-    )
-    examination.exit_status = lambda results: (
-        0 if all(result["evidence"] for result in results) else LEFT
     )
 
 
@@ -294,18 +323,22 @@ def plan(
         carried.say(words["too_long"].format(given=given))
 
 
-def conclude(
-    examination: Any, expected: Dict[Name, float], options: Any, words: Dict[str, str]
-) -> int:
+def conclude(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
+    options = examination.options
     whole: Json = examination.whole()
     doctor.write(options.json, harness.dumps(whole, indent=2))
     carried.say()
     for row in whole["results"]:
         carried.say(table_row(row, examination.words, options.lang))
+    for row in sweeping.rows():
+        carried.say(row)
     left = sum(not row["evidence"] for row in whole["results"])
     carried.say()
     if left:
         carried.say(words["left"].format(left=left, file=shlex.quote(options.json)))
+    if sweeping.left():
+        counted = {"left": len(sweeping.left()), "file": shlex.quote(options.json)}
+        carried.say(words["sweeps_left"].format(**counted))
     carried.say(words["load"].format(file=shlex.quote(options.json)))
     return int(whole["exit"])
 

@@ -71,6 +71,31 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "Without a result so far: {left}. Start it again with --resume {file}",
         "还有 {left} 个没有结果。请加 --resume {file} 再次启动",
     ),
+    "sweeps": (
+        "Then, as far as time goes: {count} sweeps of parameters, at most {cells} "
+        "cells, about {total}. --sweeps no leaves them out.",
+        "如有剩余时间，再做 {count} 项参数扫描：最多 {cells} 格，约 {total}。"
+        "--sweeps no 可略过。",
+    ),
+    "no_sweeps": (
+        "Not asked for: {count} sweeps of parameters, at most {cells} cells, about "
+        "{total}: --sweeps after does them too, as does a --budget-s that leaves time.",
+        "未要求 {count} 项参数扫描（最多 {cells} 格，约 {total}）：加 --sweeps after，"
+        "或 --budget-s 有剩余时间时进行。",
+    ),
+    "swept": (
+        "{name}: bug in {bug} of {cells} cells",
+        "{name}：{cells} 格中 {bug} 格出现故障",
+    ),
+    "unswept": (
+        "{name}: not all cells yet, {cells} so far",
+        "{name}：尚未完成，已有 {cells} 格",
+    ),
+    "sweeps_left": (
+        "Sweeps without all of their cells: {left}. Start it again with "
+        "--resume {file}",
+        "还有 {left} 项扫描未完成。请加 --resume {file} 再次启动",
+    ),
     "load": (
         "To load the answer on the site:\n"
         ".venv/bin/python manage.py load_evidence {file} --origin NAME",

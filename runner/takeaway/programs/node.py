@@ -120,11 +120,12 @@ class Wheels:
 class Node:
     """Runs repros here, on GPUs that are locked and watched."""
 
-    def __init__(self, folder: str, python: str, wheels: Wheels, build: Json) -> None:
+    def __init__(self, folder: str, python: str, wheels: Wheels) -> None:
         self.folder = folder
         self.python = python
         self.wheels = wheels
-        self.build = build
+        # As the probe says who it is, once it was asked.
+        self.build: Json = {}
         self.vendor = vendors.vendor_here()
 
     def snapshot(self) -> Json:
@@ -139,25 +140,47 @@ class Node:
         cancelled: Callable[[], bool],
     ) -> Json:
         """The evidence of one repro. Raises what `harness.drive` does."""
-        start = harness.start_plain(
-            self.python, carried.path_of(self.folder, repro), cancelled=cancelled
-        )
-        paths = self.wheels.paths(repro["wheels"], str(self.build["python"]))
-        host = gpu_run.HostGpus(
-            locks=pathlib.Path(self.folder, "locks"),
-            vendor=self.vendor,
-            say=lambda text: on_event("gpu", text),
-        )
         evidence: Json = gpu_run.drive(
             carried.source_of(self.folder, repro),
-            lambda visible, descriptors: with_settings(start, visible, paths),
-            host,
+            self.starter(repro, cancelled),
+            self.gpus(say=lambda text: on_event("gpu", text)),
             name=repro["name"],
             record=repro["record"],
             on_event=on_event,
             cancelled=cancelled,
         )
         return evidence
+
+    @contextlib.contextmanager
+    def cells(
+        self, repro: Json, cancelled: Callable[[], bool], uuid: str
+    ) -> Iterator[Any]:
+        """A repro to be asked at many values, and the lease of its GPU or None.
+
+        `uuid`: of the GPU on which an earlier start began, "" for any. Raises what
+        `harness.Cells` does.
+        """
+        source = carried.source_of(self.folder, repro)
+        start_with = self.starter(repro, cancelled)
+        if repro["device"] == "cpu":
+            yield harness.Cells(source, start_with("", ()), cancelled=cancelled), None
+            return
+        chosen = (uuid,) if uuid and repro["gpus"] == 1 else ()
+        header = harness.parse_header(source)
+        host = self.gpus(chosen=chosen)
+        with gpu_run.held(header, start_with, host, cancelled) as lease:
+            yield harness.Cells(source, lease.start, cancelled=cancelled), lease
+
+    def starter(self, repro: Json, cancelled: Callable[[], bool]) -> Any:
+        start = harness.start_plain(
+            self.python, carried.path_of(self.folder, repro), cancelled=cancelled
+        )
+        paths = self.wheels.paths(repro["wheels"], str(self.build["python"]))
+        return lambda visible, descriptors: with_settings(start, visible, paths)
+
+    def gpus(self, **choices: Any) -> Any:
+        locks = pathlib.Path(self.folder, "locks")
+        return gpu_run.HostGpus(locks=locks, vendor=self.vendor, **choices)
 
 
 def with_settings(start: Any, visible: Any, paths: List[str]) -> Any:

@@ -8,6 +8,7 @@ from django.test import SimpleTestCase
 
 from runner import harness
 from runner.sweeps import axes
+from runner.sweeps.cells import Axis, key_of, next_cell
 from tests.runner.harness.test_parameters import HOSTILE
 from tests.support import parametrized
 
@@ -16,14 +17,14 @@ class AxesTest(SimpleTestCase):
     def setUp(self) -> None:
         self.header = parametrized.header()
 
-    def read(self, **texts: str) -> dict[str, axes.Axis]:
+    def read(self, **texts: str) -> dict[str, Axis]:
         return axes.read_axes(self.header, texts)
 
-    def cells(self, wanted: dict[str, axes.Axis], bug: Any) -> list[tuple[Any, ...]]:
+    def cells(self, wanted: dict[str, Axis], bug: Any) -> list[tuple[Any, ...]]:
         """All cells in their order, where `bug` says what each shows."""
         done: dict[tuple[Any, ...], str] = {}
-        while at := axes.next_cell(wanted, done):
-            key = axes.key_of(wanted, at)
+        while at := next_cell(wanted, done):
+            key = key_of(wanted, at)
             self.assertNotIn(key, done)
             done[key] = "bug_present" if bug(**at) else "bug_absent"
         return list(done)

@@ -9,19 +9,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from django.core.management import CommandError, call_command
 from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
 from kb.choices import SHIPPED
 from kb.models import Finding
 from runner import harness
+from runner.evidence import origins
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Run, Sweep, Worker
+from runner.pages.sweeps import maps
 from runner.runs import jobs, submission
 from runner.runs.refusals import RunRefused
-from runner.sweeps import axes as sweep_axes, exchange, queue
+from runner.sweeps import exchange, queue
 from runner.sweeps.boundary import boundary_of
+from runner.sweeps.cells import key_of, next_cell, sealed
 from runner.worker import drain, sweeping
 from tests.support import parametrized, runs
 
@@ -175,11 +179,11 @@ class EvidenceTest(SweepCase, TestCase):
         cells = harness.Cells(self.repro.source, self.report)
         found: dict[tuple[Any, ...], Any] = {}
         done: dict[tuple[Any, ...], str] = {}
-        while at := sweep_axes.next_cell(axes, done):
-            key = sweep_axes.key_of(axes, at)
+        while at := next_cell(axes, done):
+            key = key_of(axes, at)
             found[key] = cells.at(at)
             done[key] = found[key]["verdict"]
-        body = exchange.sealed(
+        body = sealed(
             cells.evidence("repro"),
             record=self.repro.record_id,
             axes=axes,
@@ -250,7 +254,52 @@ class EvidenceTest(SweepCase, TestCase):
     def test_sweeps_of_the_same_parameters_are_merged(self) -> None:
         exchange.add(self.body(), SHIPPED)
         more = self.body(AXES | {"length": {"values": [7, 8]}})
-        exchange.add(more, "upload")
+        exchange.add(more, SHIPPED)
         cells = exchange.merged(Sweep.objects.all())
         places = {(cell["at"]["dtype"], cell["at"]["length"]) for cell in cells}
         self.assertEqual((len(cells), len(places)), (6, 6))
+
+    def test_what_was_sent_is_a_map_of_its_own_until_it_is_taken_back(self) -> None:
+        body = self.body()
+        exchange.add(body, SHIPPED)
+        self.assertNotIn("uploaded by a user", self.page())
+        sent = self.body(AXES | {"length": {"values": [7, 8]}})
+        path = self.folder / "sent.json"
+        path.write_text(json.dumps(sent))
+        call_command("load_evidence", path, origin="node-7", verbosity=0)
+        own, theirs = maps.of_record(self.repro.record)
+        self.assertEqual((own.sweeps, len(own.table)), (1, 4))
+        self.assertEqual((theirs.sweeps, len(theirs.table)), (1, 4))
+        self.assertIn("node-7 · uploaded by a user, not re-run by us", self.page())
+        self.assertEqual(origins.listed(), [("node-7", 1, 0)])
+        self.assertEqual(origins.withdraw("node-7"), 1)
+        self.assertNotIn("node-7", self.page())
+        self.assertEqual(origins.restore("node-7"), 1)
+        self.assertIn("node-7", self.page())
+
+    def page(self) -> str:
+        return self.client.get("/en/NAN-9001/", follow=True).content.decode()
+
+    def test_a_sent_sweep_is_held_to_the_shape_of_evidence(self) -> None:
+        body = self.body()
+        lies: dict[str, Any] = {
+            "other key": lambda b: b.update(note="x"),
+            "build of a strange name": lambda b: b["build"].update(raw="9.9.0+cu130"),
+            "strange fact": lambda b: b["device"].update(serial="1"),
+            "from the future": lambda b: b.update(started_at="2999-01-02T03:04:05Z"),
+            "invisible text": lambda b: b["device"].update(name="a\u202eb"),
+            "no table": lambda b: b.update(build=7),
+        }
+        for what, lie in lies.items():
+            told = copy.deepcopy(body)
+            lie(told)
+            report = EvidenceReport()
+            exchange.receive([self.reseal(told)], "node-7", report)
+            with self.subTest(what):
+                self.assertEqual(len(report.refused), 1)
+        for broken in (7, {}, {"axes": [], "digest": "x"}):
+            exchange.receive([broken], "node-7", report)
+        self.assertEqual(len(report.refused), 4)
+        self.assertFalse(Sweep.objects.exists())
+        with self.assertRaises(CommandError):
+            call_command("load_evidence", "x.json", "--origin", "site")

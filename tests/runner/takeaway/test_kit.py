@@ -3,115 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import tempfile
-import textwrap
 import zipfile
-from pathlib import Path
-from typing import Any
 
 from django.core.management import CommandError, call_command
-from django.test import TestCase
 
 from runner.models import Evidence
-from runner.takeaway import telling, wheels
-from runner.takeaway.doctor import published_repros
-from runner.takeaway.kit import TooLarge, kit
+from runner.takeaway import wheels
+from runner.takeaway.kit import TooLarge
 from runner.takeaway.programs import schedule
-from tests.support import runs
+from tests.support import kits, runs
+from tests.support.kits import WAITS, KitCase
 from tests.support.ordinary_user import NOBODY, ordinary
 
-ROOT = Path(__file__).parents[3]
-CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
-WAITS = "open({path!r}).read()\nreturn {{'nonfinite': 0, 'grad': 1.0}}"
-# Only says that it has a GPU, under the UUID of tests/nvml/h200.json.
-WITH_GPU = """
-from types import SimpleNamespace as N
-__version__ = "9.9.0+cu130"
-version = N(cuda="13.0", hip=None, git_version="0" * 40)
-GPU = N(name="TEST GPU", major=9, minor=0, total_memory=2**36, uuid={uuid!r})
-cuda = N(
-    is_available=lambda: True,
-    device_count=lambda: 1,
-    get_device_properties=lambda index: GPU,
-)
-backends = N(cudnn=N(version=lambda: 91900))
-"""
 
-
-class KitTest(TestCase):
-    def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(prefix="a kit ")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.scratch = self.folder / "tmp"
-        self.scratch.mkdir()
-        self.python = str(runs.stand_in_torch(self.folder))
-
-    def add(self, record: str, **options: Any) -> None:
-        body = options.pop("body", CHECKS)
-        text = runs.source(body, **options).replace("NAN-9001", record)
-        runs.make_repro(text, "repro", record)
-
-    def make(self, *found: wheels.Wheel) -> Path:
-        repros = published_repros()
-        names = [wheel.path.name for wheel in found]
-        made = kit(
-            repros,
-            telling.of_repros(repros),
-            {repro.pk: names for repro in repros},
-            found,
-            {"torch": "", "python": ""},
-        )
-        made.write(self.folder / "kit.zip")
-        return self.folder / "kit.zip"
-
-    def start(self, *arguments: str, prefix: tuple[str, ...] = ()) -> Any:
-        process = subprocess.Popen(
-            [*prefix, self.python, "kit.zip", "--lang", "en", *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "TMPDIR": str(self.scratch)},
-            cwd=self.folder,
-        )
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.kill)
-        return process
-
-    def run_kit(self, *arguments: str) -> tuple[int, str, str]:
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=300)
-        self.assertNotIn("Traceback", err)
-        self.assertEqual(list(self.scratch.iterdir()), [], "something was left behind")
-        return process.returncode, out, err
-
-    def whole(self, name: str = "evidence.json") -> Any:
-        return json.loads((self.folder / name).read_text())
-
-    def finished(self) -> list[str]:
-        rows = self.whole()["results"]
-        return [row["record"] for row in rows if row["evidence"]]
-
-    def killed_at(self, record: str, *prefix: str) -> None:
-        """Start it, kill it once it is at the control of `record`, which waits."""
-        pipe = self.folder / record
-        os.mkfifo(pipe, 0o644)
-        process = self.start("--resume", "evidence.json", prefix=prefix)
-        said = []
-        for line in process.stderr:
-            said.append(line)
-            if f"{record} repro · control" in line:
-                break
-        else:
-            self.fail("".join(said))
-        process.kill()
-        process.wait()
-        pipe.unlink()
-        pipe.write_text("")
-
+class KitTest(KitCase):
     def test_an_ordinary_user_without_network_is_killed_twice(self) -> None:
         user = ordinary(self.python)
         for record in ("NAN-9002", "NAN-9003"):
@@ -146,36 +51,11 @@ class KitTest(TestCase):
         self.assertEqual(set(rows), wanted)
 
     def test_on_a_gpu_it_is_watched_and_what_needs_it_comes_first(self) -> None:
-        recorded = ROOT / "tests" / "nvml" / "h200.json"
-        uuid = json.loads(recorded.read_text())["devices"][0]["nvmlDeviceGetUUID"]
-        torch = self.folder / "lib" / "torch" / "__init__.py"
-        torch.write_text(WITH_GPU.format(uuid=uuid.removeprefix("GPU-")))
+        uuid = self.put_gpu()
         self.add("NAN-9001")
         self.add("NAN-9002", device="cuda")
         self.make()
-        script = f"""
-            import functools, os, runpy, sys
-            names = runpy.run_path("kit.zip")
-            folder = os.path.join({str(self.scratch)!r}, "doesitnan-x")
-            for name, text in names["PARTS"].items():
-                path = os.path.join(folder, name)
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                open(path, "w").write(text)
-            sys.path.insert(0, folder)
-            sys.argv[0] = "kit.zip"
-            import node, kit
-            recorded = functools.partial(node.vendors.vendor_here, {str(recorded)!r})
-            node.vendors.vendor_here = recorded
-            sys.exit(kit.main(folder, ["--json", "evidence.json", "--lang", "en"]))
-        """
-        done = subprocess.run(
-            [self.python, "-c", textwrap.dedent(script)],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            cwd=self.folder,
-            timeout=300,
-        )
+        done = self.run_on_gpu("--json", "evidence.json")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("GPU: TEST GPU, capability 9.0, 65536 MiB", done.stdout)
         self.assertIn("cuDNN 91900", done.stdout)
@@ -269,7 +149,7 @@ class KitTest(TestCase):
             file.writestr(
                 "carried_stack-1.5.dist-info/METADATA", "Name: carried-stack\n"
             )
-        text = runs.source(CHECKS).replace(
+        text = runs.source(kits.CHECKS).replace(
             "# trials = 1", '# trials = 1\n# stack = {carried_stack = "1.5"}'
         )
         runs.make_repro(text)
