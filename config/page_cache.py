@@ -32,7 +32,8 @@ from kb import progress
 from kb.pages import reader_choice, theme
 from kb.requester import requester
 from kb.search.index.generation import current_generation
-from runner.models import Installation, Run, Sweep
+from runner.models import Bisection, Installation, Run, Sweep
+from runner.models.job import QueueJob
 from runner.runs import fleet, throttle
 
 # Pages that show records and findings alone: an entry is good until these change.
@@ -148,18 +149,20 @@ def ask_fleet() -> str:
         *("name", "queues", "devices", "paused", "draining", "slots", "protocol")
     )
     rows = (
-        Run.objects.aggregate(Max("finished_at")),
-        Sweep.objects.aggregate(Max("finished_at"), Count("pk")),
+        *map(standing_of, (Run, Sweep, Bisection)),
         list(workers),
         list(Installation.objects.order_by("pk").values_list("pk", "state", "build")),
-        list(Run.objects.active().order_by("pk").values_list("pk", "state")),
-        list(
-            Sweep.objects.filter(state__in=Run.ACTIVE)
-            .order_by("pk")
-            .values_list("pk", "state")
-        ),
     )
     return hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def standing_of(kind: type[QueueJob]) -> tuple[object, ...]:
+    """What changes when one of these comes, begins, ends or goes."""
+    rows = kind._default_manager
+    active = (
+        rows.filter(state__in=kind.ACTIVE).order_by("pk").values_list("pk", "state")
+    )
+    return rows.aggregate(Max("finished_at"), Count("pk")), list(active)
 
 
 def keepable(response: HttpResponse) -> Kept | None:

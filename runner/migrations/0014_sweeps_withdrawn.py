@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runner', '0012_bisections'),
+        ('runner', '0013_cold_hosts'),
     ]
 
     operations = [
