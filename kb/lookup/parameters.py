@@ -114,7 +114,7 @@ def allowed(
             stated.setdefault(name, []).append((value, source))
     return {
         name: stated[name][0]
-        for name, parameter in declared.items()
+        for name, parameter in sorted(declared.items())  # jsonb keeps no order
         if name in stated
         and len({value for value, _source in stated[name]}) == 1
         and allows(parameter, stated[name][0][0])
