@@ -20,6 +20,8 @@ WORDS = {
     "zh": {"look": "查询", "present": "缺陷已复现", "cancelled": "已取消"},
 }
 CANCEL = {"en": "Cancel run", "zh": "取消运行"}
+# Of somebody whose torch can be run here: records open on it.
+PASTE = page_types.PASTE.replace("2.13.0+cpu", runs.STAND_IN)
 FOCUSED = "document.activeElement.matches({!r})"
 
 
@@ -50,7 +52,7 @@ class JourneyTest(BrowserTest):
             with self.subTest(lang):
                 Run.objects.all().delete()
                 page = self.open(f"/{lang}/")
-                page.fill("#log", page_types.PASTE)
+                page.fill("#log", PASTE)
                 page.get_by_role("button", name=words["look"]).click()
                 page.locator(f"main a[href*='/{lang}/NAN-9001/sample/']").first.click()
                 page.locator("#run-button").click()
@@ -80,7 +82,7 @@ class JourneyTest(BrowserTest):
     def test_by_keyboard_alone(self) -> None:
         page = self.open("/en/")
         self.assertTrue(page.evaluate(FOCUSED.format("#log")))
-        page.keyboard.type(page_types.PASTE)
+        page.keyboard.type(PASTE)
         self.tab_to(page, "form.paste-box button")
         page.keyboard.press("Enter")
         page.wait_for_url("**/en/lookup/")
@@ -116,7 +118,7 @@ class JourneyTest(BrowserTest):
                 page.locator(".langs a[data-language]").click()
                 page.wait_for_url(f"**/en/{path}")
         page.goto(f"{self.live_server_url}/en/")
-        page.fill("#log", page_types.PASTE)
+        page.fill("#log", PASTE)
         page.get_by_role("button", name="Look it up").click()
         page.locator(".langs button").click()
         page.wait_for_url("**/zh/lookup/")
