@@ -15,8 +15,8 @@ ATTACKS := \
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
-.PHONY: help run dev check test test-all test-postgres test-servers test-browser gauntlet \
-	attack bench client lock clean
+.PHONY: help run dev check test test-all test-postgres test-servers test-fuzz test-browser \
+	gauntlet attack bench client lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -41,12 +41,16 @@ test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
 test-all: test-postgres  ## the rest: tests against database servers, brokers and a browser
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-servers test-browser
+	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target \
+		test-servers test-fuzz test-browser
 
-# Each of the two waits much of its time, so they share the cores. Neither makes the
+# Each of the three waits much of its time, so they share the cores. None makes the
 # environment: what calls them has done so.
 test-servers:
-	$(PY) manage.py test --tag servers $(TESTS)
+	$(PY) manage.py test --tag servers --exclude-tag fuzz $(TESTS)
+
+test-fuzz:
+	$(PY) manage.py test --tag fuzz $(TESTS)
 
 test-browser:
 	$(PY) manage.py test --tag browser --exclude-tag servers $(TESTS)

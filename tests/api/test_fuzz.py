@@ -152,7 +152,7 @@ class HostileBodyTest(Fixture):
 
 
 # With the brokers: two minutes.
-@tag("servers")
+@tag("servers", "fuzz")
 class SchemathesisTest(Fixture):
     def setUp(self) -> None:
         super().setUp()
