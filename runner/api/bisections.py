@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.addresses import page_urls
-from kb.api.endpoint import Endpoint, LangQuery, answer, operation, shown
+from kb.api.endpoint import Endpoint, LangQuery, answer, operation
 from kb.api.fields import MadeMaybe, MadeText, number, string, texts, word
 from kb.api.serializers import Serializer
 from kb.languages import current_lang
@@ -21,7 +20,7 @@ from kb.problems import Problem
 from kb.requester import requester
 from runner.access import may_install
 from runner.api import jobs
-from runner.api.runs import POLL_S, refusal, wanted_repro
+from runner.api.runs import refusal, wanted_repro
 from runner.bisecting import queue, sentences, steps
 from runner.bisecting.search import BAD, GOOD, UNKNOWN
 from runner.bisecting.span import SpanError
@@ -139,11 +138,7 @@ class BisectionList(Endpoint):
 
         Clicks go first. Two of one's own and twenty of all may wait: else 429 or 503.
         """
-        row = submit(request, body)
-        location = reverse("api-bisection-detail", args=[row.id])
-        headers = {"Location": location, "Retry-After": str(POLL_S)}
-        found = shown(query, BisectionSerializer, row)
-        return Response(found, status=202, headers=headers)
+        return jobs.queued(query, BisectionSerializer, submit(request, body))
 
 
 class BisectionDetail(Endpoint):

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.addresses import absolute
-from kb.api.endpoint import LangQuery, NoBody, Shape, answer, operation
+from kb.api.endpoint import LangQuery, NoBody, Shape, answer, operation, shown
 from kb.api.fields import MadeString, moment, string, word
 from kb.api.serializers import LangUsed
 from kb.choices import DeviceClass
@@ -25,6 +25,8 @@ from runner.access import may_cancel
 from runner.models.job import QueueJob
 from runner.runs import jobs
 
+# What a client had better leave between two looks at one.
+POLL_S = 1
 Kind = TypeVar("Kind", bound=QueueJob)
 
 
@@ -65,6 +67,13 @@ class LongJobSerializer(LangUsed):
     created_at = moment()
     started_at = moment(allow_null=True)
     finished_at = moment(allow_null=True)
+
+
+def queued(query: dict[str, Any], shape: Shape, job: QueueJob) -> Response:
+    """202: where it is followed, and after how many seconds it is worth asking."""
+    location = reverse(f"api-{job._meta.model_name}-detail", args=[job.pk])
+    headers = {"Location": location, "Retry-After": str(POLL_S)}
+    return Response(shown(query, shape, job), status=202, headers=headers)
 
 
 def cancelling(kind: str, shape: Shape) -> Callable[[Callable[..., Any]], Any]:

@@ -39,8 +39,6 @@ from runner.runs.submission import MAX_TRIALS
 from runner.wording import verdicts
 
 LOG_PAGE = 1000
-# What a client had better leave between two looks at a run.
-POLL_S = 1
 MAX_SEQ = 999_999_999
 MAX_NAMED = 40
 RUN_ID = jobs.id_parameter("run")
@@ -242,7 +240,7 @@ class RunList(Endpoint):
         if answered.replayed:
             headers["Idempotency-Replayed"] = "true"
         if answered.status == 202:
-            headers["Retry-After"] = str(POLL_S)
+            headers["Retry-After"] = str(jobs.POLL_S)
         return Response(answered.body, status=answered.status, headers=headers)
 
 

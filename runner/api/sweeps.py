@@ -5,14 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.addresses import page_urls
-from kb.api.endpoint import Endpoint, LangQuery, answer, operation, shown
+from kb.api.endpoint import Endpoint, LangQuery, answer, operation
 from kb.api.fields import MadeMaybe, MadeText, number, string
 from kb.api.serializers import Serializer
 from kb.choices import LANGS
@@ -23,7 +22,6 @@ from kb.requester import requester
 from runner import harness
 from runner.api import jobs
 from runner.api.runs import (
-    POLL_S,
     invalid_values,
     refusal,
     wanted_build,
@@ -143,11 +141,7 @@ class SweepList(Endpoint):
 
         Clicks go first. Two of one's own and twenty of all may wait: else 429 or 503.
         """
-        sweep = submit(request, body)
-        location = reverse("api-sweep-detail", args=[sweep.id])
-        headers = {"Location": location, "Retry-After": str(POLL_S)}
-        found = shown(query, SweepSerializer, sweep)
-        return Response(found, status=202, headers=headers)
+        return jobs.queued(query, SweepSerializer, submit(request, body))
 
 
 class SweepDetail(Endpoint):

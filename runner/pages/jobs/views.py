@@ -93,8 +93,9 @@ def create(request: HttpRequest, record_id: str, kind: str) -> HttpResponse:
 @never_cache
 @require_safe
 def detail(request: HttpRequest, job_id: UUID, kind: str) -> HttpResponse:
-    page = KINDS[kind].build(wanted(kind, job_id), request)
-    return render(request, KINDS[kind].templates[0], {"page": page})
+    job = wanted(kind, job_id)
+    context = {"page": KINDS[kind].build(job, request), "job": job}
+    return render(request, KINDS[kind].templates[0], context)
 
 
 @never_cache
