@@ -219,8 +219,20 @@ def refuse_unknown(given: set[str], shape: Shape, what: str) -> None:
 
 
 def shown(query: Mapping[str, Any], shape: Shape, found: Any, **context: Any) -> Any:
-    """`found` as the shape shows it, in one language where ?lang= asks for it."""
-    return shape(found, context={"lang": query.get("lang"), **context}).data
+    """`found` as the shape shows it, in one language where ?lang= asks for it.
+
+    `context` holds flags, so few serializers are ever made.
+    """
+    return serializer(shape, lang=query.get("lang"), **context).to_representation(found)
+
+
+@functools.cache
+def serializer(shape: Shape, **context: Any) -> serializers.Serializer[Any]:
+    """Made once: DRF copies each nested field anew for every instance.
+
+    Representing something changes nothing in it, so threads share it.
+    """
+    return shape(context=context)
 
 
 def answer(
