@@ -2,7 +2,7 @@
 
 N records, ten verdicts and as many runs of each. Prints one JSON object: page -> CPU
 seconds of this process for one request. DATA_DIR names an empty folder, or one that
-was filled so before.
+was filled so before; `--fill` stops there.
 """
 
 from __future__ import annotations
@@ -30,16 +30,26 @@ RELEASES += ("2.12.0", "2.13.0")
 CHECKS = ("control", "detector", "trigger", "workaround_off")
 CHUNK = 500
 SOURCE = "x = 1\n" * 500
+WORKAROUND = {
+    "name": "off",
+    "kind": "code",
+    "apply": "off()",
+    "cost": {"en": "None.", "zh": "无。"},
+}
 
 
 def main(count: int) -> dict[str, float]:
+    return {name: seconds(path) for name, path in pages(prepared(count)).items()}
+
+
+def prepared(count: int) -> list[str]:
+    """The ids of the records, which are made unless they are there."""
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
     from kb.models import Record
 
     known = Record.objects.values_list("pk", flat=True).order_by("pk")
-    records = list(known) if known.count() >= count else fill(count)
-    return {name: seconds(path) for name, path in pages(records).items()}
+    return list(known) if known.count() >= count else fill(count)
 
 
 def pages(records: list[str]) -> dict[str, str]:
@@ -109,7 +119,7 @@ def fill(count: int) -> list[str]:
         for at, record in enumerate(chunk, len(ids)):
             # Ids of the corpus keep clear of the shipped ones, and some have no page.
             record.pk = f"NAN-{at:04d}"
-            record.workarounds = [{"name": "off", "kind": "code", "apply": "off()"}]
+            record.workarounds = [WORKAROUND]
         save_all(chunk)
         repros = Repro.objects.bulk_create(map(repro_of, chunk))
         Claim.objects.bulk_create(claim for row in chunk for claim in claims_of(row))
@@ -242,4 +252,5 @@ def verdicts_of(repro: Any) -> Iterator[tuple[Any, Any, list[Any]]]:
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
-    print(json.dumps(main(int(sys.argv[1]))))
+    wanted, only_fill = int(sys.argv[1]), sys.argv[2:] == ["--fill"]
+    print(json.dumps(prepared(wanted) if only_fill else main(wanted)))
