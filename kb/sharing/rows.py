@@ -91,7 +91,7 @@ def find(answer_id: str) -> SharedAnswer | None:
 
 # --- deletion ---------------------------------------------------------------------
 def token_of(row: SharedAnswer) -> str:
-    """The secret of the link that deletes it; it is stored nowhere."""
+    """The code that deletes it; it is stored nowhere."""
     return salted_hmac(f"{SALT}.delete", row.pk, algorithm="sha256").hexdigest()
 
 

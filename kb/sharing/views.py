@@ -53,14 +53,13 @@ def keep(request: HttpRequest) -> HttpResponse:
 def kept_now(request: HttpRequest, row: SharedAnswer) -> HttpResponse:
     """To its address; what deletes it is said once."""
     path = reverse("shared-answer-delete", args=[row.pk])
-    link = request.build_absolute_uri(f"{path}?token={rows.token_of(row)}")
     said = format_html(
-        "{} <br><code>{}</code>",
-        _(
-            "The answer is kept. This browser can delete it again; from elsewhere the "
-            "following link does, which is shown only now:"
-        ),
-        link,
+        "{} <br><code>{}</code><br>{} <br><code>{}</code>",
+        _("The answer is kept. This browser can delete it again; others can here:"),
+        request.build_absolute_uri(path),
+        # Not in the address: addresses end up in logs and histories.
+        _("They are asked for this code, which is shown only now:"),
+        rows.token_of(row),
     )
     messages.success(request, said)
     response = redirect(row)
@@ -79,15 +78,17 @@ def shared_answer(request: HttpRequest, answer_id: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def delete(request: HttpRequest, answer_id: str) -> HttpResponse:
     row = wanted(answer_id)
-    token = (request.POST or request.GET).get("token", "")
-    if not rows.may_delete(request, row, token):
-        raise PermissionDenied
-    if request.method == "POST":
+    code = request.POST.get("code", "").strip()
+    may_delete = rows.may_delete(request, row, code)
+    if request.method == "POST" and may_delete:
         rows.delete(row)
         messages.success(request, _("The answer is deleted."))
         return redirect("front")
-    context = {"row": row, "token": token}
-    return unlisted(render(request, "kb/sharing/delete.html", context))
+    refused = request.method == "POST"
+    context = {"row": row, "asks": not may_delete, "refused": refused}
+    status = 403 if refused else 200
+    page = render(request, "kb/sharing/delete.html", context, status=status)
+    return unlisted(page)
 
 
 def show_preview(request: HttpRequest, page: pages.PreviewPage) -> HttpResponse:

@@ -113,10 +113,9 @@ def keep_answer() -> SharedAnswer:
 
 def kept_answer() -> list[PageType]:
     row = keep_answer()
-    token = rows.token_of(row)
     return [
         PageType("answer kept", f"a/{row.pk}/"),
-        PageType("answer to be deleted", f"a/{row.pk}/delete/?token={token}"),
+        PageType("answer to be deleted", f"a/{row.pk}/delete/"),
     ]
 
 

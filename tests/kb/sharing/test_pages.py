@@ -17,7 +17,7 @@ from tests.support import runs
 
 WARNING = 'UserWarning: "strides" \\ differ'
 LOG = f"/home/alice/secret/train.py:3: {WARNING}\nHF_TOKEN=hf_abcdefghijklmnop"
-TOKEN = re.compile(r"/en/a/([\w-]{22})/delete/\?token=([0-9a-f]{64})")
+CODE = re.compile(r"/en/a/([\w-]{22})/delete/.*?<code>([0-9a-f]{64})", re.DOTALL)
 
 
 def address(row: SharedAnswer, lang: str = "en") -> str:
@@ -207,30 +207,34 @@ class DeletionTest(SharingTest):
         forger.cookies["dtn_kept"] = f"{row.pk}:1x:made-up"
         self.assertEqual(self.delete(row, forger), 403)
 
-    def test_the_link_that_is_shown_once_deletes_it_from_anywhere(self) -> None:
+    def test_the_code_that_is_shown_once_deletes_it_from_anywhere(self) -> None:
         fields = self.preview()
         first = self.client.post("/en/a/keep/", fields, follow=True)
-        found = TOKEN.search(html.unescape(first.content.decode()))
+        found = CODE.search(html.unescape(first.content.decode()))
         assert found
         row = SharedAnswer.objects.get(pk=found[1])
         again = self.client.get(address(row)).content.decode()
-        self.assertIsNone(TOKEN.search(again))
+        self.assertIsNone(CODE.search(again))
         stranger = Client()
         wrong = found[2][::-1]
-        self.assertEqual(self.delete(row, stranger, token=wrong), 403)
+        self.assertEqual(self.delete(row, stranger, code=wrong), 403)
         path = f"{address(row)}delete/"
-        asked = stranger.get(path, {"token": found[2]})
-        self.assertContains(asked, "Delete a kept answer")
+        self.assertContains(stranger.get(path), 'name="code"')
+        self.assertNotContains(self.client.get(path), 'name="code"')
+        refused = stranger.post(path, {"code": wrong})
+        self.assertContains(refused, "not the one of this answer", status_code=403)
+        in_address = stranger.post(f"{path}?code={found[2]}")
+        self.assertEqual(in_address.status_code, 403)
         self.assertTrue(SharedAnswer.objects.filter(pk=row.pk).exists())
-        self.assertEqual(self.delete(row, stranger, token=found[2]), 302)
+        self.assertEqual(self.delete(row, stranger, code=found[2]), 302)
         self.assertFalse(SharedAnswer.objects.exists())
 
-    def test_the_token_of_one_is_not_that_of_another(self) -> None:
+    def test_the_code_of_one_is_not_that_of_another(self) -> None:
         first = self.client.post("/en/a/keep/", self.preview(), follow=True)
-        found = TOKEN.search(html.unescape(first.content.decode()))
+        found = CODE.search(html.unescape(first.content.decode()))
         assert found
         other = self.keep()
-        self.assertEqual(self.delete(other, Client(), token=found[2]), 403)
+        self.assertEqual(self.delete(other, Client(), code=found[2]), 403)
 
     def test_the_account_that_made_it_deletes_it(self) -> None:
         ann, bob = (User.objects.create_user(name) for name in ("ann", "bob"))
