@@ -38,7 +38,7 @@ class BisectionRequest(serializers.Serializer[Any]):
     bad = serializers.CharField(max_length=61, help_text=END_HELP)
     install = serializers.BooleanField(
         default=False,
-        help_text="install releases between them that are not here, where you may",
+        help_text="install releases that are not here, the ends too, where you may",
     )
 
 
