@@ -126,7 +126,7 @@ class BisectionList(Endpoint):
         examples=[
             OpenApiExample(
                 "which release began it",
-                {"record": "NAN-0002", "good": "1.13.1", "bad": "2.13.0"},
+                {"record": "NAN-0009", "good": "2.4.1", "bad": "2.5.1"},
                 request_only=True,
             )
         ],
