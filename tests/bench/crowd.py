@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
-from itertools import islice
+from itertools import combinations, cycle, islice
 from typing import Any
 
 import django
@@ -39,7 +39,8 @@ def main(count: int) -> dict[str, float]:
 
     known = Record.objects.values_list("pk", flat=True).order_by("pk")
     records = list(known) if known.count() >= count else fill(count)
-    return {name: seconds(path) for name, path in pages(records).items()}
+    found = {name: seconds(path) for name, path in pages(records).items()}
+    return found | {"comparison, each of another pair": seconds(*comparisons())}
 
 
 def pages(records: list[str]) -> dict[str, str]:
@@ -77,12 +78,22 @@ def pages(records: list[str]) -> dict[str, str]:
     }
 
 
-def seconds(path: str) -> float:
+def comparisons() -> list[str]:
+    """So many pairs that none is compared a second time."""
+    pairs = combinations(reversed(RELEASES), 2)
+    return [
+        f"/en/compare/{last}...{first}/" for first, last in islice(pairs, ROUNDS + 1)
+    ]
+
+
+def seconds(*paths: str) -> float:
     from django.test import Client
 
     client = Client(SERVER_NAME="localhost")
+    turns = cycle(paths)
 
     def get() -> None:
+        path = next(turns)
         answer = client.get(path)
         if answer.status_code != 200:
             raise SystemExit(f"{path} answered {answer.status_code}")
