@@ -26,7 +26,7 @@ from kb.versions.affected import Answer, answer_for
 TRIGGER = "trigger"
 FIELDS = (
     *("slug", "title_en", "title_zh", "affected", "affected_when", "preconditions"),
-    *("aliases", "fixes", "sources"),
+    *("aliases", "environment", "fixes", "sources"),
 )
 
 

@@ -8,7 +8,16 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from kb.admin.admin import name_columns
-from runner.models import Build, Device, Evidence, Installation, Run, Worker
+from runner.models import (
+    Bisection,
+    Build,
+    Device,
+    Evidence,
+    Installation,
+    Run,
+    Sweep,
+    Worker,
+)
 from runner.models.token import Token
 
 NAMES: dict[type[models.Model], tuple[Any, Any]] = {
@@ -17,8 +26,29 @@ NAMES: dict[type[models.Model], tuple[Any, Any]] = {
     Worker: (_("worker"), _("workers")),
     Device: (_("GPU"), _("GPUs")),
     Run: (_("run"), _("runs")),
+    Sweep: (_("sweep"), _("sweeps")),
+    Bisection: (_("bisection"), _("bisections")),
     Evidence: (_("evidence"), _("evidence")),
     Token: (_("API token"), _("API tokens")),
+}
+LONG_JOB: dict[str, Any] = {
+    "id": _("Job"),
+    "record": _("Record"),
+    "repro_name": _("Repro"),
+    "repro_digest": _("Digest of the repro"),
+    "device": _("Device"),
+    "protocol": _("Protocol"),
+    "requester": _("Asked for by"),
+    "state": _("State"),
+    "attempt": _("Attempt"),
+    "lapses": _("Leases that lapsed"),
+    "worker": _("Worker"),
+    "lease_until": _("Held until"),
+    "cancel_requested": _("Cancel requested"),
+    "reason": _("Reason"),
+    "created_at": _("Submitted"),
+    "started_at": _("Started at"),
+    "finished_at": _("Finished at"),
 }
 COLUMNS: dict[type[models.Model], dict[str, Any]] = {
     Build: {
@@ -97,6 +127,23 @@ COLUMNS: dict[type[models.Model], dict[str, Any]] = {
         "created_at": _("Submitted"),
         "started_at": _("Started at"),
         "finished_at": _("Finished at"),
+    },
+    Sweep: LONG_JOB
+    | {
+        "build": _("Build"),
+        "trials": _("Trials"),
+        "origin": _("Origin"),
+        "withdrawn": _("Withdrawn"),
+        "digest": _("Digest"),
+    },
+    Bisection: LONG_JOB
+    | {
+        "good": _("Said to be good"),
+        "bad": _("Said to be bad"),
+        "first": _("The older end is"),
+        "install": _("Installs releases"),
+        "phase": _("Phase"),
+        "run": _("Run"),
     },
     Evidence: {
         "digest": _("Digest"),

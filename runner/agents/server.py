@@ -18,7 +18,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 from kb import problems
-from runner.agents import tools
+from runner.agents import long_jobs, tools
 
 NAME = "Does it NaN?"
 INSTRUCTIONS = """\
@@ -39,7 +39,9 @@ STARTS = ToolAnnotations(
 READING = (
     *(tools.look_up, tools.get_record, tools.check_environment),
     *(tools.compare_builds, tools.get_run),
+    *(long_jobs.get_sweep, long_jobs.get_bisection),
 )
+STARTING = (tools.run_repro, long_jobs.sweep, long_jobs.bisect)
 MARKDOWN = "text/markdown"
 
 # Gives the request that a call is answered for, on the thread that answers it.
@@ -71,9 +73,11 @@ def build() -> MCPServer[Any]:
 @functools.cache
 def described() -> list[Tool]:
     """Once in a process: to read their parameters takes most of the time."""
-    reading = [Tool.from_function(served(tool), annotations=READS) for tool in READING]
-    run = Tool.from_function(served(tools.run_repro), annotations=STARTS)
-    return [*reading, run]
+    return [
+        Tool.from_function(served(tool), annotations=kind)
+        for some, kind in ((READING, READS), (STARTING, STARTS))
+        for tool in some
+    ]
 
 
 def served(

@@ -49,12 +49,13 @@ Env = Annotated[
 Build = Annotated[
     str, Field(description="a release (2.5.1), a build (2.5.1-cu124) or a version")
 ]
+AnyRepro = Annotated[str, Field(description="where a record has several")]
 Wait = Annotated[
     int,
     Field(
         ge=0,
         le=prefer.MAX_WAIT_S,
-        description="seconds to wait for the end of the run; a busy site does not wait",
+        description="seconds to wait for the end of it; a busy site does not wait",
     ),
 ]
 
@@ -170,7 +171,7 @@ def run_repro(
     build: Annotated[
         str, Field(description="a build of this site; else its default that can do it")
     ] = "",
-    repro: Annotated[str, Field(description="where a record has several")] = "repro",
+    repro: AnyRepro = "repro",
     device: Literal["cpu", "cuda"] = "cpu",
     parameters: Annotated[
         dict[str, Any] | None,
@@ -191,10 +192,7 @@ def run_repro(
     Answers with a fresh result, the run that is under way, or a new one. `verdict` is
     null until `state` is finished: ask `get_run` with its `id`.
     """
-    if not isinstance(request.auth, Token):
-        said = _("Send a token with the scope run: Authorization: Bearer dtn_…")
-        raise Problem("unauthenticated", said)
-    rules.run(request)
+    require_run_token(request)
     given = {"build": build, "parameters": parameters, "trials": trials}
     body = {name: value for name, value in given.items() if value not in ("", None)}
     body |= {"record": record, "repro": repro, "device": device, "again": again}
@@ -211,6 +209,14 @@ def get_run(
 ) -> Json:
     """Read a run: how far it is, then its verdict, checks and what they observed."""
     return run_shown(run, wait_s, lang)
+
+
+def require_run_token(request: Request) -> None:
+    """Also where anybody may run by the page: an agent acts for an account."""
+    if not isinstance(request.auth, Token):
+        said = _("Send a token with the scope run: Authorization: Bearer dtn_…")
+        raise Problem("unauthenticated", said)
+    rules.run(request)
 
 
 def run_shown(run_id: str, wait_s: int, lang: str, **flags: bool) -> Json:

@@ -38,7 +38,7 @@ class BisectionRequest(serializers.Serializer[Any]):
     bad = serializers.CharField(max_length=61, help_text=END_HELP)
     install = serializers.BooleanField(
         default=False,
-        help_text="install releases between them that are not here, where you may",
+        help_text="install releases that are not here, the ends too, where you may",
     )
 
 
@@ -126,7 +126,7 @@ class BisectionList(Endpoint):
         examples=[
             OpenApiExample(
                 "which release began it",
-                {"record": "NAN-0002", "good": "1.13.1", "bad": "2.13.0"},
+                {"record": "NAN-0009", "good": "2.4.1", "bad": "2.5.1"},
                 request_only=True,
             )
         ],

@@ -8,7 +8,7 @@ from threading import BoundedSemaphore
 
 from rest_framework.request import Request
 
-from runner.models import Run
+from runner.models.job import QueueJob
 
 MAX_WAIT_S = 30
 # Each holds a thread of the server: whoever comes later is answered at once.
@@ -26,18 +26,18 @@ def wanted(request: Request) -> int:
     return min(int(found[1]), MAX_WAIT_S) if found else 0
 
 
-def wait_for(run: Run, seconds: int) -> bool:
-    """Wait until the run is over or the time is; False where no place is free.
+def wait_for(job: QueueJob, seconds: int) -> bool:
+    """Wait until it is over or the time is; False where no place is free.
 
     The row is looked at ever more rarely, once a second in the end.
     """
-    if not seconds or run.is_over:
+    if not seconds or job.is_over:
         return bool(seconds)
     if not PLACES.acquire(blocking=False):
         return False
     try:
         end, step = now() + seconds, FIRST_PAUSE_S
-        while not is_over(run) and (left := end - now()) > 0:
+        while not is_over(job) and (left := end - now()) > 0:
             pause(min(step, left))
             step = min(step * 1.5, LONGEST_PAUSE_S)
     finally:
@@ -45,7 +45,7 @@ def wait_for(run: Run, seconds: int) -> bool:
     return True
 
 
-def is_over(run: Run) -> bool:
-    rows = Run.objects.filter(pk=run.pk)
+def is_over(job: QueueJob) -> bool:
+    rows = type(job)._default_manager.filter(pk=job.pk)
     state = rows.values_list("state", flat=True).first()
-    return state not in Run.ACTIVE
+    return state not in QueueJob.ACTIVE

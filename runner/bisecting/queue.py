@@ -20,6 +20,7 @@ from kb.choices import DeviceClass
 from kb.models import Repro
 from runner import harness
 from runner.bisecting import search, span, steps, subject
+from runner.bisecting.span import Span
 from runner.bisecting.subject import Subject
 from runner.builds import registry
 from runner.models import Bisection, Build, Run, Worker
@@ -37,8 +38,9 @@ def submit(
 ) -> Bisection:
     """Queue a bisection, or return the active one of the same question.
 
-    `install`: also of releases that are not here. Raises SpanError where the ends name
-    no builds, RunRefused where it can judge none, or too many bisections wait.
+    `install`: also of releases that are not here; an end may be one, too, and is looked
+    for once a worker asks the index. Raises SpanError where the ends name no builds,
+    RunRefused where it can judge none, or too many bisections wait.
     """
     if repro.is_model:
         raise refusals.ONLY_A_MODEL.refusal("model")
@@ -50,7 +52,7 @@ def submit(
         return row
     here = runnable(repro)
     known = subject.subject_of(repro, repro.device)
-    found = span.between(known, known.candidates(here), good, bad)
+    found = span_of(known, here, (good, bad), install=install)
     full, own_full = refusals.BISECTIONS_FULL, refusals.OWN_BISECTIONS_FULL
     if refused := jobs.too_many(Bisection, requester, full, own_full):
         raise refused
@@ -66,6 +68,18 @@ def submit(
     for slug in sorted(here)[:1]:
         transaction.on_commit(partial(wake_up, slug), robust=True)
     return row
+
+
+def span_of(
+    known: Subject, here: set[str], ends: tuple[str, str], *, install: bool
+) -> Span:
+    """Without builds where the index has to say first whether there is such an end."""
+    order = known.candidates(here)
+    missing = span.missing(known, order, ends)
+    may_be = len(set(ends)) == len(ends) and all(map(span.is_release, missing))
+    if install and missing and may_be:
+        return Span([], "")
+    return span.between(known, order, *ends)
 
 
 def wake_up(slug: str) -> None:
@@ -140,13 +154,20 @@ def keep(row: Bisection, **fields: Any) -> bool:
 
 
 def widen(row: Bisection, repro: Repro, offered: Iterable[str]) -> bool:
-    """Let releases of the index count that lie between the two ends."""
+    """Let releases of the index count that lie between the two ends.
+
+    Raises SpanError where one of the ends is none of those either.
+    """
     known = subject.subject_of(repro, row.device, offered=offered)
     order = known.candidates(runnable(repro) | set(row.builds))
-    low, high = (order.index(row.builds[end]) for end in (0, -1))
-    builds = order[low : high + 1]
+    if row.builds:
+        low, high = (order.index(row.builds[end]) for end in (0, -1))
+        builds, first = order[low : high + 1], row.first
+    else:
+        found = span.between(known, order, row.good, row.bad)
+        builds, first = found.builds, found.first
     inside = [name for name in known.offered if name in builds]
-    return keep(row, builds=builds, offered=inside)
+    return keep(row, builds=builds, first=first, offered=inside)
 
 
 def ask(row: Bisection, repro: Repro, slug: str, trials: int) -> bool:

@@ -50,12 +50,15 @@ def parts(row: Bisection) -> Iterator[dict[str, str]]:
         said, answer = (WORDS[row.found[name]] for name in ("said", "answer"))
         build = row.found["build"]
         yield CONTRADICTED.filled(build=build, said=said, answer=answer)
+    elif row.reason == "no_ends":
+        yield row.found["sentences"]
     elif row.reason:
         yield (LOST if row.reason == "lost" else REFUSED).filled()
     elif row.found:
         yield from of_turn(row)
     else:
-        yield ASKED.filled(count=len(row.steps), builds=len(row.builds))
+        if row.builds:
+            yield ASKED.filled(count=len(row.steps), builds=len(row.builds))
         if row.phase:
             release = row.phase.rpartition(" ")[2]
             text = RELEASES if row.phase == "index" else INSTALLING

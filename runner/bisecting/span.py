@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from packaging.version import InvalidVersion, Version
+
 from kb.languages import Text as _
 from kb.releases import sides
 from runner.bisecting.search import BAD, GOOD
 from runner.bisecting.subject import Subject
+from runner.builds import index
 
 TWO_ENDS = _("Name two ends: one that is good and another that is bad.")
 NO_SUCH_END = _(
@@ -47,17 +50,39 @@ def between(subject: Subject, order: Sequence[str], good: str, bad: str) -> Span
     return Span(list(order[low : high + 1]), first)
 
 
+def missing(subject: Subject, order: Sequence[str], ends: Sequence[str]) -> list[str]:
+    """Those of these ends that are neither a build nor a release of this order."""
+    return [name for name in ends if not found_places(subject, order, name)]
+
+
+def is_release(text: str) -> bool:
+    """Whether an index could offer it, such as 2.4.1; a build has its CUDA, too."""
+    try:
+        version = Version(text)
+    except InvalidVersion:
+        return False
+    return bool(index.final([version])) and not version.local
+
+
 def places(subject: Subject, order: Sequence[str], text: str) -> list[int]:
     """Where the build, or the builds of the release, stand in this order."""
+    found = found_places(subject, order, text)
+    if not found:
+        builds = ", ".join(order) or "-"
+        raise SpanError(NO_SUCH_END.filled(name=name_of(text), builds=builds))
+    return found
+
+
+def name_of(text: str) -> str:
     side = sides.find(text)
-    name = side.name if side else text
+    return side.name if side else text
+
+
+def found_places(subject: Subject, order: Sequence[str], text: str) -> list[int]:
+    name = name_of(text)
     raws = [subject.raw.get(slug, slug) for slug in order]
-    found = [
+    return [
         at
         for at, (slug, raw) in enumerate(zip(order, raws, strict=True))
         if name in (slug, raw, raw.partition("+")[0])
     ]
-    if not found:
-        builds = ", ".join(order) or "-"
-        raise SpanError(NO_SUCH_END.filled(name=text, builds=builds))
-    return found

@@ -9,6 +9,7 @@ from functools import partial
 
 from kb.models import Repro
 from runner.bisecting import queue, search, steps
+from runner.bisecting.span import SpanError
 from runner.builds import index, install, venvs
 from runner.builds.probe import BuildError
 from runner.models import Bisection
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 Ending = Callable[[], bool]
 INDEX = "index"
 CONTRADICTED = "contradicted"
+NO_ENDS = "no_ends"
 
 
 def execute(row: Bisection) -> bool:
@@ -48,10 +50,12 @@ def go_on(row: Bisection, repro: Repro, keeper: LeaseKeeper) -> Ending:
     """Do what is next until it takes a run; how this claim is to end."""
     queue.note_answer(row)
     while not keeper.should_stop():
-        if row.install and row.offered is None:
-            look_at_the_index(row, repro)
         try:
+            if row.install and row.offered is None:
+                look_at_the_index(row, repro)
             known, standing = queue.follow(row, repro)
+        except SpanError as error:
+            return partial(queue.finish, row, NO_ENDS, sentences=error.sentences)
         except search.Contradicted as error:
             build = row.installed.get(error.build, error.build)
             told = {"build": build, "said": error.said, "answer": error.answer}
@@ -80,7 +84,10 @@ def ask(row: Bisection, repro: Repro, slug: str, trials: int) -> bool:
 
 
 def look_at_the_index(row: Bisection, repro: Repro) -> None:
-    """Find out once which releases there are; without an index it goes on without."""
+    """Find out once which releases there are; without an index it goes on without.
+
+    Raises SpanError.
+    """
     queue.keep(row, phase=INDEX)
     try:
         offered = index.releases()

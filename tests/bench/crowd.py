@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import cache
-from itertools import islice
+from itertools import combinations, cycle, islice
 from typing import Any
 
 import django
@@ -39,7 +39,8 @@ WORKAROUND = {
 
 
 def main(count: int) -> dict[str, float]:
-    return {name: seconds(path) for name, path in pages(prepared(count)).items()}
+    found = {name: seconds(path) for name, path in pages(prepared(count)).items()}
+    return found | {"comparison, each of another pair": seconds(*comparisons())}
 
 
 def prepared(count: int) -> list[str]:
@@ -87,12 +88,22 @@ def pages(records: list[str]) -> dict[str, str]:
     }
 
 
-def seconds(path: str) -> float:
+def comparisons() -> list[str]:
+    """So many pairs that none is compared a second time."""
+    pairs = combinations(reversed(RELEASES), 2)
+    return [
+        f"/en/compare/{last}...{first}/" for first, last in islice(pairs, ROUNDS + 1)
+    ]
+
+
+def seconds(*paths: str) -> float:
     from django.test import Client
 
     client = Client(SERVER_NAME="localhost")
+    turns = cycle(paths)
 
     def get() -> None:
+        path = next(turns)
         answer = client.get(path)
         if answer.status_code != 200:
             raise SystemExit(f"{path} answered {answer.status_code}")

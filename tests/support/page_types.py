@@ -249,6 +249,10 @@ def admin_pages() -> list[str]:
         "/admin/runner/device/",
         "/admin/runner/run/",
         f"/admin/runner/run/{Run.objects.first().pk}/change/",
+        "/admin/runner/sweep/",
+        f"/admin/runner/sweep/{runs.make_sweep().pk}/change/",
+        "/admin/runner/bisection/",
+        f"/admin/runner/bisection/{runs.make_bisection().pk}/change/",
         "/admin/runner/evidence/",
         f"/admin/runner/evidence/{store.Evidence.objects.first().pk}/change/",
     ]

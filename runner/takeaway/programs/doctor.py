@@ -84,6 +84,8 @@ class Examination:
         self.lock = threading.Lock()
         self.interrupted = threading.Event()
         self.results: List[Json] = []
+        # Of an earlier start and no part of this one: only written again.
+        self.kept: List[Json] = []
         self.exit_status: Any = exit_status
         self.extra: Json = {}
 
@@ -183,11 +185,12 @@ class Examination:
     def whole(self) -> Json:
         """Everything so far, in the order of the records."""
         order = {(r["record"], r["name"]): at for at, r in enumerate(self.repros)}
+        rows = self.results + self.kept
         return {
             "schema": SCHEMA,
             "build": {key: self.build.get(key) for key in harness.BUILD_KEYS},
             **self.extra,
-            "results": sorted(self.results, key=lambda row: order[name_of(row)]),
+            "results": sorted(rows, key=lambda row: order.get(name_of(row), len(rows))),
             "complete": len(self.results) == len(self.repros)
             and not self.interrupted.is_set(),
             "duration_s": round(self.elapsed_s(), 3),

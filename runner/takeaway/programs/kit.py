@@ -158,6 +158,15 @@ def results_of(whole: Json, repros: List[Json]) -> Dict[Name, Json]:
     }
 
 
+def others_of(whole: Json, done: Dict[Name, Json]) -> List[Json]:
+    """What else it has: of repros that are not asked for now, or of other sources."""
+    return [
+        row
+        for row in whole.get("results", [])
+        if row["evidence"] and done.get(doctor.name_of(row)) is not row
+    ]
+
+
 def is_filled(path: str) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > 0
 
@@ -238,8 +247,10 @@ def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
     )
     examination.began = began
     examination.results += done.values()
+    examination.kept = others_of(whole, done)
     sweeping = kit_sweeps.Sweeping(manifest["repros"], whole, examination, place)
-    plan(waiting, expected, len(done), options, words)
+    say_what_stays(examination, words)
+    plan(waiting, expected, options, words)
     kit_sweeps.plan(sweeping, start_s)
     if options.list or not repros:
         return 0 if repros else NOTHING
@@ -296,16 +307,22 @@ def introduce(
         carried.say(words["made_for"].format(**made_for))
 
 
+def say_what_stays(examination: Any, words: Dict[str, str]) -> None:
+    done, kept = len(examination.results), len(examination.kept)
+    file = examination.options.resume
+    if done:
+        carried.say(words["done"].format(done=done, file=file))
+    if kept:
+        carried.say(words["kept"].format(kept=kept, file=file))
+
+
 def plan(
     waiting: List[Json],
     expected: Dict[Name, float],
-    done: int,
     options: Any,
     words: Dict[str, str],
 ) -> None:
     """What it will run, in order, and about how long that takes."""
-    if done:
-        carried.say(words["done"].format(done=done, file=options.resume))
     for repro in waiting:
         name = repro["record"], repro["name"]
         reason = "unseen" if repro["unseen"] else "decides" if repro["decides"] else ""

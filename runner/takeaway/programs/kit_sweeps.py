@@ -69,10 +69,13 @@ class Sweep:
         """So many cells at most: looking for a boundary may take fewer."""
         return int(sweep_cells.most_cells(self.axes))
 
-    def begin(self, same: Json) -> None:
-        """`same`: what all cells have alike; those of something else are let go."""
-        if any(self.body.get(key) != same[key] for key in SAME):
-            self.body.update(same, cells=[], started_at=harness.utc_now())
+    def begin(self, same: Json) -> Json:
+        """`same`: what all cells have alike. Those of something else are given back."""
+        if all(self.body.get(key) == same[key] for key in SAME):
+            return {}
+        before = self.body
+        self.body = {**before, **same, "cells": [], "started_at": harness.utc_now()}
+        return before if before["cells"] else {}
 
     def seal(self) -> None:
         kept = {key: self.body[key] for key in (*SAME, "record", "cells", "started_at")}
@@ -122,7 +125,11 @@ class Sweeping:
     def __init__(
         self, repros: List[Json], whole: Json, examination: Any, place: Any
     ) -> None:
-        self.sweeps = planned(repros, whole.get("sweeps", []))
+        earlier = whole.get("sweeps", [])
+        self.sweeps = planned(repros, earlier)
+        ours = [sweep.body for sweep in self.sweeps]
+        # What is no work here stays in the file: of other sources, of another driver.
+        self.kept = [body for body in earlier if not any(body is own for own in ours)]
         self.examination = examination
         self.place = place
         self.words = kit_words.of(examination.options.lang)
@@ -131,7 +138,8 @@ class Sweeping:
     def bodies(self) -> List[Json]:
         """For the evidence file: what has a cell, or cannot have one here."""
         bodies = [sweep.body for sweep in self.sweeps]
-        return [body for body in bodies if body["cells"] or "unmet" in body]
+        found = [body for body in bodies if body["cells"] or "unmet" in body]
+        return self.kept + found  # Of two alike a later start goes on with the last.
 
     def left(self) -> List[Sweep]:
         """Those that are asked for and worth going on with, in order."""
@@ -184,7 +192,8 @@ class Sweeping:
                 if cells.unmet:
                     sweep.body["unmet"] = cells.unmet[1]
                     return
-                sweep.begin(cells.evidence(sweep.repro["name"]))
+                before = sweep.begin(cells.evidence(sweep.repro["name"]))
+                self.kept += [before] if before else []
                 kept = len(sweep.body["cells"])
                 self.do_cells(sweep, cells)
         finally:

@@ -38,6 +38,10 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "Kept of {file} and not run again: {done}.",
         "保留 {file} 中的 {done} 个结果，不再重复运行。",
     ),
+    "kept": (
+        "Stays in {file} as it is, not asked for now or of another source: {kept}.",
+        "{file} 中另有 {kept} 个结果不在本次范围内或来自其他版本的源码，原样保留。",
+    ),
     "unseen": ("no result on this kind of device yet", "此类设备上尚无结果"),
     "decides": ("open questions: {decides}", "待定问题：{decides}"),
     "plan": (

@@ -117,6 +117,7 @@ CHINESE = {"Accept-Language": "zh-CN"}
 LISTS = (
     *("kb/record", "runner/build", "runner/installation", "runner/worker"),
     *("runner/device", "runner/run", "runner/evidence", "runner/token"),
+    *("runner/sweep", "runner/bisection"),
 )
 HEAD = re.compile(r'<th scope="col"[^>]*>.*?<div class="text">(.*?)</div>', re.DOTALL)
 FILTER = re.compile(r"<summary>\s*以 (.*?)\s*</summary>")
@@ -131,6 +132,8 @@ class LanguageTest(AdminCase):
         runs.install("/nowhere/python")
         page_types.make_machines()
         page_types.make_runs(self.repro)
+        runs.make_sweep()
+        runs.make_bisection()
         chief = page_types.superuser()
         self.client.force_login(chief)
         Token.issue("ci", chief, ["run"], timezone.now() + timedelta(days=1))
@@ -262,6 +265,26 @@ class GroupTest(AdminCase):
         again = self.act("run", "cancel", self.run_row.pk)
         self.assertIn("over already stay as they are: 1", again)
 
+    def test_operators_cancel_sweeps_and_bisections(self) -> None:
+        asking = runs.make_bisection(run=self.run_row)
+        Run.objects.update(priority=Run.Priority.REVERIFY, requester="")
+        for row in (asking, runs.make_sweep()):
+            kind = row._meta.model_name
+            with self.subTest(kind):
+                self.become("editor")
+                self.act(kind, "cancel", row.pk)
+                row.refresh_from_db()
+                self.assertEqual(row.state, "queued")
+                self.become("operator")
+                said = self.act(kind, "cancel", row.pk)
+                self.assertIn("1 job is cancelled", said)
+                row.refresh_from_db()
+                self.assertEqual(row.state, "cancelled")
+                again = self.act(kind, "cancel", row.pk)
+                self.assertIn("over already stay as they are: 1", again)
+                User.objects.all().delete()
+        self.assertEqual(Run.objects.get().state, "cancelled", "nobody waits for it")
+
     def test_operators_fill_builds(self) -> None:
         self.become("editor")
         self.act("build", "fill_cells", runs.SLUG)
@@ -293,6 +316,8 @@ class GroupTest(AdminCase):
             ("evidence", self.evidence.pk),
             ("build", runs.SLUG),
             ("run", self.run_row.pk),
+            ("sweep", runs.make_sweep().pk),
+            ("bisection", runs.make_bisection().pk),
         ]:
             page = f"/admin/runner/{model}/{pk}"
             self.assertEqual(self.client.get(f"{page}/change/").status_code, 200, model)
@@ -309,7 +334,13 @@ class GroupTest(AdminCase):
 
     def test_lists_are_searched_and_filtered(self) -> None:
         self.client.force_login(User.objects.create_superuser("chief"))
+        page_types.finished_bisection()
+        runs.make_sweep()
         for path, count in [
+            ("bisection/?q=NAN-9001", 1),
+            ("bisection/?install__exact=1", 0),
+            ("sweep/?q=NAN-9001", 1),
+            ("sweep/?state__exact=finished", 0),
             ("run/?q=NAN-9001", 1),
             ("run/?q=zebra", 0),
             ("run/?state__exact=queued", 1),

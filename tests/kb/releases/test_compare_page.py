@@ -93,6 +93,17 @@ class ComparePageTest(PageCase):
         self.verdicts(2, v2_5_1=True, v2_6_0=False)
         self.verdicts(3, v2_5_1=True, v2_6_0=True)
         self.assertLessEqual(queries(), few + 1)
+        # What only documents say is worked out of the records.
+        events = [{"introduced": "2.4.0"}, {"fixed": "2.6.0"}]
+        documented = []
+        for at in (2, 3, 4):
+            self.verdicts(at)
+            record = self.records[at]
+            record.preconditions = []
+            record.affected = [{"package": "torch", "events": events, "source": "s-1"}]
+            saving.save(record)
+            documented.append(queries())
+        self.assertEqual(documented[0], documented[-1])
 
     def test_pages_invite_to_compare(self) -> None:
         for path in ("", "matrix/", "builds/"):

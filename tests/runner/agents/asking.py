@@ -24,9 +24,13 @@ from tests.support import runs
 
 TOOLS = [
     *("look_up", "get_record", "check_environment", "compare_builds", "get_run"),
-    "run_repro",
+    *("get_sweep", "get_bisection"),
+    *("run_repro", "sweep", "bisect"),
 ]
+STARTING = TOOLS[-3:]
 LOG = 'step 3\nUserWarning: "strides" \\ differ\nloss: nan\n'
+ENDS = {"good": "9.8.0", "bad": "9.9.0"}
+NO_TOKEN = "unauthenticated: Send a token with"
 PATIENCE_S = 120
 # With a handshake, as clients of 2025 ask, and without, as the newest protocol does.
 MODES = ("legacy", "auto")
@@ -63,7 +67,7 @@ async def everything(case: SimpleTestCase, client: Client) -> None:
     case.assertEqual([tool.name for tool in listed], TOOLS)
     case.assertEqual(
         [tool.name for tool in listed if not tool.annotations.read_only_hint],
-        ["run_repro"],
+        STARTING,
     )
     found = await data_of(client, "look_up", log=LOG, env="torch==2.13.0")
     (match,) = found["matches"]
@@ -110,7 +114,11 @@ async def refusals(case: SimpleTestCase, client: Client) -> None:
         ("check_environment", {"env": " "}, "empty_paste: "),
         ("compare_builds", {"before": "nonsense"}, "unknown_build: "),
         ("get_run", {"run": "x"}, "unknown_run: "),
-        ("run_repro", {"record": "NAN-9001"}, "unauthenticated: Send a token with"),
+        ("get_sweep", {"sweep": "x"}, "unknown_sweep: "),
+        ("get_bisection", {"bisection": "x"}, "unknown_bisection: "),
+        ("run_repro", {"record": "NAN-9001"}, NO_TOKEN),
+        ("sweep", {"record": "NAN-9001", "axes": {"size": "1,2"}}, NO_TOKEN),
+        ("bisect", {"record": "NAN-9001", **ENDS}, NO_TOKEN),
     ):
         with case.subTest(tool=tool):
             case.assertIn(said, await refusal_of(client, tool, **arguments))

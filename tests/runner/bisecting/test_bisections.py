@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from django.test import TestCase, TransactionTestCase, override_settings
+from django.test import TestCase, TransactionTestCase
 from django.utils import timezone
 
 from kb.models import Finding
 from runner.bisecting import queue, sentences
-from runner.builds import index, install
-from runner.builds.probe import BuildError
 from runner.models import Bisection, Evidence, Installation, Run, Worker
 from runner.runs import jobs, ledger
 from runner.runs.refusals import RunRefused
@@ -346,65 +344,3 @@ class QuotaTest(BisectionCase, TestCase):
             self.submit(requester="user:2")
         self.assertEqual(caught.exception.code, "busy")
         self.submit(requester="user:2")
-
-
-@override_settings(INSTALL_RELEASES=True)
-class InstallTest(LookCase, TestCase):
-    """Releases that are not here, one by one, and only those that are asked."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        Installation.objects.all().delete()
-        self.known("9.1.0-cpu", "bug_absent")
-        self.known("9.8.0-cpu", "bug_present")
-        releases = [slug.removesuffix("-cpu") for slug in BUILDS]
-        self.enterContext(mock.patch.object(index, "releases", lambda: releases))
-        self.enterContext(mock.patch.object(install, "add_release", self.add))
-        self.added: list[str] = []
-
-    def add(self, release: str, with_: list[str], progress: Any) -> Installation:
-        """As pip would; 9.3.0 has no wheel."""
-        self.added.append(release)
-        if release == "9.3.0":
-            raise BuildError("No matching distribution found")
-        row = Installation.objects.filter(build=f"{release}-cpu").first()
-        return row or runs.install(f"/{release}/python", slug=f"{release}-cpu")
-
-    def test_what_is_not_here_is_installed_where_it_is_asked(self) -> None:
-        self.submit(install=True)
-        row = self.look()
-        self.assertEqual(row.offered, [f"9.{at}.0" for at in range(2, 8)])
-        self.assertEqual((self.added, self.asked()), (["9.5.0"], ["9.5.0-cpu"]))
-        self.answer("bug_present")
-        row = self.look()
-        self.assertEqual(self.added, ["9.5.0", "9.3.0", "9.4.0"])
-        self.assertEqual(row.steps[-1]["reason"], "No matching distribution found")
-        self.answer("bug_absent")
-        row = self.look()
-        found = row.found
-        self.assertEqual((found["before"], found["after"]), ("9.4.0-cpu", "9.5.0-cpu"))
-        self.assertEqual(found["unknown"], [])
-        self.assertEqual(len(self.added), 3)
-
-    def test_killed_while_it_installs_another_goes_on(self) -> None:
-        self.submit(install=True)
-        lost = self.claim()
-        bisecting.look_at_the_index(lost, self.repro)
-        # Killed behind the installation and before its build was written down.
-        queue.keep(lost, phase=f"{queue.INSTALLING}9.5.0")
-        self.add("9.5.0", [], print)
-        self.lapse()
-        self.look()
-        self.assertEqual(self.asked(), ["9.5.0-cpu"])
-        self.assertEqual(Installation.objects.count(), 1)
-
-    def test_only_where_the_site_allows_it(self) -> None:
-        self.submit(install=True)
-        with override_settings(INSTALL_RELEASES=False):
-            self.assertIsNone(queue.claim("w1"))
-        self.assertIsNotNone(queue.claim("w1"))
-
-    def test_without_the_word_evidence_alone_answers(self) -> None:
-        self.submit()
-        row = self.look()
-        self.assertEqual((row.found["before"], self.added), ("9.1.0-cpu", []))

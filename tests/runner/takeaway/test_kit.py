@@ -7,6 +7,7 @@ import zipfile
 
 from django.core.management import CommandError, call_command
 
+from kb.models import Repro
 from runner.models import Evidence
 from runner.takeaway import wheels
 from runner.takeaway.kit import TooLarge
@@ -141,6 +142,37 @@ class KitTest(KitCase):
         status, _, err = self.run_kit("--resume", "evidence.json")
         self.assertEqual(status, 2)
         self.assertIn("torch 2.11.0+cu130", err)
+
+    def test_to_go_on_with_less_loses_nothing(self) -> None:
+        for number in (1, 2, 3):
+            self.add(f"NAN-900{number}")
+        self.make()
+        arguments = ("--record", "NAN-9001", "--record", "NAN-9002")
+        status, _, err = self.run_kit("--json", "evidence.json", *arguments)
+        self.assertEqual(status, 0, err)
+        first, second = self.whole()["results"]
+        arguments = ("--resume", "evidence.json", "--record", "NAN-9003")
+        status, out, err = self.run_kit(*arguments)
+        self.assertEqual(status, 0, err)
+        self.assertIn("Stays in evidence.json as it is", out)
+        results = self.whole()["results"]
+        self.assertEqual(self.finished(), ["NAN-9003", "NAN-9001", "NAN-9002"])
+        self.assertEqual(results[1:], [first, second])
+        # A kit with another source runs it anew, beside what the old one showed.
+        Repro.objects.filter(record="NAN-9001").delete()
+        self.add("NAN-9001", body=kits.CHECKS + "\n\n# Another source.\n")
+        self.make()
+        status, out, err = self.run_kit("--resume", "evidence.json")
+        self.assertEqual(status, 0, err)
+        self.assertIn("To run: 1, about", out)
+        kept = [row for row in self.whole()["results"] if row["record"] == "NAN-9001"]
+        self.assertEqual(
+            [row["evidence"]["verdict"] for row in kept], 2 * ["bug_present"]
+        )
+        self.assertEqual(kept[1], first)
+        status, out, _ = self.run_kit("--resume", "evidence.json")
+        self.assertEqual((status, len(self.finished())), (0, 4))
+        self.assertIn("There is nothing left to run here", out)
 
     def test_wheels_are_a_repros_own_and_checked(self) -> None:
         wheel = self.folder / "carried_stack-1.5-py3-none-any.whl"

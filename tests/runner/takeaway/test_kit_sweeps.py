@@ -88,6 +88,28 @@ class KitSweepTest(KitCase):
         status, out, _ = self.run_kit("--resume", "evidence.json", "--sweeps", "no")
         self.assertEqual((status, self.dtypes()), (0, [DTYPES]), "nothing is lost")
 
+    def test_cells_of_another_driver_or_source_stay_in_the_file(self) -> None:
+        self.add_swept()
+        self.make()
+        arguments = ("--sweeps", "only")
+        self.run_kit("--json", "evidence.json", *arguments)
+        whole = self.whole()
+        (done,) = whole["sweeps"]
+        part = {key: done[key] for key in done if key not in ("digest", "duration_s")}
+        part["device"] = {**part["device"], "driver": "1.0"}
+        part["cells"] = part["cells"][:1]
+        other = {**done, "repro": {**done["repro"], "digest": "sha256:0"}}
+        whole["sweeps"] = [other, part]
+        (self.folder / "evidence.json").write_text(json.dumps(whole))
+        status, _, err = self.run_kit("--resume", "evidence.json", *arguments)
+        self.assertEqual(
+            (status, self.dtypes()), (0, [DTYPES, DTYPES[:1], DTYPES]), err
+        )
+        found = self.whole()["sweeps"]
+        self.assertEqual(found[:2], [other, part])
+        status, _, err = self.run_kit("--resume", "evidence.json", *arguments)
+        self.assertEqual((status, self.whole()["sweeps"]), (0, found), err)
+
     def test_what_is_left_at_the_end_is_said(self) -> None:
         self.add_swept(str(self.folder / "pipe"))
         os.mkfifo(self.folder / "pipe")
