@@ -30,6 +30,10 @@ LOCKS = {
     "check": "requirements.txt",
     "dev": "requirements-dev.txt",
 }
+INDEX = (
+    "`python3 -m pip config list` shows which index pip asks; PIP_INDEX_URL takes "
+    "its place"
+)
 USAGE = "usage: bootstrap.py run [argument of up ...] | dev | check"
 
 
@@ -139,18 +143,23 @@ def can_write(folder: Path) -> bool:
     return True
 
 
-def missing_write(folders: List[Path]) -> List[str]:
-    """One line for each folder in which nothing can be made."""
-    closed = {
-        str(existing)
-        for existing in map(nearest_existing, folders)
-        if not can_write(existing)
-    }
-    return [
-        "{} cannot be written: clone the repository to a folder of your own, or set "
-        "DATA_DIR to one".format(path)
-        for path in sorted(closed)
-    ]
+def missing_write(ready: bool) -> List[str]:
+    """One line for each folder in which nothing can be made, with what helps there.
+
+    Once .venv is made nothing more is written to the clone itself.
+    """
+    data = nearest_existing(data_dir())
+    if not ready and not can_write(ROOT):
+        hint = "clone the repository to a folder of your own"
+        lines = ["{} cannot be written: {}".format(ROOT, hint)]
+        if data == ROOT:
+            return lines
+    else:
+        lines = []
+    if not can_write(data):
+        hint = "set DATA_DIR to a folder of your own"
+        lines.append("{} cannot be written: {}".format(data, hint))
+    return lines
 
 
 def missing_port(host: str, port: str) -> List[str]:
@@ -212,7 +221,7 @@ def problems(goal: str) -> List[str]:
         return lines
     ready = is_ready(goal)
     lines = [] if ready else missing_modules()
-    closed = missing_write([data_dir()] if ready else [ROOT, data_dir()])
+    closed = missing_write(ready)
     lines += closed or missing_space(space_needed(ready))
     if goal == "dev":
         return lines
@@ -300,7 +309,7 @@ def main(arguments: List[str]) -> int:
     except venvs.LockHeld as error:
         return refuse(["process {} is installing into .venv".format(error.owner)])
     except venvs.InstallError as error:
-        return refuse(["the packages could not be installed:\n{}".format(error)])
+        return refuse(["the packages could not be installed:\n{}".format(error), INDEX])
     if goal == "run":
         python = str(VENV / "bin" / "python")
         command = [python, str(ROOT / "manage.py"), "up", *arguments[1:]]

@@ -167,8 +167,9 @@ def standing_of(kind: type[QueueJob]) -> tuple[object, ...]:
 
 def keepable(response: HttpResponse) -> Kept | None:
     """The answer as it is kept; None for one that is for its reader alone."""
-    control = response.get("Cache-Control", "")
-    if response.status_code != 200 or response.cookies or control:
+    # What a view packed itself would be packed twice, and be no page to anybody.
+    closed = "Cache-Control" in response or "Content-Encoding" in response
+    if response.status_code != 200 or response.cookies or closed:
         return None
     body = response.content
     tokens = set(TOKEN.findall(body))

@@ -6,7 +6,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.gzip import gzip_page
 from django.views.decorators.http import require_http_methods, require_safe
 
 from kb.release_pages import compare as compare_page, release as release_page
@@ -22,7 +21,6 @@ def compare_start(request: HttpRequest) -> HttpResponse:
 
 # Reads only: a forged request changes nothing, and what is pasted is not kept.
 @csrf_exempt
-@gzip_page
 @require_http_methods(["GET", "HEAD", "POST"])
 def compare(request: HttpRequest, before: str, after: str) -> HttpResponse:
     page = compare_page.build(request, before, after)
@@ -36,7 +34,6 @@ def release_list(request: HttpRequest) -> HttpResponse:
     return render(request, "kb/releases.html", {"page": release_page.every()})
 
 
-@gzip_page
 @require_safe
 def release_detail(request: HttpRequest, name: str) -> HttpResponse:
     page = release_page.build(name)

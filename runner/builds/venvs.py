@@ -21,6 +21,8 @@ from threading import Timer
 Progress = Callable[[str], None]
 # Output lines of pip that are shown as progress: large downloads.
 LARGE = re.compile(r"Downloading .*\([\d.]+ [MG]B\)")
+# What pip says when an index gives no answer; a proxy's failure names no host.
+NO_ANSWER = re.compile(r"connection broken by .*\(host='([^']+)'")
 LOCK_NAME = "installing.lock"
 # The same for uv, which prints them for large files only.
 LARGE_UV = re.compile(
@@ -210,8 +212,18 @@ def run_installer(
         raise InstallError(f"{name} did not finish within {limit_s:.0f} s")
     if returncode:
         errors = [line for line in last if line.upper().startswith("ERROR")]
-        reason = errors[-6:] or last[-6:]
+        reason = unreachable(last) + (errors[-6:] or last[-6:])
         raise InstallError("\n".join(reason) or f"{name} ended with {returncode}")
+
+
+def unreachable(lines: list[str]) -> list[str]:
+    """That pip got no answer, which it says in warnings before "from versions: none".
+
+    Hosts only: the address of an index may have a password in it.
+    """
+    hosts = [NO_ANSWER.search(line) for line in lines if "connection broken" in line]
+    names = sorted({found[1] if found else "its index" for found in hosts})
+    return [f"pip could not connect to {name}" for name in names]
 
 
 def show(lines: Iterator[str] | list[str], progress: Progress) -> Iterator[str]:

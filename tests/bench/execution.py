@@ -18,17 +18,22 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from runner import harness, sandbox
 from runner.pool import client, parents, start as pool_start
 from runner.pool.keeper import PoolKeeper
+from runner.sweeps.axes import read_axes
+from runner.sweeps.cells import key_of, next_cell
 from tests.bench.figures import Figure, figure, share_of, timed
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
 
 PAIRS = 5
+CELLS = 64
+COLD_AMONG = 8
 WARM_EACH = 4  # warm ones for each cold one
 ISSUES = Path(settings.ISSUES_DIR)
 TINY = (
@@ -72,6 +77,7 @@ def figures() -> list[Figure]:
         for python in interpreters():
             print(f"execution: {python}", file=sys.stderr)
             found += Build(python, folder, socket_path).figures()
+        found += measure_sweep(torch_python(), socket_path)
         return [*found, *measure_compiler(torch_python(), folder, socket_path)]
 
 
@@ -277,6 +283,39 @@ def measure_supervisor(folder: Path) -> Figure:
     if not told.isdigit():
         raise SystemExit(f"a run of the bench did not end: {done.stderr[-2000:]}")
     return figure("supervisor of a flood, peak", int(told) / 1024, "MiB", "<= 90")
+
+
+def measure_sweep(python: str, socket_path: str) -> list[Figure]:
+    """64 cells of NAN-0028, each with all its checks, against as many cold starts."""
+    path = ISSUES / "std-single-sample-nan" / "repro.py"
+    text = path.read_text()
+    header, _ = harness.read_repro(text)
+    axes = read_axes(header, {"dtype": "*", "size": "1:16:1"})
+    warm = pool_start.WarmStart(
+        socket_path, sandbox.start_in(python, str(path), gpus="")
+    )
+    plain = harness.start_plain(python, str(path))
+    spec = harness.check_spec(header, "control")
+    judged(warm, text)  # starts the parent
+    cells = harness.Cells(text, warm)
+    done: dict[tuple[Any, ...], str] = {}
+    took, colds = [], []
+    while at := next_cell(axes, done):
+        begin = time.perf_counter()
+        done[key_of(axes, at)] = cells.at(at)["verdict"]
+        took.append(time.perf_counter() - begin)
+        # Among the cells, so that a busy machine slows both alike.
+        if len(done) % (CELLS // COLD_AMONG) == 0:
+            colds.append(timed(lambda: plain(spec)))
+    if set(done.values()) != {"bug_present", "bug_absent"} or len(done) != CELLS:
+        raise SystemExit(f"a sweep of the bench ended with {len(done)} cells: {done}")
+    share = sum(took) / (CELLS * statistics.median(colds))
+    name = f"sweep of {CELLS} cells of NAN-0028"
+    return [
+        figure(f"{name} / as many cold starts", share, "x", "<= 0.05"),
+        figure(f"{name}, median of a cell", median_ms([took]), "ms"),
+        figure(f"{name}, median of a cold start", statistics.median(colds), "s"),
+    ]
 
 
 def measure_compiler(python: str, folder: Path, socket_path: str) -> list[Figure]:

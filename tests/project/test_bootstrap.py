@@ -16,6 +16,7 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 from config import bootstrap, datadir
+from runner.builds import venvs
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPT = ROOT / "config" / "bootstrap.py"
@@ -132,6 +133,39 @@ class BootstrapTest(SimpleTestCase):
         # Nothing can be made below /proc, not even by root.
         done = self.check(DATA_DIR="/proc/self/data")
         self.assert_refused(done, "/proc/self cannot be written: ")
+
+    def test_each_closed_folder_comes_with_what_helps_there(self) -> None:
+        closed = Path("/proc/self")
+        with mock.patch.object(bootstrap, "ROOT", closed):
+            for data, helps in (
+                (str(closed), ["clone the repository"]),
+                ("/proc/1/var", ["clone the repository", "set DATA_DIR"]),
+                (str(self.folder), ["clone the repository"]),
+            ):
+                with mock.patch.dict(os.environ, DATA_DIR=data):
+                    lines = bootstrap.missing_write(ready=False)
+                self.assertEqual(len(lines), len(helps), lines)
+                for line, hint in zip(lines, helps, strict=True):
+                    self.assertIn(hint, line)
+            # What is installed already asks nothing of the clone.
+            with mock.patch.dict(os.environ, DATA_DIR=str(self.folder)):
+                self.assertEqual(bootstrap.missing_write(ready=True), [])
+
+    def test_an_index_that_does_not_answer_is_named(self) -> None:
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            index = f"http://name:secret@127.0.0.1:{closed.getsockname()[1]}/simple"
+            settings_of_pip = {"PIP_INDEX_URL": index, "PIP_RETRIES": "1"}
+            empty = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": ""}
+            with (
+                mock.patch.dict(os.environ, settings_of_pip | empty),
+                self.assertRaises(venvs.InstallError) as failed,
+            ):
+                target = ["--target", str(self.folder / "none"), "does-it-nan-none"]
+                venvs.pip_install(Path(sys.prefix), target, print)
+        text = str(failed.exception)
+        self.assertIn("pip could not connect to 127.0.0.1\n", text)
+        self.assertNotIn("secret", text)
 
     def test_too_little_space_is_one_line_for_each_disk(self) -> None:
         folders = {self.folder / "a": 1, self.folder / "b": 2}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from kb.findings import standings
 from kb.pages import theme, views
 from kb.publishing import editing
 from runner.models import Installation, Run
-from tests.support import runs
+from tests.support import page_types, runs
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
@@ -94,6 +95,19 @@ class KeptTest(PageCacheCase):
         plain = Client().get(self.address)
         self.assertNotIn("Content-Encoding", plain)
         self.assertIn("</html>", plain.content.decode())
+
+    def test_every_page_is_packed_once(self) -> None:
+        for kind in page_types.make():
+            if kind.fields or kind.status != 200:
+                continue
+            address = f"/en/{kind.path}"
+            for reader in ("the first", "the next"):
+                with self.subTest(address, reader=reader):
+                    found = Client().get(address, headers={"Accept-Encoding": "gzip"})
+                    body = found.content
+                    if found.get("Content-Encoding") == "gzip":
+                        body = gzip.decompress(body)
+                    self.assertIn(b"<html", body)
 
     def test_long_addresses_and_errors_are_not_kept(self) -> None:
         with self.rendered(2):

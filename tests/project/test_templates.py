@@ -19,11 +19,21 @@ BLOCKS = (
     "table|caption|colgroup|thead|tbody|tr|th|td|form|fieldset|figure|figcaption|"
     "details|summary|pre|dialog"
 )
-# A piece that is given nothing else: `only`.
-ALONE = re.compile(r'{% include "([^"]+)"(.*) only %}')
+# A piece that is given nothing else: `only`. One tag, however many lines it takes and
+# whatever stands beside it.
+ALONE = re.compile(r'{%\s+include\s+"([^"]+)"((?:(?!%}).)*?)\s+only\s+%}', re.DOTALL)
 OPENING = re.compile(rf"<({BLOCKS})(?=[\s>]|$)")
 # Text is free: what stands in a <pre> keeps its own indentation.
 ODD_STEP = re.compile(r"(?:  )* [<{]|\s*\t")
+
+
+def given_no_token(text: str, posts: set[str]) -> list[str]:
+    """Of these pieces, those which a template includes alone and without its token."""
+    return [
+        name
+        for name, given in ALONE.findall(text)
+        if name in posts and "csrf_token=csrf_token" not in given.split()
+    ]
 
 
 def lines() -> Iterator[tuple[str, str]]:
@@ -57,9 +67,20 @@ class LayoutTest(SimpleTestCase):
         }
         self.assertGreater(len(posts), 5)
         without = [
-            place
-            for place, line in lines()
-            for name, given in ALONE.findall(line)
-            if name in posts and "csrf_token=csrf_token" not in given
+            str(path.relative_to(TEMPLATES))
+            for path in TEMPLATES.rglob("*.html")
+            for name in given_no_token(path.read_text(), posts)
         ]
         self.assertEqual(without, [])
+
+    def test_every_include_is_read_however_it_is_laid_out(self) -> None:
+        for text in (
+            '{% include "form.html" with a=b only %}',
+            '{% include "form.html"\n  with a=b\n  c=d\n  only %}',
+            '{% include "a.html" only %} {% include "form.html" only %}',
+        ):
+            self.assertEqual(given_no_token(text, {"form.html"}), ["form.html"], text)
+            given = text.replace(" only", " csrf_token=csrf_token only")
+            given = given.replace("  only", "  csrf_token=csrf_token\n  only")
+            self.assertEqual(given_no_token(given, {"form.html"}), [], given)
+        self.assertEqual(given_no_token('{% include "form.html" %}', {"form.html"}), [])

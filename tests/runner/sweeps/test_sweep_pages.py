@@ -141,6 +141,7 @@ class CancelTest(PageCase, TestCase):
         self.assertRedirects(self.client.post(f"{path}cancel/"), path)
         page = self.client.get(path)
         self.assertContains(page, "Cancelled after 0 of 2 cells")
+        self.assertContains(page, "It was cancelled before a cell was done")
         self.assertContains(page, "so it is no evidence")
 
     def test_a_running_one_ends_after_the_cell_at_hand(self) -> None:
