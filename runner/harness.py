@@ -1563,15 +1563,22 @@ def _workarounds(
     verdict: str, results: Sequence[Any], planned: Sequence[str]
 ) -> Dict[str, str]:
     prefix = "workaround_"
-    status = {n[len(prefix) :]: "untested" for n in planned if n.startswith(prefix)}
-    words = {"clean": "verified", "bug": "does_not_help"}
+    ran: Dict[str, List[str]] = {n: [] for n in planned if n.startswith(prefix)}
     for name, outcome, _ in results:
         if name.startswith(prefix):
-            known = verdict == "bug_present"
-            status[name[len(prefix) :]] = (
-                words.get(outcome, "untested") if known else "untested"
-            )
-    return status
+            ran.setdefault(name, []).append(outcome)
+    known = verdict == "bug_present"
+    return {
+        name[len(prefix) :]: _status(outcomes) if known else "untested"
+        for name, outcomes in ran.items()
+    }
+
+
+def _status(outcomes: Sequence[str]) -> str:
+    """Of a workaround, from its trials: one with the bug is enough against it."""
+    if "bug" in outcomes:
+        return "does_not_help"
+    return "verified" if set(outcomes) == {"clean"} else "untested"
 
 
 # ---------------------------------------------------------------------------
@@ -1587,9 +1594,20 @@ def check_order(checks: Sequence[str], trials: int) -> List[Tuple[str, int]]:
     """(check, trial) in the order of the contract, the requirements first."""
     order = [("requirements", 0)]
     for name in checks:
-        count = trials if name == "trigger" else 1
-        order.extend((name, trial) for trial in range(count))
+        order.extend((name, trial) for trial in range(times_of(name, trials)))
     return order
+
+
+def times_of(check: str, trials: int) -> int:
+    """How often a check runs: what may hide by chance, as often as there are trials."""
+    return trials if check == "trigger" or check.startswith("workaround_") else 1
+
+
+def _phase(check: str, trial: int, trials: int) -> str:
+    """What is told of a run at this check: "trigger 2/5"."""
+    times = times_of(check, trials)
+    counted = check == "trigger" or times > 1
+    return "%s %d/%d" % (check, trial + 1, times) if counted else check
 
 
 def variant_checks(source: str, checks: Sequence[str]) -> List[str]:
@@ -1821,7 +1839,7 @@ class _Run:
         phase = "variant_%s " % name
         for check in self.in_variants:
             seen = []
-            for trial in range(self.header.trials if check == "trigger" else 1):
+            for trial in range(times_of(check, self.header.trials)):
                 seen.append(each(run, check, trial, phase + check)["outcome"])
                 if seen[-1] != "clean":
                     break
@@ -1897,8 +1915,7 @@ def drive(
     count = trials or run.header.trials
     started_at, clock = utc_now(), time.monotonic()
     for check_name, trial in check_order(run.names, count):
-        of_many = " %d/%d" % (trial + 1, count) if check_name == "trigger" else ""
-        check = each(run, check_name, trial, check_name + of_many)
+        check = each(run, check_name, trial, _phase(check_name, trial, count))
         if _gate(check_name, check["outcome"], check["reason"]):
             break
     evidence = run.evidence(name)
@@ -3274,7 +3291,9 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         metavar="NAME=VALUE",
         help="another value of a parameter; may stand several times",
     )
-    parser.add_argument("--trials", type=int, metavar="N", help="runs of the trigger")
+    parser.add_argument(
+        "--trials", type=int, metavar="N", help="runs of trigger and workarounds"
+    )
     parser.add_argument(
         "--python", default=sys.executable, help="interpreter with the torch to test"
     )

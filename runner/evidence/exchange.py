@@ -347,7 +347,8 @@ def check_variant(variant: Json, header: harness.Header, planned: list[str]) -> 
     """Refuse checks that do not run there, or whose outcomes are others."""
     ran = [check["name"] for check in variant["checks"]]
     once = list(dict.fromkeys(ran))
-    if once != planned[: len(once)] or ran.count("trigger") > header.trials:
+    often = any(ran.count(n) > harness.times_of(n, header.trials) for n in once)
+    if once != planned[: len(once)] or often:
         refuse("The checks of a variant are not those that run in it.", "verdict")
     at_values = harness.at_values(header, variant["parameters"])
     for name, outcome in harness.misrecorded(at_values, variant["checks"]):
@@ -359,7 +360,11 @@ def check_plan(body: Json, names: list[str]) -> None:
     ran = [(check["name"], check["trial"]) for check in body["checks"]]
     triggers = sum(name == "trigger" for name, _ in ran)
     planned = harness.check_order(names, triggers or 1)
-    if ran != planned[: len(ran)]:
+    # Files of earlier releases ran a workaround once, however often the trigger.
+    earlier = [
+        (name, trial) for name, trial in planned if name == "trigger" or not trial
+    ]
+    if ran not in (planned[: len(ran)], earlier[: len(ran)]):
         refuse("Its checks are not those of the repro in their order.", "verdict")
 
 

@@ -336,17 +336,23 @@ def in_variants(
     nothing: an old build may lack the dtype.
     """
     for variant, found in body.get("variants", {}).items():
-        for row in found["checks"]:
-            name = row["name"].removeprefix("workaround_")
-            told = row["outcome"] in CONCLUSIVE or row["reason"] == "metric"
-            if name in found["workarounds"] and told:
-                yield f"variant_{variant} {name}", (*combined([row]), [row])
+        for name in found["workarounds"]:
+            rows = [r for r in found["checks"] if r["name"] == f"workaround_{name}"]
+            outcome, reason = combined(rows)
+            if outcome in CONCLUSIVE or reason == "metric":
+                yield f"variant_{variant} {name}", (outcome, reason, rows)
 
 
 def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
-    """Outcome and reason of one check over its trials; "" without trials."""
+    """Outcome and reason of one check over its trials; "" without trials.
+
+    The bug in one trial is enough against a workaround, whatever else went wrong.
+    """
     outcomes = [row["outcome"] for row in rows]
-    for outcome in (Outcome.ERROR, Outcome.NOT_APPLICABLE, Outcome.BUG):
+    order = [Outcome.ERROR, Outcome.NOT_APPLICABLE, Outcome.BUG]
+    if rows and rows[0]["name"].startswith("workaround_"):
+        order.insert(0, order.pop())
+    for outcome in order:
         if outcome in outcomes:
             return outcome, (rows[outcomes.index(outcome)]["reason"] or "")[:200]
     return (Outcome.CLEAN if rows else ""), ""

@@ -17,6 +17,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Now
 
 from kb.choices import Verdict
+from runner import harness
 from runner.evidence import store as evidence_store
 from runner.models import Chore, Device, Installation, Run, Worker
 from runner.runs import fleet, jobs, scheduling
@@ -31,10 +32,11 @@ def deadline_s(run: Run) -> float:
 
     Every check has its own limit; this one is for a worker that hangs itself.
     """
-    header, checks = run.repro.header, run.repro.checks
+    header = run.repro.header
     limit = float(header.get("timeout_s") or 60)
-    in_variants = (len(checks) + run.trials) * len(header.get("variants") or {})
-    return limit * (len(checks) + run.trials + in_variants) + DEADLINE_SLACK_S
+    checks = len(harness.check_order(run.repro.checks, run.trials))
+    variants = len(header.get("variants") or {})
+    return limit * checks * (1 + variants) + DEADLINE_SLACK_S
 
 
 # --- by the worker that holds the lease ----------------------------------------

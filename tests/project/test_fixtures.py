@@ -1,6 +1,7 @@
 """Every shipped record: valid, canonical, bilingual, and tied to checks that exist."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 from django.conf import settings
@@ -42,6 +43,15 @@ class ShippedRecordsTest(SimpleTestCase):
             with self.subTest(record=path.parent.parent.name, file=path.name):
                 text = path.read_text(encoding="utf-8")
                 self.assertTrue(text == harness.dumps(json.loads(text)) + "\n")
+
+    def test_workarounds_ran_as_often_as_the_trigger(self) -> None:
+        for path in sorted(settings.ISSUES_DIR.glob("*/evidence/*.json")):
+            body = json.loads(path.read_text(encoding="utf-8"))
+            often = Counter(check["name"] for check in body["checks"])
+            for name in often:
+                if name.startswith("workaround_"):
+                    with self.subTest(record=path.parent.parent.name, file=path.name):
+                        self.assertEqual(often[name], often["trigger"])
 
     def test_repros_keep_the_contract_and_claims_name_their_checks(self) -> None:
         for record in self.records:

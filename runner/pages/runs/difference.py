@@ -99,7 +99,7 @@ def in_outcomes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]
 
 
 def name_of(check: str, trial: int, body: dict[str, Any]) -> str:
-    many = check == "trigger" and (body["trials"] or 0) > 1
+    many = sum(item["name"] == check for item in body["checks"]) > 1
     return f"{check} {trial + 1}" if many else check
 
 

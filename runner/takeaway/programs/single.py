@@ -46,7 +46,10 @@ def parser_of(repro: Any) -> Parser:
         help="write the evidence as JSON, to standard output without FILE / 输出 JSON",
     )
     parser.add_argument(
-        "--trials", type=int, metavar="N", help="runs of the trigger / 触发次数"
+        "--trials",
+        type=int,
+        metavar="N",
+        help="runs of trigger and workarounds / 触发与规避的次数",
     )
     parser.add_argument(
         "--set",

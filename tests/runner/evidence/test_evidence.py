@@ -151,6 +151,20 @@ class FindingsTest(TestCase):
         # It ran without a device, so it says nothing of that build on a GPU.
         self.assertEqual(row.device_class, "cpu")
 
+    def test_one_trial_with_the_bug_is_enough_against_a_workaround(self) -> None:
+        for trials, outcome in (
+            ("clean clean", "clean"),
+            ("clean bug", "bug"),
+            ("error bug", "bug"),
+            ("clean error", "error"),
+        ):
+            rows = [
+                {"name": "workaround_off", "outcome": one, "reason": None}
+                for one in trials.split()
+            ]
+            with self.subTest(trials):
+                self.assertEqual(store.combined(rows), (outcome, ""))
+
     def test_a_changed_repro_makes_its_findings_stale_and_back(self) -> None:
         self.add(2026, bug=True)
         old = self.repro.source

@@ -20,7 +20,7 @@ from django.utils import timezone, translation
 
 from kb.models import Finding
 from runner import harness
-from runner.evidence import store
+from runner.evidence import exchange, store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import MAX_BYTES, receive_evidence, validate
 from runner.evidence.store import EvidenceRefused
@@ -134,6 +134,18 @@ class ReceiveTest(TestCase):
         for number, change in enumerate(changes):
             with self.subTest(number):
                 self.refused_change(change, "verdict")
+
+    def test_workarounds_ran_as_often_as_the_trigger_or_once_as_before(self) -> None:
+        repro = runs.make_repro(runs.source(trials=3), name="often")
+        body = runs.make_evidence(repro)
+        trials = [c for c in body["checks"] if c["name"] == "workaround_off"]
+        self.assertEqual([check["trial"] for check in trials], [0, 1, 2])
+        exchange.check_against(body, repro)
+        body["checks"].remove(trials[2])
+        with self.assertRaisesMessage(EvidenceRefused, "in their order"):
+            exchange.check_against(body, repro)
+        body["checks"].remove(trials[1])
+        exchange.check_against(body, repro)
 
     def test_other_shapes_and_types_are_refused_by_name(self) -> None:
         changes: dict[str, Change] = {

@@ -600,8 +600,11 @@ class DriveTest(TestCase):
                 ("trigger", 0, "bug"),
                 ("trigger", 1, "bug"),
                 ("workaround_scale", 0, "clean"),
+                ("workaround_scale", 1, "clean"),
                 ("workaround_other_gradient", 0, "error"),
+                ("workaround_other_gradient", 1, "error"),
                 ("workaround_emptied", 0, "error"),
+                ("workaround_emptied", 1, "error"),
                 ("refuted_useless", 0, "bug"),
             ],
         )
@@ -666,6 +669,8 @@ class DriveTest(TestCase):
         )
         phases = [phase for phase, text in self.events if text == "started"]
         self.assertEqual(phases[4:6], ["trigger 1/2", "trigger 2/2"])
+        self.assertEqual(phases[7], "workaround_scale 2/2")
+        self.assertEqual(phases[-1], "refuted_useless")
 
     def test_cancelled(self) -> None:
         with self.assertRaises(harness.Cancelled):

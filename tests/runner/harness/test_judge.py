@@ -201,6 +201,25 @@ class WorkaroundTest(SimpleTestCase):
         self.assertEqual(self.status(CLEAN, trigger=[CLEAN]), "untested")
         self.assertEqual(self.status(CLEAN, detector=[CLEAN]), "untested")
 
+    def test_a_workaround_holds_only_where_all_its_trials_do(self) -> None:
+        for trials, status in (
+            ([CLEAN, CLEAN, CLEAN], "verified"),
+            ([CLEAN, BUG, CLEAN], "does_not_help"),
+            ([BUG, CLEAN, CLEAN], "does_not_help"),
+            ([CLEAN, "timeout", CLEAN], "untested"),
+            ([CLEAN, dict(CLEAN, norm=9.0)], "untested"),
+            (["timeout", BUG, CLEAN], "does_not_help"),
+        ):
+            with self.subTest(trials):
+                checks = run(trigger=[BUG, CLEAN], workaround_a=trials)
+                found = judge(HEADER, checks, PLAN)
+                self.assertEqual(found.verdict, "bug_present")
+                self.assertEqual(found.workarounds, {"a": status})
+                absent = run(trigger=[CLEAN], workaround_a=trials)
+                self.assertEqual(
+                    judge(HEADER, absent, PLAN).workarounds, {"a": "untested"}
+                )
+
     def test_a_planned_workaround_that_did_not_run_is_untested(self) -> None:
         found = judge(HEADER, run(workaround_a=[]), PLAN)
         self.assertEqual(found.workarounds, {"a": "untested"})

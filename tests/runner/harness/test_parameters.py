@@ -215,6 +215,18 @@ class RunTest(SimpleTestCase):
             found["variants"]["long"]["workarounds"], {"off": "does_not_help"}
         )
 
+    def test_workarounds_run_as_often_in_a_variant(self) -> None:
+        source = parametrized.source().replace("# trials = 1", "# trials = 3")
+        self.path.write_text(source)
+        start = harness.start_plain(self.python, str(self.path))
+        found = harness.drive(source, start)["variants"]
+        self.path.write_text(parametrized.source())
+        # What has failed once needs no further trial.
+        for variant, often in (("bf16", 3), ("long", 1)):
+            with self.subTest(variant):
+                ran = [check["name"] for check in found[variant]["checks"]]
+                self.assertEqual(ran.count("workaround_off"), often)
+
     def test_nothing_is_known_of_a_variant_without_the_bug(self) -> None:
         source = parametrized.source().replace(
             'bf16 = {dtype = "bfloat16"}', 'fp16 = {dtype = "float16"}'
