@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.test import SimpleTestCase
 
+from kb.choices import LANGS
 from kb.models import Record
 from kb.records.conditions import holds
 from runner import harness
@@ -49,8 +50,9 @@ class ShippedSweepTest(SimpleTestCase):
             if found.rule:
                 told = [any(holds(p, c["at"]) for p in found.rule) for c in cells]
                 self.assertEqual(told, bugs)
-                said = sentences.sentence(found, "en")
-                self.assertIn(sentences.rule(found.rule, "en"), said)
+                for lang in LANGS:
+                    said = sentences.sentence(found, lang)
+                    self.assertIn(sentences.rule(found.rule, lang), said)
             else:
                 self.assertIn(sum(bugs), (0, len(bugs)))
 
