@@ -132,7 +132,9 @@ class IndexTest(BisectionCase, TransactionTestCase):
         stand_in_wheel(simple / "torch", "9.4.1+cpu", "raise ImportError('broken')")
         stand_in_wheel(simple / "numpy", "2.4.6", "x = 1", name="numpy")
         server = self.enterContext(PackageIndexes(self.folder / "index"))
-        self.enterContext(override_settings(BUILDS_DIR=self.builds))
+        self.enterContext(
+            override_settings(BUILDS_DIR=self.builds, DATA_DIR=self.folder)
+        )
         configured = {
             "PIP_INDEX_URL": f"{server.address}/simple/",
             "PIP_EXTRA_INDEX_URL": "",

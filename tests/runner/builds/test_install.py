@@ -219,11 +219,16 @@ class InstallTest(Folder):
         return subprocess.Popen(
             [sys.executable, "manage.py", "builds", "add", *arguments],
             cwd=ROOT,
-            env={**os.environ, "BUILDS_DIR": str(self.folder), **env},
+            env={**os.environ, **self.folders(), **env},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    def folders(self) -> dict[str, str]:
+        """Of its own: what it tells of its progress stands on other tests' pages."""
+        data = self.enterContext(tempfile.TemporaryDirectory())
+        return {"BUILDS_DIR": str(self.folder), "DATA_DIR": data}
 
     def left(self) -> set[str]:
         return {path.name for path in self.folder.iterdir()} - {".uv-cache"}
@@ -261,7 +266,7 @@ class InstallTest(Folder):
             with (
                 self.subTest(stage),
                 self.installer("9.9.0", **offline(wheels)) as process,
-                override_settings(BUILDS_DIR=self.folder),
+                override_settings(BUILDS_DIR=self.folder, DATA_DIR=self.folder),
             ):
                 assert process.stdout
                 next(line for line in process.stdout if line.startswith(stage))
@@ -294,7 +299,7 @@ class InstallTest(Folder):
             PIP_NO_INDEX="1",
             PIP_FIND_LINKS=self.folder.as_uri(),
         )
-        with process, override_settings(BUILDS_DIR=self.folder):
+        with process, override_settings(BUILDS_DIR=self.folder, DATA_DIR=self.folder):
             while not pid.exists() or not pid.read_text().strip():
                 self.assertIsNone(process.poll())
                 time.sleep(0.05)
@@ -313,7 +318,10 @@ class WheelTest(Folder, TestCase):
     def test_one_that_was_there_and_broke_is_not_deleted(self) -> None:
         program(self.folder / "broken" / "bin" / "python", "exit 1")
         attempt = install.Attempt("broken", ["torch"])
-        with override_settings(BUILDS_DIR=self.folder), self.assertRaises(BuildError):
+        with (
+            override_settings(BUILDS_DIR=self.folder, DATA_DIR=self.folder),
+            self.assertRaises(BuildError),
+        ):
             install.add([attempt], self.lines.append)
         self.assertTrue((self.folder / "broken").exists())
 
@@ -326,7 +334,7 @@ class WheelTest(Folder, TestCase):
         add = ["builds", "add", "--wheel", str(wheel), "--with", "transformers==4.34.1"]
         with (
             mock.patch.dict(os.environ, offline(wheels)),
-            override_settings(BUILDS_DIR=self.folder / "builds"),
+            override_settings(BUILDS_DIR=self.folder / "builds", DATA_DIR=self.folder),
         ):
             call_command(*add, stdout=out)
             self.assertIn("9.9.0.dev20260901-cpu: ready", out.getvalue())

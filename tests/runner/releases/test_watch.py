@@ -62,7 +62,9 @@ class WatchCase(Folder, ComparisonCase):
         self.torch("2.6.0")
         stand_in_wheel(self.index / "simple" / "numpy", "2.4.6", "x = 1", name="numpy")
         server = self.enterContext(PackageIndexes(self.index))
-        self.enterContext(override_settings(BUILDS_DIR=self.builds))
+        self.enterContext(
+            override_settings(BUILDS_DIR=self.builds, DATA_DIR=self.folder)
+        )
         configured = {
             "PIP_INDEX_URL": f"{server.address}/simple/",
             "PIP_EXTRA_INDEX_URL": "",
@@ -212,7 +214,9 @@ class KeepTest(WatchCase):
 class AloneTest(Folder, TestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.enterContext(override_settings(BUILDS_DIR=self.folder))
+        self.enterContext(
+            override_settings(BUILDS_DIR=self.folder, DATA_DIR=self.folder)
+        )
 
     def test_two_never_watch_at_once(self) -> None:
         refused = "watches already"
