@@ -50,8 +50,8 @@ class SweepAdmin(LongJobAdmin):
         *("state", "reason", "origin", "withdrawn", "worker", "created_at"),
     )
     list_filter = (
-        *("state", "device", "origin", "withdrawn", "created_at"),
-        ("worker", NamedValuesFilter),
+        *("state", "device", "withdrawn", "created_at"),
+        *(("origin", NamedValuesFilter), ("worker", NamedValuesFilter)),
     )
     search_fields = (*SEARCHED, "build__slug", "digest")
     exclude = ("axes", "names", "cells", "same")
