@@ -200,8 +200,34 @@ class DeviceAdmin(ReadOnlyAdmin):
         self.message_user(request, _("GPUs in use again: %(n)d") % {"n": count})
 
 
+class JobAdmin(KeptAdmin):
+    """Rows of the queue: looked at, cancelled, never edited."""
+
+    date_hierarchy = "created_at"
+    actions = ("cancel",)
+
+    def stop(self, row: Any) -> bool:
+        return jobs.cancel(row)
+
+    def cancelled(self, count: int) -> str:
+        return ngettext("%(n)d job is cancelled.", "%(n)d jobs are cancelled.", count)
+
+    @admin.action(
+        description=_("Cancel: queued ones at once, running ones by their worker"),
+        permissions=["operate"],
+    )
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        done = [self.stop(row) for row in queryset]
+        count = sum(done)
+        self.message_user(request, self.cancelled(count) % {"n": count})
+        if count < len(done):
+            over = _("Those that were over already stay as they are: %(n)d")
+            left = over % {"n": len(done) - count}
+            self.message_user(request, left, messages.WARNING)
+
+
 @admin.register(Run)
-class RunAdmin(KeptAdmin):
+class RunAdmin(JobAdmin):
     list_display = (
         *("id", "repro", "build", "device", "state", "verdict", "reason"),
         *("worker", "priority", "created_at"),
@@ -212,23 +238,9 @@ class RunAdmin(KeptAdmin):
     )
     list_select_related = ("repro", "build")
     search_fields = ("id", "repro__record__id", "build__slug", "worker", "reason")
-    date_hierarchy = "created_at"
-    actions = ("cancel",)
 
-    @admin.action(
-        description=_("Cancel: queued runs at once, running ones by their worker"),
-        permissions=["operate"],
-    )
-    def cancel(self, request: HttpRequest, queryset: QuerySet[Run]) -> None:
-        done = [jobs.cancel(run) for run in queryset]
-        count = sum(done)
-        text = ngettext("%(n)d run is cancelled.", "%(n)d runs are cancelled.", count)
-        self.message_user(request, text % {"n": count})
-        if count < len(done):
-            over = _("Runs that were over already stay as they are: %(n)d")
-            self.message_user(
-                request, over % {"n": len(done) - count}, messages.WARNING
-            )
+    def cancelled(self, count: int) -> str:
+        return ngettext("%(n)d run is cancelled.", "%(n)d runs are cancelled.", count)
 
 
 @admin.register(Evidence)

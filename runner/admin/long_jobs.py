@@ -4,45 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin, messages
-from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.translation import gettext_lazy as _, ngettext
+from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
-from runner.admin.admin import KeptAdmin, NamedValuesFilter, pretty
+from runner.admin.admin import JobAdmin, NamedValuesFilter, pretty
 from runner.bisecting import queue
 from runner.models import Bisection, Sweep
-from runner.models.job import LongJob
-from runner.runs import jobs
 
 SEARCHED: tuple[str, ...] = ("id", "record__id", "worker", "reason")
 
 
-class LongJobAdmin(KeptAdmin):
-    search_fields = SEARCHED
-    date_hierarchy = "created_at"
-    actions = ("cancel",)
-
-    def stop(self, row: Any) -> bool:
-        return jobs.cancel(row)
-
-    @admin.action(
-        description=_("Cancel: queued ones at once, running ones by their worker"),
-        permissions=["operate"],
-    )
-    def cancel(self, request: HttpRequest, queryset: QuerySet[LongJob]) -> None:
-        done = [self.stop(row) for row in queryset]
-        count = sum(done)
-        text = ngettext("%(n)d job is cancelled.", "%(n)d jobs are cancelled.", count)
-        self.message_user(request, text % {"n": count})
-        if count < len(done):
-            over = _("Jobs that were over already stay as they are: %(n)d")
-            left = over % {"n": len(done) - count}
-            self.message_user(request, left, messages.WARNING)
-
-
 @admin.register(Sweep)
-class SweepAdmin(LongJobAdmin):
+class SweepAdmin(JobAdmin):
     """Evidence once it has a digest."""
 
     list_display = (
@@ -79,7 +52,7 @@ class SweepAdmin(LongJobAdmin):
 
 
 @admin.register(Bisection)
-class BisectionAdmin(LongJobAdmin):
+class BisectionAdmin(JobAdmin):
     list_display = (
         *("id", "record", "repro_name", "device", "good", "bad", "install"),
         *("before", "after", "state", "phase", "reason", "worker", "created_at"),

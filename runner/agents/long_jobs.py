@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -15,12 +14,10 @@ from runner.agents.tools import (
     RecordId,
     Wait,
     checked,
-    in_one,
+    job_shown,
     require_run_token,
 )
-from runner.api import bisections, prefer, sweeps
-from runner.api.jobs import LongJobSerializer
-from runner.models.job import LongJob
+from runner.api import bisections, sweeps
 
 End = Annotated[
     str,
@@ -113,14 +110,3 @@ def bisection_shown(job_id: str, wait_s: int, lang: str) -> Json:
 
 def sweep_shown(job_id: str, wait_s: int, lang: str) -> Json:
     return job_shown(sweeps.get_sweep, sweeps.SweepSerializer, job_id, wait_s, lang)
-
-
-def job_shown(
-    find: Callable[[str], LongJob],
-    shape: type[LongJobSerializer],
-    job_id: str,
-    wait_s: int,
-    lang: str,
-) -> Json:
-    prefer.wait_for(find(job_id), wait_s)
-    return in_one(lang, shape, find(job_id))

@@ -5,6 +5,7 @@ Docstrings and descriptions are what a model reads. Each refusal is the API's pr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
@@ -32,6 +33,7 @@ from kb.syndication import as_markdown
 from kb.syndication.metadata import base_address
 from runner.api import prefer, rules, runs
 from runner.api.serializers import RunSerializer
+from runner.models.job import QueueJob
 from runner.models.token import Token
 
 Json = dict[str, Any]
@@ -178,7 +180,8 @@ def run_repro(
         Field(description="values of the repro's parameters other than the reviewed"),
     ] = None,
     trials: Annotated[
-        int | None, Field(description="how often the trigger runs; else as reviewed")
+        int | None,
+        Field(description="how often trigger and workarounds run; else as reviewed"),
     ] = None,
     again: Annotated[
         bool, Field(description="run also where a fresh result exists")
@@ -220,8 +223,20 @@ def require_run_token(request: Request) -> None:
 
 
 def run_shown(run_id: str, wait_s: int, lang: str, **flags: bool) -> Json:
-    prefer.wait_for(runs.get_run(run_id), wait_s)
-    return in_one(lang, RunSerializer, runs.get_run(run_id), **flags)
+    return job_shown(runs.get_run, RunSerializer, run_id, wait_s, lang, **flags)
+
+
+def job_shown(
+    find: Callable[[str], QueueJob],
+    shape: type[serializers.Serializer[Any]],
+    job_id: str,
+    wait_s: int,
+    lang: str,
+    **flags: bool,
+) -> Json:
+    """As it stands once it is over, or `wait_s` seconds are."""
+    prefer.wait_for(find(job_id), wait_s)
+    return in_one(lang, shape, find(job_id), **flags)
 
 
 def checked(shape: type[serializers.Serializer[Any]], given: Json) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
@@ -51,3 +52,12 @@ class PackageIndexes(LoopbackServer):
         # An address that is refused is refused the second time, too.
         once = {"PIP_RETRIES": "0", "UV_HTTP_RETRIES": "0"}
         return {**proxies, **once, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+
+    def alone(self, name: str) -> dict[str, str]:
+        """The same, and this index in place of all that pip is configured with."""
+        return self.environ | {
+            "PIP_INDEX_URL": f"{self.address}/{name}/",
+            "PIP_EXTRA_INDEX_URL": "",
+            "PIP_FIND_LINKS": "",
+            "PIP_CONFIG_FILE": os.devnull,
+        }

@@ -135,13 +135,7 @@ class IndexTest(BisectionCase, TransactionTestCase):
         self.enterContext(
             override_settings(BUILDS_DIR=self.builds, DATA_DIR=self.folder)
         )
-        configured = {
-            "PIP_INDEX_URL": f"{server.address}/simple/",
-            "PIP_EXTRA_INDEX_URL": "",
-            "PIP_FIND_LINKS": "",
-            "PIP_CONFIG_FILE": os.devnull,
-        }
-        self.enterContext(mock.patch.dict(os.environ, server.environ | configured))
+        self.enterContext(mock.patch.dict(os.environ, server.alone("simple")))
 
     def test_what_is_asked_is_installed_and_run_and_nothing_else(self) -> None:
         self.submit("9.2.0", "9.7.0", install=True)

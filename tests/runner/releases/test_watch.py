@@ -65,13 +65,7 @@ class WatchCase(Folder, ComparisonCase):
         self.enterContext(
             override_settings(BUILDS_DIR=self.builds, DATA_DIR=self.folder)
         )
-        configured = {
-            "PIP_INDEX_URL": f"{server.address}/simple/",
-            "PIP_EXTRA_INDEX_URL": "",
-            "PIP_FIND_LINKS": "",
-            "PIP_CONFIG_FILE": os.devnull,
-        }
-        self.enterContext(mock.patch.dict(os.environ, server.environ | configured))
+        self.enterContext(mock.patch.dict(os.environ, server.alone("simple")))
         self.verdicts(0, v2_5_1=True, v2_6_0=True)
         runs.make_build("2.6.0-cpu", "2.6.0+cpu")
         runs.install("/usr/bin/python3", "2.6.0-cpu")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import tempfile
@@ -66,11 +65,7 @@ class KilledTest(SimpleTestCase):
         code = waits + STAND_IN.format(version="9.7.0+cpu")
         stand_in_wheel(index / "torch", "9.7.0+cpu", code)
         self.index = self.enterContext(HeldIndexes(folder / "index"))
-        self.site.environ |= self.index.environ | {
-            "PIP_INDEX_URL": f"{self.index.address}/simple/",
-            "PIP_EXTRA_INDEX_URL": "",
-            "PIP_FIND_LINKS": "",
-            "PIP_CONFIG_FILE": os.devnull,
+        self.site.environ |= self.index.alone("simple") | {
             "PIP_CACHE_DIR": str(folder / "cache"),
             "UV_CACHE_DIR": str(folder / "uv"),
             "BUILDS_DIR": str(folder / "builds"),
