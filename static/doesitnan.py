@@ -513,27 +513,35 @@ def word(key: str, lang: str) -> str:
 
 
 def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
+    """Beside a match that is sure, what is only possible is a line each."""
+    sure = STATUS.get(found["outcome"]) == MATCH
     for match in found["matches"]:
         title = plain(match["title"][lang])
         say("%s  %s  (%s)" % (match["record"], title, word(match["confidence"], lang)))
-        for why in match["why"]:
-            say("  %d: %s" % (numbered(why["line"], sent), plain(why["pasted"])[:200]))
-        say("  " + word(answer_of(match["affected"]), lang))
-        for entry in match["diagnoses"]:
-            say("  " + plain(entry["text"][lang]))
-            code(entry["code"])
-        for entry in match["workarounds"]:
-            say("  [%s] %s" % (word(entry["status"], lang), plain(entry["name"])))
-            code(entry["apply"])
-        say("  " + urllib.parse.urljoin(site, match["urls"]["html"][lang]))
-        say("")
+        if not sure or STATUS.get(match["confidence"]) == MATCH:
+            details(match, sent, lang, site)
     if not found["matches"]:
         say(word("none", lang))
     for symptom in found.get("symptoms", []):
         causes(symptom, lang, site)
-    leads(found.get("leads", []), lang, site)
+    leads(found.get("leads", []), sure, lang, site)
     if found["also_affecting"]:
         say(word("also", lang) % ", ".join(map(plain, found["also_affecting"])))
+
+
+def details(match: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
+    """Why it matches, whether it affects, what tells if it is yours, what helps."""
+    for why in match["why"]:
+        say("  %d: %s" % (numbered(why["line"], sent), plain(why["pasted"])[:200]))
+    say("  " + word(answer_of(match["affected"]), lang))
+    for entry in match["diagnoses"]:
+        say("  " + plain(entry["text"][lang]))
+        code(entry["code"])
+    for entry in match["workarounds"]:
+        say("  [%s] %s" % (word(entry["status"], lang), plain(entry["name"])))
+        code(entry["apply"])
+    say("  " + urllib.parse.urljoin(site, match["urls"]["html"][lang]))
+    say("")
 
 
 def causes(symptom: Dict[str, Any], lang: str, site: str) -> None:
@@ -546,12 +554,14 @@ def causes(symptom: Dict[str, Any], lang: str, site: str) -> None:
     say("  " + urllib.parse.urljoin(site, symptom["urls"]["html"][lang]))
 
 
-def leads(found: List[Dict[str, Any]], lang: str, site: str) -> None:
+def leads(found: List[Dict[str, Any]], short: bool, lang: str, site: str) -> None:
     """Where to look: records that speak of the same, and the code that decides."""
     if found:
         say(word("leads", lang))
     for lead in found:
         say("  %s  %s" % (lead["record"], plain(lead["title"][lang])))
+        if short:
+            continue
         say("    " + plain(lead["why"][lang]))
         for entry in lead["diagnoses"][:1]:
             say("    " + plain(entry["text"][lang]))

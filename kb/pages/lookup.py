@@ -125,6 +125,18 @@ class LookupPage:
         return any(found)
 
     @property
+    def typed_torch(self) -> str:
+        """The version that was typed as the whole environment, or ""."""
+        return paste_form.typed_torch(self.env)
+
+    @property
+    def asks_torch(self) -> bool:
+        """Whether a build can be typed without contradicting what was pasted."""
+        env = self.query["env"]
+        unknown = not env["torch"] and not env["contradicting"]
+        return unknown or bool(self.typed_torch)
+
+    @property
     def also_shown(self) -> list[Record]:
         return self.also[:OTHERS_SHOWN]
 

@@ -30,6 +30,7 @@ EXIT = {
     Confidence.POSSIBLE: 3,
 }
 USAGE = 2
+SURE = (Confidence.EXACT, Confidence.MATCH)
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -90,16 +91,22 @@ def text_of(stream: BinaryIO) -> str:
 
 
 def report(answer: dict[str, Any]) -> list[str]:
-    """The answer for people, in the terminal's language."""
+    """The answer for people, in the terminal's language.
+
+    Beside a match that is sure, what is only possible is a line each.
+    """
     lang = SHORT.get(get_language() or "", "en")
-    lines = [line for match in answer["matches"] for line in paragraph(match, lang)]
-    if not lines:
-        lines.append(str(wording.NO_MATCH))
+    sure = answer["outcome"] in SURE
+    lines = [] if answer["matches"] else [str(wording.NO_MATCH)]
+    for match in answer["matches"]:
+        folded = sure and match["confidence"] not in SURE
+        lines += [heading(match, lang)] if folded else paragraph(match, lang)
     for symptom in answer["symptoms"]:
         lines += symptom_lines(symptom, lang)
     if answer["leads"]:
         lines.append(str(wording.LEADS))
-        lines += [line for lead in answer["leads"] for line in lead_lines(lead, lang)]
+    for lead in answer["leads"]:
+        lines += lead_lines(lead, lang)[: 1 if sure else None]
     cut = answer["query"]["cut"]
     if cut["lines"]:
         text = _("%(lines)d lines of the middle complain of nothing and were left out.")
@@ -126,10 +133,14 @@ def lead_lines(lead: dict[str, Any], lang: str) -> list[str]:
     return [*lines, "    " + lead["urls"]["html"][lang]]
 
 
+def heading(match: dict[str, Any], lang: str) -> str:
+    confidence = wording.CONFIDENCES[match["confidence"]]
+    return f"{match['record']}  {match['title'][lang]}  ({confidence})"
+
+
 def paragraph(match: dict[str, Any], lang: str) -> list[str]:
     affected = match["affected"]
-    confidence = wording.CONFIDENCES[match["confidence"]]
-    lines = [f"{match['record']}  {match['title'][lang]}  ({confidence})"]
+    lines = [heading(match, lang)]
     lines += [f"  {why['line']}: {why['pasted'][:200]}" for why in match["why"]]
     lines.append("  " + answer_words(affected))
     lines += [f"    {reason[lang]}" for reason in affected["reasons"]]

@@ -15,7 +15,7 @@ from django.core.files.uploadhandler import (
     MemoryFileUploadHandler,
     TemporaryFileUploadHandler,
 )
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 
 from kb.lookup.paste import MAX_BYTES
 from kb.search.reading.lines import (
@@ -27,6 +27,8 @@ from kb.search.reading.lines import (
 )
 
 MAX_UPLOAD = 64 * 1024 * 1024
+TORCH_CHARS = 200
+TORCH_LINE = "torch=="
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class LimitedFile(TemporaryFileUploadHandler):
 def read(request: HttpRequest) -> Pasted:
     """What was sent, small enough for a look-up. Raises RequestDataTooBig."""
     request.upload_handlers = [MemoryFileUploadHandler(request), LimitedFile(request)]
-    log, env = request.POST.get("log", ""), request.POST.get("env", "")
+    log, env = request.POST.get("log", ""), named_environment(request.POST)
     is_part = bool(request.POST.get("part"))
     room = MAX_BYTES - size(env)
     file = request.FILES.get("file")
@@ -62,6 +64,23 @@ def read(request: HttpRequest) -> Pasted:
         stream = BytesIO(log.encode("utf-8", "replace"))
         return Pasted(telling_lines(stream, room), env, is_part=True)
     return Pasted(log, env, is_part)
+
+
+def named_environment(sent: QueryDict) -> str:
+    """What the form says is installed: `env`, and the build of `torch` before it.
+
+    A version alone is the build that somebody typed on the page of an answer.
+    """
+    env, torch = sent.get("env", ""), sent.get("torch", "").strip()[:TORCH_CHARS]
+    if torch[:1].isdigit():
+        torch = f"{TORCH_LINE}{torch}"
+    return f"{torch}\n{env}" if torch and env else torch or env
+
+
+def typed_torch(env: str) -> str:
+    """The version, where `env` holds nothing else than one that was typed."""
+    version = env.strip().removeprefix(TORCH_LINE)
+    return version if version[:1].isdigit() and len(version.split()) == 1 else ""
 
 
 def telling_lines(stream: BinaryIO, room: int) -> str:

@@ -65,6 +65,17 @@ class CommandTests(ShippedCase):
             _status, out = self.run_command(SEED)
         self.assertIn("记录中列出", out)
 
+    def test_beside_a_sure_match_the_rest_is_a_line_each(self) -> None:
+        metrics = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05}\n"
+        _status, out = self.run_command(f"{metrics}{WARNING}\n")
+        first, _, rest = out.partition("/NAN-0002/")
+        self.assertIn("apply_use_reentrant_false", first)
+        self.assertIn("(possible)", rest)
+        self.assertNotIn("apply_", rest)
+        self.assertNotIn("def diagnose_", rest)
+        _status, out = self.run_command(metrics)
+        self.assertIn("apply_", out)
+
     def test_a_log_of_any_size_is_read_to_its_end(self) -> None:
         line = "step %d loss 0.31 lr 1e-4 tokens per second 18231.9 memory 41.2GiB\n"
         steps = "".join(line % at for at in range(40_000))

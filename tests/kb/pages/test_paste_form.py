@@ -14,6 +14,7 @@ from kb.lookup.paste import MAX_BYTES
 from kb.pages import front
 from kb.pages.paste import form as paste_form
 from kb.search.reading import lines
+from tests.kb.lookup.test_lookup import WARNING as LOST, ShippedCase
 from tests.support import runs
 
 WARNING = 'UserWarning: "strides" \\ differ'
@@ -88,3 +89,25 @@ class PasteFormTests(TestCase):
         form = html.partition('<form class="examples"')[2].partition("</form>")[0]
         self.assertEqual(form.count('name="log"'), len(front.EXAMPLES))
         self.assertIn('action="/en/lookup/"', form)
+
+
+class TypedTorchTests(ShippedCase):
+    """A match for sure, whose page asks for the build that was not given."""
+
+    def answer(self, **form: str) -> str:
+        response = self.client.post("/en/lookup/", {"log": f"{LOST} a grad_fn", **form})
+        self.assertEqual(response.status_code, 200)
+        return response.text
+
+    def test_a_build_typed_beside_the_answer_is_what_it_is_about(self) -> None:
+        html = self.answer(env="peft==0.15.0")
+        self.assertIn('name="torch"', html)
+        html = self.answer(env="peft==0.15.0", torch=" 2.5.1+cu124 ")
+        self.assertIn("<b>torch<br>2.5.1+cu124</b>", html)
+        self.assertIn("peft 0.15.0", html)
+        # Typed alone, it can be typed again.
+        html = self.answer(torch="2.5.1+cu124")
+        self.assertIn('value="2.5.1+cu124"', html)
+        html = self.answer(env="torch==2.5.1+cu124", torch="torch 2.6.0")
+        self.assertIn("2.6.0", html)
+        self.assertNotIn('name="torch"', html)
