@@ -15,11 +15,11 @@ from kb.models import Finding, Record
 from kb.search.index.store import Store
 from kb.search.ranking.leads import Lead, leads_from, near_of
 from kb.search.ranking.nearness import Text
+from kb.search.reading import names
 from kb.search.reading.code import names_of_code
 from kb.search.reading.metrics import metrics_in
-from kb.search.reading.names import PREFIX
 from kb.search.reading.parts import PRINTED, Kind
-from kb.search.reading.query import NAME_WEIGHT, weighted_words
+from kb.search.reading.query import weighted_words
 from kb.search.reading.tokens import HAN_RUN
 
 # Characters of a part that are read for their words: of a log its beginning.
@@ -52,12 +52,14 @@ def spoken_of(paste: Paste) -> dict[str, float]:
             add(weights, of_code(text[:WRITTEN_CHARS]))
         elif kind == Kind.PROBE and paste.reading.probe:
             add(weights, weighted_words(paste.reading.probe.words))
+        elif kind == Kind.TENSOR:
+            add(weights, of_tensors(text[:PRINTED_CHARS]))
         elif kind in PRINTED:
             add(weights, weighted_words(text[:PRINTED_CHARS]))
         elif kind != Kind.ENVIRONMENT:
             add(weights, weighted_words(text[:WRITTEN_CHARS]))
     lines = "\n".join(line.text for line in paste.reading.key_lines[:KEY_LINES])
-    add(weights, weighted_words(lines))
+    add(weights, of_tensors(lines))
     written = " ".join("\n".join(paste.texts(Kind.WORDS)).split())[:WRITTEN_CHARS]
     facets = {*paste.reading.facets, *metrics_in(written).facets}
     add(weights, {facet.lower(): 1.0 for facet in facets})
@@ -67,14 +69,20 @@ def spoken_of(paste: Paste) -> dict[str, float]:
 def of_code(source: str) -> dict[str, float]:
     """Words of code; its names by what they are imported as."""
     weights = weighted_words(source)
-    names = names_of_code(source)
-    if names:
+    named = names_of_code(source)
+    if named:
         weights = {
             token: weight
             for token, weight in weights.items()
-            if not token.startswith(PREFIX)
+            if not token.startswith(names.PREFIX)
         }
-    return weights | dict.fromkeys(names, NAME_WEIGHT)
+    return weights | dict.fromkeys(named, 1.0)
+
+
+def of_tensors(printed: str) -> dict[str, float]:
+    """What lines say beside how tensors are printed, and what made the tensors."""
+    weights = weighted_words(names.PRINTED.sub(" ", printed))
+    return weights | dict.fromkeys(names.made_by(printed), 1.0)
 
 
 def add(weights: dict[str, float], more: dict[str, float]) -> None:

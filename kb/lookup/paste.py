@@ -115,9 +115,11 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     written = [line for line in selected.lines if kind_of.get(line[0]) == Kind.WORDS]
     reading = read_lines(replace(selected, lines=printed))
     read_quotes(reading, written)
-    text = "\n".join(line for _number, line in selected.lines)
-    environment = None
-    if not is_log(reading) and may_be_environment(text):
+    # Code compares with ==, which in a list names a version.
+    stated = [line for line in selected.lines if kind_of.get(line[0]) != Kind.CODE]
+    text = "\n".join(line for _number, line in stated)
+    environment, has_code = None, len(stated) < len(selected.lines)
+    if not has_code and not is_log(reading) and may_be_environment(text):
         environment = only_environment(text)
     return Paste(
         selected.lines,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kb.search.index.documents import Document
 from kb.search.ranking.nearness import Text
 from kb.search.reading.names import PREFIX
-from kb.search.reading.tokens import HAN_RUN
+from kb.search.reading.tokens import HAN_RUN, is_common
 
 MAX_LEADS = 5
 # Below this share of what the paste says, and below this share of the first lead, it
@@ -49,8 +49,8 @@ def leads_from(near: Near, text: Text, known: Collection[str] = ()) -> list[Lead
         shares = text.shares(document)
         words = sorted(shares, key=lambda token: (-shares[token], token))
         said = shown(words)
-        # Single letters alone are in every record: they could not be named as a reason.
-        if score >= least and len(words) >= needed and said:
+        # Single letters, "nan" or "tensor" alone are in every record: no reason.
+        if score >= least and len(words) >= needed and not all(map(is_common, said)):
             leads.append(Lead(document.record, score, said))
     return leads
 

@@ -20,7 +20,12 @@ PIECES = re.compile(
 )
 # What a name ends in that its sister does without: nn.KLDivLoss is F.kl_div,
 # SqrtBackward0 the backward of sqrt, masked_fill_ the masked_fill in place.
-ENDINGS = re.compile(r"(?:_loss|_backward\d?|_default)$")
+ENDINGS = re.compile(r"(?:_loss|_backward\d?|_default)+$")
+# How a tensor is printed: the op that made it tells, the rest says nothing.
+GRAD_FN = re.compile(r"grad_fn=<([A-Za-z]\w{0,80})>")
+PRINTED = re.compile(
+    r"\b(?:tensor\(|grad_fn=<[^>]{0,99}>|requires_grad=True|device='\w+:?\d*')"
+)
 MIN_LETTERS = 3
 # Names that stand in every file of Python.
 EVERYWHERE_LIST = """
@@ -39,6 +44,12 @@ def names_in(text: str) -> Iterator[str]:
             name = operator_name(match[0])
             if name:
                 yield name
+
+
+def made_by(printed: str) -> list[str]:
+    """`op:` names of what made the tensors of a printout: WhereBackward0 -> where."""
+    names = map(operator_name, GRAD_FN.findall(printed))
+    return [name for name in names if name]
 
 
 def is_name(word: str) -> bool:

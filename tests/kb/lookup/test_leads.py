@@ -53,6 +53,22 @@ class LeadTests(TestCase):
             with self.subTest(name):
                 self.assertIn("NAN-0027", self.leads(f"loss = {name}")[:2])
 
+    def test_what_made_a_printed_tensor_leads_to_its_records(self) -> None:
+        rows = {
+            "tensor([nan, nan, 0., 0.], grad_fn=<WhereBackward0>)": "NAN-0015",
+            "tensor(nan, device='cuda:0', grad_fn=<NllLossBackward0>)": "NAN-0034",
+        }
+        for printed, record in rows.items():
+            with self.subTest(printed):
+                self.assertEqual(self.leads(printed)[:1], [record])
+        # How tensors are printed is in every one of them.
+        self.assertEqual(self.leads("tensor([nan, nan], requires_grad=True)"), [])
+
+    def test_a_comparison_in_code_is_no_package(self) -> None:
+        found = look_up("x = scores.masked_fill(mask == 0, -1e9)  # fp16")
+        self.assertEqual(found["query"]["env"]["packages"], {})
+        self.assertEqual(found["leads"][0]["record"], "NAN-0014")
+
     def test_what_it_shares_is_said_in_words_of_the_pages_language(self) -> None:
         code = "x = torch.randn(8, requires_grad=True)\nx.sum().backward()\n"
         leads = look_up(code)["leads"]
