@@ -347,6 +347,7 @@ LEADS = _("Leads, which are no match:")
 SEVERAL_CAUSES = _("Several causes look like this; what tells them apart:")
 ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
 REPRODUCE = _("Reproduce it here:")
+NAME_TORCH = _("With --env the answer is about the torch that is installed here.")
 
 # --- comparisons --------------------------------------------------------------------
 # What a list of packages does not tell, by the key of a precondition.

@@ -310,6 +310,13 @@ def own_names() -> List[str]:
 # --- what is installed ----------------------------------------
 
 
+# Run by another Python: this file is read, and its folder is not searched for modules.
+OF_ANOTHER = (
+    "import runpy, sys; sys.path[:] = filter(None, sys.path); "
+    "sys.stdout.write(runpy.run_path(sys.argv[1])['installed']())"
+)
+
+
 def installed() -> str:
     """Versions of the packages that records speak of, and the GPUs."""
     from importlib import metadata  # Python 3.8
@@ -323,6 +330,18 @@ def installed() -> str:
         if version:
             lines.append("%s==%s" % (name, version))
     return "\n".join(lines + gpu_lines())
+
+
+def installed_for(python: str) -> str:
+    """What `installed` says under another Python. Raises Trouble."""
+    call = [python, "-B", "-c", OF_ANOTHER, os.path.abspath(__file__)]
+    try:
+        done = subprocess.run(
+            call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Trouble("%s does not tell its packages: %s" % (python, error)) from error
+    return done.stdout.decode("utf-8", "replace")
 
 
 def torch_version() -> str:
@@ -483,6 +502,10 @@ WORDS = {
     "reproduce": (
         "Reproduce it here:",
         "在本机复现：",
+    ),
+    "name_torch": (
+        "With --env the answer is about the torch that is installed here.",
+        "加上 --env，回答就针对本机安装的 torch。",
     ),
     "tested": (
         "affected: run on this exact build",
@@ -654,6 +677,11 @@ def arguments() -> argparse.ArgumentParser:
         "--env", action="store_true", help="also send package versions / 附上软件包版本"
     )
     parser.add_argument(
+        "--python",
+        metavar="PATH",
+        help="whose packages --env tells; default: this one / --env 所读的 Python",
+    )
+    parser.add_argument(
         "--dry-run",
         action="store_true",
         help="print what would be sent, send nothing / 只显示将要发送的内容",
@@ -696,11 +724,11 @@ def run(options: argparse.Namespace) -> int:
     sent = within([(at, masks.apply(text)) for at, text in telling])
     body = {
         "log": "\n".join(text for _, text in sent),
-        "env": installed() if options.env else "",
+        "env": environment(options),
     }
     if options.dry_run:
         say(body["log"])
-        if options.env:
+        if body["env"]:
             say("--- env\n" + body["env"])
         tell("%d lines, %d masks; nothing was sent" % (len(sent), masks.count))
         return MATCH
@@ -711,11 +739,20 @@ def run(options: argparse.Namespace) -> int:
         raise Trouble("%s: an answer of another form: %r" % (site, error)) from error
 
 
+def environment(options: argparse.Namespace) -> str:
+    """What --env tells; --python alone asks for it as well."""
+    if options.python:
+        return installed_for(options.python)
+    return installed() if options.env else ""
+
+
 def show(found: Any, sent: List[Line], options: argparse.Namespace, site: str) -> int:
     if options.json:
         say(json.dumps(found, indent=1, ensure_ascii=False))
         return STATUS[found["outcome"]]
     report(found, sent, options.lang, site)
+    if found["matches"] and not found["query"]["env"]["torch"]:
+        say(word("name_torch", options.lang))
     if found["matches"]:
         lines = commands(site, found["matches"][0]["record"])
         if lines:

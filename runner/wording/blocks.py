@@ -56,6 +56,7 @@ def of_pipe_client() -> str:
         "several": wording.SEVERAL_CAUSES,
         "also": wording.ALSO_AFFECTING,
         "reproduce": wording.REPRODUCE,
+        "name_torch": wording.NAME_TORCH,
     }
     words = {**wording.CONFIDENCES, **wording.WORKAROUND_STATUSES, **lookup, **answers}
     return table("WORDS", words)

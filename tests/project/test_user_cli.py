@@ -20,6 +20,7 @@ from django.test import LiveServerTestCase, SimpleTestCase, TestCase, tag
 
 from kb.lookup.answer import look_up
 from tests.support import loaded, log_corpus
+from tests.support.builds import torch_python
 
 SCRIPT = Path(settings.BASE_DIR, "static", "doesitnan.py")
 LOGS = log_corpus.LOGS
@@ -287,6 +288,19 @@ class CommandTest(LiveServerTestCase):
         self.assertIn("None of the inputs have requires_grad", done.stdout)
         self.assertNotIn("alice", done.stdout)
         self.assertIn("nothing was sent", done.stderr)
+
+    def test_what_another_python_has_is_told(self) -> None:
+        done = self.command(WARNING, "--dry-run", "--python", torch_python())
+        self.assertIn("\ntorch==", done.stdout.partition("--- env")[2])
+        done = self.command(WARNING, "--dry-run", "--python", "/no/such/python")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("/no/such/python does not tell its packages", done.stderr)
+
+    def test_who_tells_no_torch_is_told_how(self) -> None:
+        hint = "With --env the answer is about the torch that is installed here."
+        self.assertIn(hint, self.command(WARNING).stdout)
+        told = self.command(f"{WARNING}\ntorch==2.13.0").stdout
+        self.assertNotIn(hint, told)
 
     def test_the_site_serves_it(self) -> None:
         response = self.client.get("/api/v1/doesitnan.py")

@@ -27,6 +27,9 @@ class Command(NamedTuple):
 
 
 def look_up(arguments: Arguments) -> int:
+    """--env is about the Python with torch; a tool's own environment has none."""
+    if "--env" in arguments:
+        arguments = with_torch("lookup", arguments)
     sys.argv[1:] = arguments
     return int(pipe.main())
 

@@ -19,6 +19,7 @@ import unittest
 import zipfile
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -33,6 +34,7 @@ from runner.takeaway.doctor import doctor
 from runner.takeaway.single_file import single_file
 from tests.kb.releases.test_comparison import finding
 from tests.support import runs
+from tests.support.builds import torch_python
 from tests.support.package_index import PackageIndexes
 
 # Each check is a process: as few as there must be.
@@ -338,6 +340,14 @@ class InstalledTest(ClientCase, LiveServerTestCase):
         self.assertIn("No broken", self.do(env / "bin" / "pip", "check"))
         found = self.do(env / "bin" / "doesitnan", "lookup", "--dry-run", "train.log")
         self.assertIn("loss: nan", found)
+        # Its own environment has no torch: --env is about one that has.
+        beside_torch = str(Path(torch_python()).parent)
+        with mock.patch.dict(self.environ, PATH=beside_torch):
+            found = self.do(
+                *(env / "bin" / "doesitnan", "lookup"),
+                *("--dry-run", "--env", "train.log"),
+            )
+        self.assertIn("torch==", found.partition("--- env")[2])
 
     def test_uv_from_the_file_and_from_the_site(self) -> None:
         self.write(self.live_server_url)
