@@ -367,4 +367,11 @@ class InstalledTest(ClientCase, LiveServerTestCase):
 
     def test_pipx(self) -> None:
         self.write()
-        self.do(self.tool("pipx"), "run", "--spec", self.path, "doesitnan", "--version")
+        pipx, uv = self.tool("pipx"), Path(self.tool("uv"))
+        # Its own pip would want a newer one from an index first.
+        self.environ["PATH"] = f"{uv.parent}{os.pathsep}{self.environ['PATH']}"
+        told = self.do(
+            *(pipx, "run", "--backend", "uv", "--python", sys.executable),
+            *("--spec", self.path, "doesitnan", "lookup", "--dry-run", "train.log"),
+        )
+        self.assertIn("loss: nan", told)
