@@ -21,11 +21,15 @@ NO_SUCH_END = _(
 
 
 class SpanError(Exception):
-    """The ends name no builds to look between; the text says what to do."""
+    """The ends name no builds to look between; the text says what to do.
 
-    def __init__(self, sentences: dict[str, str]) -> None:
+    `unknown`: the one of them that is nothing that is known here, or "".
+    """
+
+    def __init__(self, sentences: dict[str, str], unknown: str = "") -> None:
         super().__init__(sentences["en"])
         self.sentences = sentences
+        self.unknown = unknown
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,8 @@ def places(subject: Subject, order: Sequence[str], text: str) -> list[int]:
     found = found_places(subject, order, text)
     if not found:
         builds = ", ".join(order) or "-"
-        raise SpanError(NO_SUCH_END.filled(name=name_of(text), builds=builds))
+        said = NO_SUCH_END.filled(name=name_of(text), builds=builds)
+        raise SpanError(said, unknown=text)
     return found
 
 

@@ -14,7 +14,7 @@ from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
 from kb.requester import requester
 from runner import access
-from runner.bisecting import queue, search
+from runner.bisecting import queue, search, span
 from runner.bisecting.search import BAD, GOOD
 from runner.bisecting.span import SpanError
 from runner.bisecting.subject import Subject
@@ -65,7 +65,7 @@ def group_of(repro: Repro, panel: RunPanel, request: HttpRequest) -> BisectionGr
         good=good,
         bad=bad,
         may_install=access.may_install(request.user),
-        refusal=refusal(panel, order),
+        refusal=refusal(panel, order, request),
     )
 
 
@@ -124,40 +124,59 @@ def turn(
     return None
 
 
-def refusal(panel: RunPanel, order: Sequence[str]) -> str:
+def refusal(panel: RunPanel, order: Sequence[str], request: HttpRequest) -> str:
     if not panel.may_run:
         return _("This site lets only known users start runs.")
-    if len(order) < 2:
+    if len(order) < 2 and not access.may_install(request.user):
         return _("Fewer than two builds have a result or are installed here.")
     return ""
 
 
 class BisectionForm(ReproForm):
-    """Which repro of `record`, between which ends."""
+    """Which repro of `record`, between which ends.
 
-    good = forms.CharField(max_length=61)
-    bad = forms.CharField(max_length=61)
+    An end that is typed, a release to install, goes before the build that is chosen.
+    """
+
+    good = forms.CharField(max_length=61, required=False)
+    bad = forms.CharField(max_length=61, required=False)
+    good_release = forms.CharField(max_length=61, required=False)
+    bad_release = forms.CharField(max_length=61, required=False)
     install = forms.BooleanField(required=False)
 
     def __init__(self, record: Record, data: Any) -> None:
         super().__init__(record, data)
         del self.fields["build"]
 
+    def ends(self) -> tuple[str, str]:
+        data = self.cleaned_data
+        good, bad = (data[f"{name}_release"] or data[name] for name in (GOOD, BAD))
+        return good, bad
+
 
 def submit(request: HttpRequest, record: Record) -> str:
     """Queue what the form asks for; its address. Raises Refusal."""
     require_right(request)
     form = BisectionForm(record, request.POST)
-    if not form.is_valid():
+    if not form.is_valid() or not all(form.ends()):
         raise Refusal(_("Choose a repro and two builds."), 400)
     data, lang = form.cleaned_data, current_lang()
     if data["install"] and not access.may_install(request.user):
         raise Refusal(refusals.INSTALLS_NOTHING[lang], 403)
-    ends = (data["good"], data["bad"], requester(request))
+    ends = (*form.ends(), requester(request))
     try:
         row = queue.submit(data["repro"], *ends, install=data["install"])
     except SpanError as error:
-        raise Refusal(error.sentences[lang], 400) from error
+        raise Refusal(why_not(error, form, request), 400) from error
     except RunRefused as error:
         raise refusal_of(error) from error
     return row.get_absolute_url()
+
+
+def why_not(error: SpanError, form: BisectionForm, request: HttpRequest) -> str:
+    """What is wrong with the ends, and whether it is only that one is not here."""
+    said = error.sentences[current_lang()]
+    would_help = span.is_release(error.unknown) and not form.cleaned_data["install"]
+    if not (would_help and access.may_install(request.user)):
+        return said
+    return f"{said} {_('To have it installed, tick the box for that.')}"

@@ -15,7 +15,7 @@ from django.test import (
 )
 from django.utils.translation import override
 
-from runner.models import Bisection, Run
+from runner.models import Bisection, Installation, Run
 from runner.pages.bisections import form
 from runner.runs import jobs
 from runner.worker import drain
@@ -196,6 +196,32 @@ class InstallRightTest(PageCase, TestCase):
         self.assertContains(self.record(), 'name="install"')
         self.assertEqual(self.ask(install="1").status_code, 302)
         self.assertTrue(Bisection.objects.get().install)
+
+    @override_settings(INSTALL_RELEASES=True)
+    def test_an_end_that_is_typed_may_be_a_release_that_is_not_here(self) -> None:
+        self.may_install()
+        typed = {"bad_release": " 9.9.0 "}
+        refused = self.ask(**typed)
+        self.assertContains(refused, "9.9.0: neither a result", status_code=400)
+        self.assertContains(refused, "tick the box for that", status_code=400)
+        nonsense = self.ask(bad_release="9.9.0-cu999")
+        self.assertNotContains(nonsense, "tick the box", status_code=400)
+        self.assertEqual(self.ask(**typed, install="1").status_code, 302)
+        row = Bisection.objects.get()
+        self.assertEqual((row.good, row.bad, row.builds), (BUILDS[0], "9.9.0", []))
+
+    @override_settings(INSTALL_RELEASES=True)
+    def test_a_record_of_which_nothing_is_here_can_be_asked(self) -> None:
+        Installation.objects.all().delete()
+        off = 'disabled aria-describedby="b-why-repro"'
+        self.assertRegex(self.record().content.decode(), off)
+        self.may_install()
+        self.assertNotRegex(self.record().content.decode(), off)
+        both = {"good_release": "9.2.0", "bad_release": "9.9.0"}
+        found = self.ask(good="", bad="", install="1", **both)
+        self.assertEqual(found.status_code, 302)
+        row = Bisection.objects.get()
+        self.assertEqual((row.good, row.bad), ("9.2.0", "9.9.0"))
 
 
 class CancelTest(PageCase, LookCase, TestCase):
