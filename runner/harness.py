@@ -54,6 +54,7 @@ from itertools import repeat
 from typing import (
     Any,
     Callable,
+    ContextManager,
     Deque,
     Dict,
     Iterable,
@@ -1191,6 +1192,15 @@ class Report:
 Start = Callable[[CheckSpec], Report]
 
 
+class Planner(Protocol):
+    """A Start that wants to hear which checks come next, to begin some early."""
+
+    def __call__(self, spec: CheckSpec) -> Report: ...
+
+    def plan(self, specs: Sequence[CheckSpec]) -> ContextManager[object]:
+        """For the block: `specs` are asked for in this order, or not at all."""
+
+
 class Assessment(NamedTuple):
     """Outcome of one check; `note` says why, for the log."""
 
@@ -1711,12 +1721,38 @@ class _Run:
             if tell:
                 tell("%s; it starts again" % killed(kills[-1]))
 
+    def spec(self, name: str, trial: int) -> CheckSpec:
+        return check_spec(self.header, name, trial, self.parameters)
+
+    def planned(self, order: Iterable[Tuple[str, int]]) -> ContextManager[object]:
+        """Tell the start of the checks that come next, where it wants to hear it.
+
+        Not where the bug may hide by chance: what runs beside a trial may change that.
+        """
+        plan = getattr(self.start, "plan", None)
+        if plan is None or self.header.trials > 1:
+            return contextlib.nullcontext()
+        found: ContextManager[object] = plan([self.spec(*one) for one in order])
+        return found
+
+    def in_turn(
+        self,
+        order: Sequence[Tuple[str, int]],
+        each: Callable[[str, int], Dict[str, Any]],
+    ) -> bool:
+        """Run these checks by `each`, up to one that ends the run; whether none did."""
+        with self.planned(order):
+            for name, trial in order:
+                check = each(name, trial)
+                if _gate(name, check["outcome"], check["reason"]):
+                    return False
+        return True
+
     def check(
         self, name: str, trial: int, tell: Optional[Callable[[str], None]] = None
     ) -> Dict[str, Any]:
         """Start one check, examine its report, record it; `tell` what goes on."""
-        spec = check_spec(self.header, name, trial, self.parameters)
-        report, kills = self.started(spec, tell)
+        report, kills = self.started(self.spec(name, trial), tell)
         if not report.failure and report.hello is not None:
             report.failure = self.contradiction(name, report.hello)
         if name == "requirements":
@@ -1837,14 +1873,15 @@ class _Run:
         run.checks, run.parameters = [], dict(self.header.variants[name])
         run.header = at_values(self.header, run.parameters)
         phase = "variant_%s " % name
-        for check in self.in_variants:
-            seen = []
-            for trial in range(times_of(check, self.header.trials)):
-                seen.append(each(run, check, trial, phase + check)["outcome"])
-                if seen[-1] != "clean":
-                    break
-            if seen[-1] != {"control": "clean", "trigger": "bug"}.get(check, seen[-1]):
-                break  # Nothing can be seen of a workaround where there is no bug.
+        with run.planned((check, 0) for check in self.in_variants):
+            for check in self.in_variants:
+                seen = ""
+                for trial in range(times_of(check, self.header.trials)):
+                    seen = each(run, check, trial, phase + check)["outcome"]
+                    if seen != "clean":
+                        break
+                if seen != {"control": "clean", "trigger": "bug"}.get(check, seen):
+                    break  # Nothing can be seen of a workaround where there is no bug.
         return {
             "parameters": run.parameters,
             "checks": run.checks,
@@ -1914,10 +1951,13 @@ def drive(
     run = _Run(source, start, parameters)
     count = trials or run.header.trials
     started_at, clock = utc_now(), time.monotonic()
-    for check_name, trial in check_order(run.names, count):
-        check = each(run, check_name, trial, _phase(check_name, trial, count))
-        if _gate(check_name, check["outcome"], check["reason"]):
-            break
+
+    def one(check: str, trial: int) -> Dict[str, Any]:
+        return each(run, check, trial, _phase(check, trial, count))
+
+    first, *others = check_order(run.names, count)
+    if run.in_turn([first], one):
+        run.in_turn(others, one)
     evidence = run.evidence(name)
     if run.has_variants(evidence["verdict"]):
         names = run.header.variants
@@ -1966,10 +2006,10 @@ class Cells:
         run.checks, run.parameters = [], choose(self._header, values)
         run.header = at_values(self._header, run.parameters)
         where = " ".join("%s=%s" % (n, shown_value(v)) for n, v in values.items())
-        for name, trial in check_order(self._names, self._trials)[1:]:
-            check = self._each(run, name, trial, where)
-            if _gate(name, check["outcome"], check["reason"]):
-                break
+        run.in_turn(
+            check_order(self._names, self._trials)[1:],
+            lambda name, trial: self._each(run, name, trial, where),
+        )
         return judged_cell(self._header, self._names, values, run.checks)
 
     def evidence(self, name: str) -> Dict[str, Any]:

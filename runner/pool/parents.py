@@ -30,7 +30,8 @@ START_S = 60.0
 COMPILER_START_S = 180.0
 # A parent is replaced after this many children, which all share its address layout.
 MAX_CHILDREN = 500
-SPARES = 1
+# Two: a run asks for the next check while the one before is under way.
+SPARES = 2
 MAX_SPARES = 32
 SPARE_FAILURES = 3
 STDERR_TAIL_BYTES = 4096

@@ -27,6 +27,7 @@ from runner.pool import client, keeper as pool_keeper, start
 from runner.runs import host_gpus, jobs, ledger, live_log
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import cache_owner, needs_of
+from runner.worker import beside
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,11 @@ def start_with(
     visible: str | None,
     lock_fds: Sequence[int],
 ) -> harness.Start:
-    """A Start for checks of the job on these GPUs, see `gpu_run.StartWith`."""
+    """A Start for checks of the job on these GPUs, see `gpu_run.StartWith`.
+
+    Those of the CPU may run side by side.
+    """
+    side = beside.SideBySide(listeners.line, listeners.cancelled)
     cold = sandbox.start_in(
         interpreter,
         str(path),
@@ -110,10 +115,13 @@ def start_with(
         hold_fds=lock_fds,
         compile_cache=cache.folder,
         compile_seed=cache.seed,
-        on_line=listeners.line,
-        cancelled=listeners.cancelled,
+        on_line=side.tell,
+        cancelled=side.is_cancelled,
     )
-    return start.WarmStart(pool_socket(), cold, keeps_cache=job.record is not None)
+    side.start = start.WarmStart(
+        pool_socket(), cold, keeps_cache=job.record is not None
+    )
+    return side if visible == "" else side.start
 
 
 def warm_up(interpreter: str) -> bool:

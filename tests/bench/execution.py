@@ -27,6 +27,7 @@ from runner.pool import client, parents, start as pool_start
 from runner.pool.keeper import PoolKeeper
 from runner.sweeps.axes import read_axes
 from runner.sweeps.cells import key_of, next_cell
+from runner.worker import beside
 from tests.bench.figures import Figure, figure, share_of, timed
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
@@ -286,18 +287,21 @@ def measure_supervisor(folder: Path) -> Figure:
 
 
 def measure_sweep(python: str, socket_path: str) -> list[Figure]:
-    """64 cells of NAN-0028, each with all its checks, against as many cold starts."""
+    """64 cells of NAN-0028, each with all its checks, against as many cold starts.
+
+    As a worker executes them: checks of a cell side by side.
+    """
     path = ISSUES / "std-single-sample-nan" / "repro.py"
     text = path.read_text()
     header, _ = harness.read_repro(text)
     axes = read_axes(header, {"dtype": "*", "size": "1:16:1"})
-    warm = pool_start.WarmStart(
-        socket_path, sandbox.start_in(python, str(path), gpus="")
-    )
+    side = beside.SideBySide(None, None)
+    held = sandbox.start_in(python, str(path), gpus="", cancelled=side.is_cancelled)
+    side.start = pool_start.WarmStart(socket_path, held)
     plain = harness.start_plain(python, str(path))
     spec = harness.check_spec(header, "control")
-    judged(warm, text)  # starts the parent
-    cells = harness.Cells(text, warm)
+    judged(side, text)  # starts the parent
+    cells = harness.Cells(text, side)
     done: dict[tuple[Any, ...], str] = {}
     took, colds = [], []
     while at := next_cell(axes, done):

@@ -105,13 +105,16 @@ class PoolCase(unittest.TestCase):
         return [p for p in self.pids() if is_zygote(p)]
 
     def assert_nothing_left(self) -> None:
-        """Only the parent, what holds it, and its spare live."""
+        """Only the parents, what holds them, and their spares live."""
 
         def settled() -> bool:
             found = self.status()["parents"]
-            idle = all(p["spares"] == 1 and not p["running"] for p in found)
-            # The parent; of the spare its check, its init and who waits for that.
-            return idle and len(self.zygotes()) <= 4 * len(found)
+            idle = all(
+                p["spares"] == parents.SPARES and not p["running"] for p in found
+            )
+            # The parent; of a spare its check, its init and who waits for that.
+            most = 1 + 3 * parents.SPARES
+            return idle and len(self.zygotes()) <= most * len(found)
 
         until(settled, "all checks have ended")
 
