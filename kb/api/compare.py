@@ -112,8 +112,8 @@ def changes(request: Request, query: Mapping[str, Any], found: Comparison) -> Re
         request,
         query,
         ComparisonSerializer,
-        shown(found, found.items[start:end]),
-        end if end < len(found.items) else None,
+        shown(found, found.items(start, end)),
+        end if end < found.total else None,
         **head_of(found),
     )
 

@@ -15,7 +15,7 @@ from kb.choices import DeviceClass
 from kb.environments.environment import Environment, parse_environment
 from kb.languages import Text
 from kb.lookup.paste import PasteTooLarge, check_size, readable
-from kb.models import Record
+from kb.models import Record, TestedBuild
 from kb.releases import sides, words
 from kb.releases.comparison import (
     BAD_ON_BOTH,
@@ -23,6 +23,7 @@ from kb.releases.comparison import (
     NOT_TESTED,
     Comparison,
     compare,
+    item_of,
 )
 from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
@@ -84,9 +85,9 @@ def address(before: str, after: str, device: str = "") -> str:
     return f"{path}?{urlencode({'device': device})}" if device else path
 
 
-def choices() -> list[str]:
+def choices(builds: list[TestedBuild] | None = None) -> list[str]:
     """What the pickers offer: releases and builds that were run, the newest first."""
-    builds = sides.tested()
+    builds = sides.tested() if builds is None else builds
     names = dict.fromkeys([*sides.releases(builds), *(row.slug for row in builds)])
     place = {name: at for at, name in enumerate(names)}
     releases = sides.releases(builds)
@@ -130,8 +131,9 @@ def unknown(
 
 def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
     """The page; where the address is not the one of these two, that one."""
-    offered, device = choices(), device_of(request)
-    first, last = sides.find(before), sides.find(after)
+    builds, device = sides.tested(), device_of(request)
+    offered = choices(builds)
+    first, last = sides.find(before, builds), sides.find(after, builds)
     if not first or not last:
         return unknown(offered, (before, after), device, [first, last])
     if (first.name, last.name) != (before, after):
@@ -168,19 +170,23 @@ def pasted_environment(request: HttpRequest) -> tuple[str, Environment | None, s
 
 def sections(found: Comparison) -> list[Section]:
     """Each kind of change with its first rows."""
-    several = []
-    for kind, group in groupby(found.items, key=lambda item: item.kind):
-        items = list(group)
-        several.append(
-            Section(
-                kind=kind,
-                title=words.TITLES[kind],
-                meaning=words.meaning(kind, found),
-                found=len(items),
-                rows=shown(found, items[:SHOWN]),
-            )
+    first = [
+        item_of(kind, key)
+        for kind, keys in found.changed.items()
+        for key in keys[:SHOWN]
+    ]
+    rows = groupby(shown(found, first), key=lambda row: row.item.kind)
+    by_kind = {kind: list(several) for kind, several in rows}
+    return [
+        Section(
+            kind=kind,
+            title=words.TITLES[kind],
+            meaning=words.meaning(kind, found),
+            found=len(keys),
+            rows=by_kind.get(kind, []),
         )
-    return several
+        for kind, keys in found.changed.items()
+    ]
 
 
 def rests(found: Comparison) -> list[Rest]:

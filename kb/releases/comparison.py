@@ -6,27 +6,37 @@ device on both sides. What is documented where nothing ran is told apart, as "li
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from django.db.models import Count, F, Max, Min, Q, QuerySet
+from django.db.models import F, Max, Min, Q, QuerySet
 
-from kb.choices import Outcome, Verdict
 from kb.environments.environment import Environment
-from kb.findings.results import JUDGED
 from kb.models import Finding
-from kb.models.finding import FindingQuerySet
-from kb.releases import installed
+from kb.releases import installed, verdicts
 from kb.releases.documented import Facts, answers, facts_of_all
 from kb.releases.installed import Narrowed
 from kb.releases.sides import Side
+from kb.releases.verdicts import (
+    BAD,
+    DIFFERS,
+    GOOD,
+    Answers,
+    Key,
+    Keys,
+    record_of,
+    records_of,
+    trigger_of,
+)
 from kb.search.index.generation import Generation, current_generation
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED
 
-NEW, FIXED, DIFFERS = "new", "fixed", "differs"
+NEW, FIXED = "new", "fixed"
 BAD_ON_BOTH, GOOD_ON_BOTH, NOT_TESTED = "bad_on_both", "good_on_both", "not_tested"
 CEASES, BEGINS = "workaround_ceases", "workaround_begins"
 BEHAVIOUR = "behaviour"
@@ -38,20 +48,10 @@ CHANGES = (
 )
 # Of a record with several repros or devices the first that is true of one of them.
 STANDING_OF_A_RECORD = (NEW, FIXED, DIFFERS, BAD_ON_BOTH, GOOD_ON_BOTH)
-BAD, GOOD = "bad", "good"
-TURNS = {
-    (BAD, GOOD): FIXED,
-    (GOOD, BAD): NEW,
-    (BAD, BAD): BAD_ON_BOTH,
-    (GOOD, GOOD): GOOD_ON_BOTH,
-}
+PLACE = {kind: at for at, kind in enumerate(CHANGES)}
 OF_ANSWER = {AFFECTED: BAD, NOT_AFFECTED: GOOD}
-OF_VERDICT = {Verdict.BUG_PRESENT.value: BAD, Verdict.BUG_ABSENT.value: GOOD}
 LIKELY = {(BAD, GOOD): LIKELY_FIXED, (GOOD, BAD): LIKELY_NEW}
 KEPT = 16
-# Some 2 MB each with 10,000 records.
-KEPT_BUILDS = 8
-Key = tuple[str, str, str]
 
 
 class Item(NamedTuple):
@@ -75,49 +75,81 @@ class Turn(NamedTuple):
     device: str
     before: str
     after: str
-    kind: str
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What runs show. `turns`: by record; `kinds`: only of those judged on both."""
+    """What runs show. `kinds`: how each record stands that was judged on both.
 
-    turns: Mapping[str, tuple[Turn, ...]]
+    `changed`: by kind, what is told of those.
+    """
+
+    before: Answers
+    after: Answers
     kinds: Mapping[str, str]
-    changed: list[Item]
+    changed: Mapping[str, list[Key]]
+
+    @property
+    def alone(self) -> tuple[Answers, Answers]:
+        """What was judged on one side only."""
+        return self.before.without(self.after), self.after.without(self.before)
+
+    def turns_of(self, records: set[str]) -> dict[str, list[Turn]]:
+        """Of each of these that was judged on a side."""
+        found: defaultdict[str, list[Turn]] = defaultdict(list)
+        for key in sorted(self.before.judged | self.after.judged):
+            if record_of(key) in records:
+                record, repro, device = key.split(" ")
+                turn = Turn(
+                    *(record, repro, device), self.before.of(key), self.after.of(key)
+                )
+                found[record].append(turn)
+        return dict(found)
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`kinds`: each record that counts -> how it stands, NOT_TESTED included."""
+    """`kinds`: each record that counts -> how it stands, NOT_TESTED included.
+
+    `changed`: what is told, by kind in their order.
+    """
 
     before: Side
     after: Side
     device: str
     kinds: Mapping[str, str]
-    items: list[Item]
+    changed: Mapping[str, list[Key]]
     # Of those not tested on both: judged on the one, on the other.
     only_before: int
     only_after: int
     narrowed: Narrowed | None
 
-    @property
+    @cached_property
     def counts(self) -> dict[str, int]:
         """Records by how they stand; and of the other changes, how many there are."""
-        found = dict.fromkeys((*STANDING_OF_A_RECORD, NOT_TESTED), 0)
-        for kind in self.kinds.values():
-            found[kind] += 1
-        same = found[BAD_ON_BOTH] + found[GOOD_ON_BOTH]
-        others = dict.fromkeys(CHANGES[2:5] + CHANGES[6:], 0)
-        for item in self.items:
-            if item.kind in others:
-                others[item.kind] += 1
-        return {**found, "same": same, **others}
+        records = Counter(self.kinds.values())
+        changes = {kind: len(keys) for kind, keys in self.changed.items()}
+        same = records[BAD_ON_BOTH] + records[GOOD_ON_BOTH]
+        return {
+            **{kind: records[kind] for kind in (*STANDING_OF_A_RECORD, NOT_TESTED)},
+            "same": same,
+            **{kind: changes.get(kind, 0) for kind in (*CHANGES[2:5], *CHANGES[6:])},
+        }
 
     @property
     def is_tested(self) -> bool:
         """Whether any record was judged on both sides."""
-        return any(kind != NOT_TESTED for kind in self.kinds.values())
+        return self.counts[NOT_TESTED] < len(self.kinds)
+
+    @property
+    def total(self) -> int:
+        return sum(map(len, self.changed.values()))
+
+    def items(self, start: int = 0, end: int | None = None) -> list[Item]:
+        """What is told, or a part of it."""
+        every = (zip(repeat(kind), keys) for kind, keys in self.changed.items())
+        some = islice(chain.from_iterable(every), start, end)
+        return [item_of(kind, key) for kind, key in some]
 
     @property
     def untested_sides(self) -> list[Side]:
@@ -172,56 +204,54 @@ def compared(
     judged = judged_on(generation, before.builds, after.builds, device)
     kinds = {key: judged.kinds.get(key, NOT_TESTED) for key in facts}
     untested = [key for key, kind in kinds.items() if kind == NOT_TESTED]
-    turns = {key: judged.turns.get(key, ()) for key in untested}
-    items = [
-        *(item for item in judged.changed if item.record in facts),
-        *likely(turns, facts, before, after),
-    ]
+    alone = judged.alone
+    found = {
+        kind: [key for key in keys if record_of(key) in facts]
+        for kind, keys in judged.changed.items()
+    }
+    found |= likely({key: facts[key] for key in untested}, alone, before, after)
+    here, there = (set(records_of(side.judged)) for side in alone)
     return Comparison(
         before=before,
         after=after,
         device=device,
         kinds=kinds,
-        items=sorted(items, key=lambda item: (CHANGES.index(item.kind), item)),
-        only_before=sum(any(turn.before for turn in row) for row in turns.values()),
-        only_after=sum(any(turn.after for turn in row) for row in turns.values()),
+        changed={kind: found[kind] for kind in CHANGES if found[kind]},
+        only_before=len(here.intersection(untested)),
+        only_after=len(there.intersection(untested)),
         narrowed=None,
     )
 
 
-def standing_of(turns: tuple[Turn, ...]) -> str:
-    if len(turns) == 1:
-        return turns[0].kind
-    kinds = {turn.kind for turn in turns}
-    return next((kind for kind in STANDING_OF_A_RECORD if kind in kinds), NOT_TESTED)
-
-
 def likely(
-    turns: Mapping[str, tuple[Turn, ...]],
     facts: Mapping[str, Facts],
+    alone: tuple[Answers, Answers],
     before: Side,
     after: Side,
-) -> Iterator[Item]:
-    """Where a side was not run: what documents say, unless the other side's run
-    says that they err.
+) -> dict[str, list[Key]]:
+    """Of records that were not run on both: what documents say, unless the run on the
+    one side says that they err.
     """
     said = answers(before.env), answers(after.env)
-    for key, several in turns.items():
-        documented = [OF_ANSWER.get(side(facts[key]).answer, "") for side in said]
+    others = [contradicting(side) for side in alone]
+    found: dict[str, list[Key]] = {LIKELY_NEW: [], LIKELY_FIXED: []}
+    for key, fact in facts.items():
+        documented = [OF_ANSWER.get(side(fact).answer, "") for side in said]
         kind = LIKELY.get((documented[0], documented[1]))
-        if kind and not contradicted(documented, several):
-            yield Item(kind, key)
+        if kind and not any(
+            key in side[answer] for side, answer in zip(others, documented, strict=True)
+        ):
+            found[kind].append(key)
+    return found
 
 
-def contradicted(documented: list[str], turns: Iterable[Turn]) -> bool:
-    return any(
-        ran and ran != said
-        for turn in turns
-        for ran, said in zip((turn.before, turn.after), documented, strict=True)
-    )
+def contradicting(side: Answers) -> dict[str, set[str]]:
+    """What is documented -> the records of which a run shows something else."""
+    bad, good, differs = (set(records_of(keys)) for keys in side)
+    return {BAD: good | differs, GOOD: bad | differs}
 
 
-# --- what the database is asked ------------------------------------------------------
+# --- what runs show ------------------------------------------------------------------
 @lru_cache(maxsize=KEPT)
 def judged_on(
     generation: Generation,
@@ -230,109 +260,61 @@ def judged_on(
     device: str = "",
 ) -> Judged:
     """Cached: not to be modified."""
-    turns: dict[str, tuple[Turn, ...]] = {}
-    for turn in turns_between(generation, before, after, device):
-        turns[turn.record] = (*turns.get(turn.record, ()), turn)
-    kinds = {key: standing_of(several) for key, several in turns.items()}
-    every = [turn for several in turns.values() for turn in several]
-    beside = [
-        item
-        for item in (
-            *workarounds_between(before, after, device),
-            *behaviour_between(before, after, device),
-        )
-        if any(is_same(turn, item) for turn in turns.get(item.record, ()))
-    ]
-    changed = [
-        Item(turn.kind, turn.record, turn.repro, turn.device)
-        for turn in every
-        if turn.kind in (NEW, FIXED, DIFFERS)
-    ]
-    return Judged(
-        turns,
-        {key: kind for key, kind in kinds.items() if kind != NOT_TESTED},
-        [*changed, *beside],
+    first, last = (
+        verdicts.answers_of(generation, side, device) for side in (before, after)
     )
+    turns = turns_between(first, last)
+    kinds: dict[str, str] = {}
+    for kind in reversed(STANDING_OF_A_RECORD):
+        kinds |= dict.fromkeys(records_of(turns[kind]), kind)
+    same = turns[BAD_ON_BOTH] | turns[GOOD_ON_BOTH]
+    beside = {
+        **workarounds_between(generation, before, after),
+        BEHAVIOUR: behaviour_between(before, after, device),
+    }
+    changed: dict[str, Iterable[Key]] = {
+        **{kind: turns[kind] for kind in (NEW, FIXED, DIFFERS)},
+        # Also of the device that is asked for: `same` has no other.
+        **{
+            kind: (key for key in keys if trigger_of(key) in same)
+            for kind, keys in beside.items()
+        },
+    }
+    found = {kind: sorted(keys) for kind, keys in changed.items()}
+    return Judged(first, last, kinds, found)
 
 
-def is_same(turn: Turn, item: Item) -> bool:
-    """Whether an item is of this repro, and its verdict did not change."""
-    own = turn.repro == item.repro and turn.device == item.device
-    return own and turn.kind in (BAD_ON_BOTH, GOOD_ON_BOTH)
+def turns_between(first: Answers, last: Answers) -> dict[str, Keys]:
+    """What was judged on both sides, by how it turned."""
+    found = {
+        FIXED: first.bad & last.good,
+        NEW: first.good & last.bad,
+        BAD_ON_BOTH: first.bad & last.bad,
+        GOOD_ON_BOTH: first.good & last.good,
+    }
+    differs = (first.differs & last.judged) | (first.judged & last.differs)
+    return found | {DIFFERS: differs}
 
 
-def turns_between(
-    generation: Generation,
-    before: tuple[str, ...],
-    after: tuple[str, ...],
-    device: str,
-) -> Iterator[Turn]:
-    first, last = side_of(generation, before), side_of(generation, after)
-    for key in first.keys() | last.keys():
-        if not device or key[2] == device:
-            shown = first.get(key, ""), last.get(key, "")
-            yield Turn(*key, *shown, kind_of(*shown))
-
-
-def side_of(generation: Generation, builds: tuple[str, ...]) -> Mapping[Key, str]:
-    """Bad, good, or where builds of the side do not agree, that they differ."""
-    verdicts = [verdicts_on(generation, build) for build in builds]
-    if len(verdicts) == 1:
-        return verdicts[0]
-    found: dict[Key, str] = {}
-    for of_build in verdicts:
-        for key, answer in of_build.items():
-            found[key] = answer if found.get(key, answer) == answer else DIFFERS
-    return found
-
-
-@lru_cache(maxsize=KEPT_BUILDS)
-def verdicts_on(generation: Generation, build: str) -> Mapping[Key, str]:
-    """What runs of each repro on this build show. Cached: not to be modified.
-
-    Grouping here takes less time than in SQLite, and one build serves several pairs.
-    """
-    rows = of_sides((build,), (), "").triggers().filter(verdict__in=JUDGED)
-    keys = rows.values_list("record_id", "repro", "device_class", "verdict")
-    return {(key, repro, on): OF_VERDICT[shown] for key, repro, on, shown in keys}
-
-
-def kind_of(before: str, after: str) -> str:
-    if not (before and after):
-        return NOT_TESTED
-    return TURNS.get((before, after), DIFFERS)
+def item_of(kind: str, key: Key) -> Item:
+    return Item(kind, *key.split(" "))
 
 
 def workarounds_between(
-    before: tuple[str, ...], after: tuple[str, ...], device: str
-) -> Iterator[Item]:
-    """By runs against the bug; where builds of a side differ, it does not help."""
-    rows = of_sides(before, after, device).filter(
-        # For the index, which SQLite does not use for a prefix; "w" is the last letter
-        # that a check begins with, in any order of letters.
-        check_name__gte="workaround",
-        check_name__lt="x",
-        check_name__startswith="workaround_",
-        verdict=Verdict.BUG_PRESENT,
-        outcome__in=(Outcome.BUG, Outcome.CLEAN),
-    )
-    seen = {
-        f"{outcome}_{name}": counted(builds, outcome=outcome)
-        for name, builds in (("before", before), ("after", after))
-        for outcome in (Outcome.BUG, Outcome.CLEAN)
-    }
-    ceased = Q(bug_before=0, clean_before__gt=0, bug_after__gt=0)
-    began = Q(bug_before__gt=0, bug_after=0, clean_after__gt=0)
-    keys = ("record_id", "repro", "device_class", "check_name")
-    for row in grouped(rows, *keys, **seen).filter(ceased | began):
-        yield Item(BEGINS if row[4] else CEASES, *row[:4])
+    generation: Generation, before: tuple[str, ...], after: tuple[str, ...]
+) -> dict[str, Keys]:
+    """By runs against the bug."""
+    first, last = (verdicts.remedies_of(generation, side) for side in (before, after))
+    return {CEASES: first.helped & last.failed, BEGINS: first.failed & last.helped}
 
 
 def behaviour_between(
     before: tuple[str, ...], after: tuple[str, ...], device: str
-) -> Iterator[Item]:
+) -> list[Key]:
     """Triggers that said one thing on all builds before, another on all after."""
-    rows = of_sides(before, after, device).filter(said__isnull=False)
+    rows = verdicts.of_the_bug([*before, *after]).filter(said__isnull=False)
+    if device:
+        rows = rows.filter(device_class=device)
     first, last = Q(build__in=(*before, "")), Q(build__in=(*after, ""))
     said = {
         "before": Min("said", filter=first),
@@ -342,21 +324,8 @@ def behaviour_between(
     }
     keys = ("record_id", "repro", "device_class")
     settled = Q(before=F("before_too"), after=F("after_too"))
-    for row in grouped(rows, *keys, **said).filter(settled & ~Q(before=F("after"))):
-        yield Item(BEHAVIOUR, *row[:3])
-
-
-def of_sides(
-    before: tuple[str, ...], after: tuple[str, ...], device: str
-) -> FindingQuerySet:
-    rows = Finding.objects.standing().of_the_bug()
-    rows = rows.filter(build__in={*before, *after}).order_by()
-    return rows.filter(device_class=device) if device else rows
-
-
-def counted(builds: tuple[str, ...], **wanted: str) -> Count:
-    # A condition that nothing meets would be no condition at all.
-    return Count("pk", filter=Q(build__in=builds or ("",), **wanted))
+    found = grouped(rows, *keys, **said).filter(settled & ~Q(before=F("after")))
+    return [" ".join(row[:3]) for row in found]
 
 
 def grouped(rows: QuerySet[Finding], *keys: str, **seen: Any) -> QuerySet[Any, Any]:

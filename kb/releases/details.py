@@ -24,9 +24,11 @@ from kb.releases.sides import Side
 from kb.versions.affected import Answer, answer_for
 
 TRIGGER = "trigger"
-FIELDS = (
-    *("slug", "title_en", "title_zh", "affected", "affected_when", "preconditions"),
-    *("aliases", "environment", "fixes", "sources"),
+NAMES = ("slug", "title_en", "title_zh")
+# Of those that rest on documents, also what these say.
+DOCUMENTED = (
+    *("affected", "affected_when", "preconditions", "aliases", "environment"),
+    *("fixes", "sources"),
 )
 
 
@@ -85,7 +87,11 @@ def shown(comparison: Comparison, items: Iterable[Item]) -> list[Shown]:
     listed = list(items)
     sides = comparison.before, comparison.after
     ids = {item.record for item in listed}
-    records = Record.objects.only(*FIELDS).in_bulk(ids)
+    documented = {item.record for item in listed if is_documented(item)}
+    records = {
+        **Record.objects.only(*NAMES).in_bulk(ids - documented),
+        **Record.objects.only(*NAMES, *DOCUMENTED).in_bulk(documented),
+    }
     found = findings_of(ids, listed, comparison)
     return [
         of_item(item, records[item.record], found[item.record], sides)
@@ -116,11 +122,15 @@ def of_item(
     own = [row for row in findings if is_of(item, row)]
     before, after = ([row for row in own if row.build in one.builds] for one in sides)
     documented = None
-    if item.kind in (LIKELY_NEW, LIKELY_FIXED):
+    if is_documented(item):
         first, last = (answer_for(record, one.env) for one in sides)
         documented = first, last
     said = differing(before, after) if item.kind == BEHAVIOUR else []
     return Shown(item, record, (before, after), documented, said)
+
+
+def is_documented(item: Item) -> bool:
+    return item.kind in (LIKELY_NEW, LIKELY_FIXED)
 
 
 def is_of(item: Item, row: Finding) -> bool:

@@ -14,8 +14,9 @@ from kb.choices import Verdict
 from kb.findings.contradictions import FIXES_THAT_END_IT
 from kb.findings.results import JUDGED
 from kb.models import Finding, Flip, Record, Standing, TestedBuild
-from kb.releases.comparison import BAD, GOOD, Turn, judged_on
+from kb.releases.comparison import Turn, judged_on
 from kb.releases.sides import Side, releases, tested
+from kb.releases.verdicts import BAD, GOOD
 from kb.search.index.generation import Generation, current_generation
 
 TORCH = "torch"
@@ -136,8 +137,10 @@ def documented_of(
     generation: Generation, side: Side, previous: Side | None
 ) -> Iterator[Documented]:
     before = previous.builds if previous else ()
-    turns = judged_on(generation, before, side.builds).turns
-    for record in naming(side.name):
+    records = list(naming(side.name))
+    judged = judged_on(generation, before, side.builds)
+    turns = judged.turns_of({record.pk for record in records})
+    for record in records:
         sources = {source["id"]: source for source in record.sources}
         turn = most_telling(turns.get(record.pk, ()))
         for which, how, source in said_of(record, side.name):

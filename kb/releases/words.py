@@ -7,13 +7,13 @@ from kb.releases.comparison import (
     BEGINS,
     BEHAVIOUR,
     CEASES,
-    DIFFERS,
     FIXED,
     LIKELY_FIXED,
     LIKELY_NEW,
     NEW,
     Comparison,
 )
+from kb.releases.verdicts import DIFFERS
 
 SUMMARY = _(
     "{fixed} fixed, {new} new, {same} the same, {not_tested} not tested on both"

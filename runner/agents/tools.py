@@ -160,11 +160,11 @@ def compare_builds(
     asked = {"from": before, "to": after, "device": device}
     query = checked(compare.CompareQuery, {k: v for k, v in asked.items() if v})
     found = compare.compared(query)
-    items = details.shown(found, found.items[:limit])
+    items = details.shown(found, found.items(0, limit))
     body = {"items": items, "next": None, **compare.head_of(found)}
     answered = in_one(lang, ComparisonSerializer, body)
     del answered["next"]
-    return {**answered, "total": len(found.items)}
+    return {**answered, "total": found.total}
 
 
 def run_repro(

@@ -40,7 +40,13 @@ WORKAROUND = {
 
 def main(count: int) -> dict[str, float]:
     found = {name: seconds(path) for name, path in pages(prepared(count)).items()}
-    return found | {"comparison, each of another pair": seconds(*comparisons())}
+    page, api = "/en/compare/{}...{}/", "/api/v1/compare?from={}&to={}"
+    return {
+        **found,
+        "comparison, each of another pair": seconds(*comparisons(page, 0)),
+        "comparison over the API, each of another pair": seconds(*comparisons(api, 1)),
+        "comparison with nothing in memory, without its page": first_comparison(),
+    }
 
 
 def prepared(count: int) -> list[str]:
@@ -88,12 +94,31 @@ def pages(records: list[str]) -> dict[str, str]:
     }
 
 
-def comparisons() -> list[str]:
-    """So many pairs that none is compared a second time."""
+def comparisons(address: str, turn: int) -> list[str]:
+    """So many pairs that none is compared a second time, other ones each turn."""
     pairs = combinations(reversed(RELEASES), 2)
-    return [
-        f"/en/compare/{last}...{first}/" for first, last in islice(pairs, ROUNDS + 1)
-    ]
+    several = islice(pairs, turn * (ROUNDS + 1), (turn + 1) * (ROUNDS + 1))
+    return [address.format(last, first) for first, last in several]
+
+
+def first_comparison() -> float:
+    """What `manage.py compare` asks, whose process has compared nothing yet."""
+    from kb.releases import comparison, documented, sides, verdicts
+
+    kept = (
+        *(documented.facts_of_all, comparison.whole, comparison.judged_on),
+        *(verdicts.on_build, verdicts.workarounds_on),
+    )
+
+    def compare() -> None:
+        for cached in kept:
+            cached.cache_clear()
+        before, after = sides.find("2.5.1"), sides.find("2.13.0")
+        assert before and after
+        comparison.compare(before, after)
+
+    compare()
+    return statistics.median(cpu(compare) for _ in range(ROUNDS))
 
 
 def seconds(*paths: str) -> float:

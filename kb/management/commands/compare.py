@@ -53,7 +53,7 @@ class Command(BaseCommand):
         with in_terminal_language():
             try:
                 found = self.compared(options)
-                rows = shown(found, found.items)
+                rows = shown(found, found.items())
             except DatabaseError as error:
                 text = _("Nothing can be read (%s): run migrate and load_records.")
                 raise CommandError(text % error, returncode=USAGE) from error

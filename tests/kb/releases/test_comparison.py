@@ -62,7 +62,7 @@ class ComparisonCase(TestCase):
 
     def changes(self, first: str, last: str, **options: Any) -> list[tuple[str, str]]:
         found = self.compare(first, last, **options)
-        return [(item.kind, item.record) for item in found.items]
+        return [(item.kind, item.record) for item in found.items()]
 
 
 class VerdictTest(ComparisonCase):
@@ -77,7 +77,7 @@ class VerdictTest(ComparisonCase):
             "1 fixed, 1 new, 1 the same, 2 not tested on both",
         )
         self.assertEqual((found.only_before, found.only_after), (1, 0))
-        told = [(item.kind, item.record) for item in found.items]
+        told = [(item.kind, item.record) for item in found.items()]
         self.assertEqual(told, [("new", "NAN-9002"), ("fixed", "NAN-9001")])
 
     def test_the_other_way_round_fixed_is_new(self) -> None:
@@ -89,7 +89,7 @@ class VerdictTest(ComparisonCase):
         on_gpu = finding(record, "2.6.0", False, device_class="cuda")
         self.keep(0, finding(record, "2.5.1", True), on_gpu)
         found = self.compare("2.5.1", "2.6.0")
-        self.assertEqual(found.items, [])
+        self.assertEqual(found.items(), [])
         self.assertFalse(found.is_tested)
         self.assertEqual((found.only_before, found.only_after), (1, 1))
 
@@ -117,7 +117,7 @@ class VerdictTest(ComparisonCase):
             finding(record, "2.6.0", False),
         )
         found = self.compare("2.5.1", "2.6.0")
-        self.assertEqual([item.kind for item in found.items], ["differs"])
+        self.assertEqual([item.kind for item in found.items()], ["differs"])
         self.assertEqual((found.counts["fixed"], found.counts["differs"]), (0, 1))
         self.assertIn("1 where builds", words.summary(found)["en"])
         one_build = self.changes("2.5.1-cpu", "2.6.0")
@@ -139,7 +139,7 @@ class VerdictTest(ComparisonCase):
         saving.save(self.records[0])
         found = self.compare("2.5.1", "2.6.0-cpu")
         self.assertNotIn("NAN-9001", found.kinds)
-        self.assertEqual(found.items, [])
+        self.assertEqual(found.items(), [])
 
 
 class BesideVerdictsTest(ComparisonCase):
@@ -174,8 +174,8 @@ class BesideVerdictsTest(ComparisonCase):
             finding(record, "2.6.0", True, said='{"warned": true}'),
         )
         found = self.compare("2.5.1", "2.6.0")
-        self.assertEqual(found.items, [Item("behaviour", "NAN-9001", "repro", "cpu")])
-        (row,) = shown(found, found.items)
+        self.assertEqual(found.items(), [Item("behaviour", "NAN-9001", "repro", "cpu")])
+        (row,) = shown(found, found.items())
         self.assertEqual(row.said, [("warned", False, True)])
 
     def test_behaviour_that_differs_within_a_side_is_not_told(self) -> None:
@@ -206,9 +206,9 @@ class DocumentedTest(ComparisonCase):
     def test_where_nothing_ran_documents_say_likely(self) -> None:
         self.document(self.records[0], self.fixed_in("2.6.0"))
         found = self.compare("2.5.1", "2.6.0")
-        self.assertEqual(found.items, [Item("likely_fixed", "NAN-9001")])
+        self.assertEqual(found.items(), [Item("likely_fixed", "NAN-9001")])
         self.assertFalse(found.is_tested)
-        (row,) = shown(found, found.items)
+        (row,) = shown(found, found.items())
         self.assertEqual((row.basis, row.runs), ("documented", ([], [])))
         answers = [side.documented and side.documented.answer for side in row.sides]
         self.assertEqual(answers, ["affected", "not_affected"])
@@ -233,7 +233,7 @@ class DocumentedTest(ComparisonCase):
         found = self.compare("2.5.1", "2.6.0", env=env)
         assert found.narrowed
         self.assertEqual(found.narrowed.left_out, {"deepspeed": ["NAN-9001"]})
-        told = [(item.kind, item.record) for item in found.items]
+        told = [(item.kind, item.record) for item in found.items()]
         self.assertEqual(told, [("likely_fixed", "NAN-9002")])
         self.assertNotIn("NAN-9001", found.kinds)
         env = parse_environment("torch==2.5.1\ndeepspeed==0.14\n")
@@ -263,7 +263,7 @@ class ShippedTest(TestCase):
     def told(self, first: str, last: str) -> set[tuple[str, str]]:
         before, after = sides.find(first), sides.find(last)
         assert before and after
-        return {(item.kind, item.record) for item in compare(before, after).items}
+        return {(item.kind, item.record) for item in compare(before, after).items()}
 
     def test_of_2_5(self) -> None:
         told = self.told("2.4.1", "2.5.1")
