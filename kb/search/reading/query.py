@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import chain
 
 from kb.search.reading.glossary import HAN_PHRASES, LONGEST, synonyms_of
-from kb.search.reading.names import names_in
+from kb.search.reading.names import names_in, operator_name
 from kb.search.reading.tokens import (
     CACHED_WORDS,
     HAN_RUN,
@@ -21,6 +21,7 @@ from kb.search.reading.tokens import (
     is_plain,
     singular,
     word_tokens,
+    words_of,
 )
 
 # Characters; a longer text is a log, which the look-up reads.
@@ -36,6 +37,8 @@ QUESTION_WORDS = re.compile(
 )
 # The weight of a pair of characters that belong to two words.
 ACROSS_WEIGHT = 0.3
+# Words of English grammar that torch has functions of.
+FUNCTION_WORDS = frozenset({"all", "any", "where"})
 # What an operator's name and a synonym count beside the words themselves.
 NAME_WEIGHT, SYNONYM_WEIGHT = 0.5, 0.4
 
@@ -90,9 +93,15 @@ def weighted_words(text: str) -> dict[str, float]:
             for token in phrase:
                 share = SYNONYM_WEIGHT * term.weight / len(phrase)
                 weights[token] = max(share, weights.get(token, 0))
-    for name in names_in(text):
+    for name in (*names_in(text), *names_among_han(text)):
         weights[name] = NAME_WEIGHT
     return {token: weight for token, weight in weights.items() if token[-1] != "*"}
+
+
+def names_among_han(text: str) -> Iterator[str]:
+    """In Chinese text, where English prose has none of its grammar, "where" is a name."""
+    if HAN_RUN.search(text):
+        yield from map(operator_name, FUNCTION_WORDS.intersection(words_of(text)))
 
 
 def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:

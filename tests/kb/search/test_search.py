@@ -20,7 +20,7 @@ from kb.search.ranking.filters import verdicts_on
 from kb.search.ranking.listing import listing
 from kb.search.ranking.snippets import snippet
 from kb.search.reading.glossary import SYNONYMS, phrase_of, synonyms_of
-from kb.search.reading.query import MAX_TERMS, read_query
+from kb.search.reading.query import MAX_TERMS, read_query, weighted_words
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
 from tests.support import loaded
 from tests.support.records import save_all
@@ -151,6 +151,10 @@ class QueryTests(SimpleTestCase):
             for other in others:
                 self.assertIn(phrase, SYNONYMS[other])
         self.assertEqual(synonyms_of(phrase_of("unheard of")), ())
+
+    def test_a_word_of_english_grammar_is_a_name_in_chinese(self) -> None:
+        self.assertIn("op:where", weighted_words("where 反向传播 nan"))
+        self.assertNotIn("op:where", weighted_words("nan where a row is masked"))
 
     def test_no_more_terms_than_can_be_asked(self) -> None:
         text = " ".join(f"w{i}" for i in range(300))
