@@ -99,7 +99,7 @@ def weighted_words(text: str) -> dict[str, float]:
 
 
 def names_among_han(text: str) -> Iterator[str]:
-    """In Chinese text, where English prose has none of its grammar, "where" is a name."""
+    """In Chinese text, which has no English grammar, "where" is a name."""
     if HAN_RUN.search(text):
         yield from map(operator_name, FUNCTION_WORDS.intersection(words_of(text)))
 
