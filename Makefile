@@ -10,6 +10,7 @@ ATTACKS := \
 	tests.project.test_serving tests.project.test_slow_clients \
 	tests.api.test_access tests.api.test_cut_off tests.api.test_fuzz \
 	tests.runner.evidence.test_faces tests.runner.evidence.test_sent_builds \
+	tests.runner.evidence.test_signatures \
 	tests.runner.runs.test_queue_access tests.runner.runs.test_chaos \
 	tests.runner.sandbox.test_hostile tests.runner.sandbox.test_jail
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \

@@ -163,6 +163,11 @@ KINDS: dict[str, Kind] = {
         gettext_lazy("Too many requests"),
         gettext_lazy("Retry-After says when to come back."),
     ),
+    "signature_unchecked": Kind(
+        503,
+        gettext_lazy("Signatures cannot be checked here"),
+        gettext_lazy("The site lacks OpenSSH's ssh-keygen. Nothing was kept."),
+    ),
     "busy": Kind(
         503,
         gettext_lazy("The queue is full"),

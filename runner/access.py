@@ -16,7 +16,7 @@ VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
 # Rows of the API's tokens and answers, answers of which one has to know the address,
 # and who is told of what: nothing that a reader of pages has to see.
 HIDDEN = (
-    *("token", "keptanswer", "sharedanswer"),
+    *("token", "signingkey", "keptanswer", "sharedanswer"),
     *("webhook", "subscription", "delivery"),
 )
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {

@@ -15,6 +15,7 @@ from runner.models import (
     Evidence,
     Installation,
     Run,
+    SigningKey,
     Sweep,
     Worker,
 )
@@ -30,6 +31,7 @@ NAMES: dict[type[models.Model], tuple[Any, Any]] = {
     Bisection: (_("bisection"), _("bisections")),
     Evidence: (_("evidence"), _("evidence")),
     Token: (_("API token"), _("API tokens")),
+    SigningKey: (_("signing key"), _("signing keys")),
 }
 LONG_JOB: dict[str, Any] = {
     "id": _("Job"),
@@ -134,6 +136,8 @@ COLUMNS: dict[type[models.Model], dict[str, Any]] = {
         "trials": _("Trials"),
         "origin": _("Origin"),
         "withdrawn": _("Withdrawn"),
+        "signed_by": _("Signed with"),
+        "signature": _("Signature"),
         "digest": _("Digest"),
     },
     Bisection: LONG_JOB
@@ -157,6 +161,8 @@ COLUMNS: dict[type[models.Model], dict[str, Any]] = {
         "sender": _("Sent by the user"),
         "withdrawn": _("Withdrawn"),
         "vouched": _("Confirmed by a maintainer"),
+        "signed_by": _("Signed with"),
+        "signature": _("Signature"),
         "started_at": _("Started at"),
         "added_at": _("Added at"),
     },
@@ -168,6 +174,13 @@ COLUMNS: dict[type[models.Model], dict[str, Any]] = {
         "expires_at": _("Valid until"),
         "created_at": _("Submitted"),
         "last_used_at": _("Last used"),
+    },
+    SigningKey: {
+        "name": _("Name"),
+        "public": _("Public key"),
+        "fingerprint": _("Fingerprint"),
+        "added_at": _("Added at"),
+        "revoked_at": _("Revoked at"),
     },
 }
 

@@ -26,6 +26,7 @@ from runner.api.serializers import (
 )
 from runner.evidence import origins
 from runner.evidence.exchange import receive_evidence
+from runner.evidence.signing.sshsig import MAX_CHARS
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
 from runner.models.token import Token
@@ -64,6 +65,16 @@ class WorkerList(Endpoint):
         return listing(request, query, rows, by_name, WorkerPageSerializer)
 
 
+SIGNATURE = OpenApiParameter(
+    "Evidence-Signature",
+    {"type": "string", "maxLength": MAX_CHARS},
+    OpenApiParameter.HEADER,
+    description="SSH signature of the digest and a line feed, namespace "
+    "`doesitnan-evidence`: what stands between BEGIN and END, on one line. Needed "
+    "where a key is registered for the token's name, refused where none is.",
+)
+
+
 class EvidenceQuery(PageQuery):
     record = serializers.CharField(max_length=8, required=False)
     build = serializers.CharField(max_length=61, required=False)
@@ -89,7 +100,11 @@ class EvidenceList(Endpoint):
         {200: EvidenceReceivedSerializer, 201: EvidenceReceivedSerializer},
         query=LangQuery,
         reads_body=EvidenceSerializer,
-        problems=["forbidden", "evidence_refused", "throttled"],
+        parameters=[SIGNATURE],
+        problems=[
+            *("forbidden", "evidence_refused", "throttled"),
+            "signature_unchecked",
+        ],
         tags=["evidence"],
     )
     def post(self, request: Request, query: dict[str, Any]) -> Response:
@@ -103,7 +118,8 @@ class EvidenceList(Endpoint):
             raise Problem("throttled", said, wait=wait_s)
         try:
             sent_by = request.auth.name, request.auth.user.get_username()
-            evidence = receive_evidence(request.body, *sent_by)
+            signature = request.headers.get(SIGNATURE.name, "")
+            evidence = receive_evidence(request.body, *sent_by, signature)
         except RequestDataTooBig as error:
             raise Problem("too_large", str(error)) from error
         except EvidenceRefused as error:
@@ -120,6 +136,8 @@ def refused(error: EvidenceRefused) -> Problem:
     code = getattr(error, "code", "evidence_refused")
     if code == "too_large":
         return Problem("too_large", str(error))
+    if code == "unchecked":
+        return Problem("signature_unchecked", str(error))
     if code == "not_json":
         return Problem("malformed", str(error))
     errors = [{"pointer": "/", "code": code, "detail": str(error)}]

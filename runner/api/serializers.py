@@ -204,6 +204,14 @@ class EvidenceItemSerializer(Serializer):
     withdrawn = serializers.BooleanField(
         help_text="taken back by a maintainer: it counts for nothing"
     )
+    signed_by = MadeMaybe(
+        lambda row: row.signed_by or None,
+        help_text="fingerprint of the SSH key, registered for its origin, that signed "
+        "the digest",
+    )
+    signature = MadeMaybe(
+        lambda row: row.signature or None, help_text="SSHSIG, armored"
+    )
     started_at = moment()
     urls = EvidenceUrlsSerializer(source="*")
 

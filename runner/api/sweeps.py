@@ -80,6 +80,16 @@ class SweepSerializer(jobs.LongJobSerializer):
     )
     sentence = MadeText(sentence_of)
     digest = MadeMaybe(lambda sweep: sweep.digest or None)
+    origin = string(help_text="site, repository, or the name of who sent it")
+    withdrawn = serializers.BooleanField(
+        help_text="taken back by a maintainer: it counts for nothing"
+    )
+    signed_by = MadeMaybe(
+        lambda sweep: sweep.signed_by or None, help_text="fingerprint of the SSH key"
+    )
+    signature = MadeMaybe(
+        lambda sweep: sweep.signature or None, help_text="SSHSIG, armored"
+    )
     urls = SweepUrlsSerializer(source="*")
 
 

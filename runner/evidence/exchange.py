@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import chain
-from pathlib import Path
 from typing import Any, NoReturn
 
+from django.db import transaction
 from django.utils import timezone
 
 from kb.choices import OUR_ORIGINS
@@ -23,7 +23,7 @@ from kb.models import Record, Repro
 from runner import harness, sandbox
 from runner.builds import proof
 from runner.evidence import telemetry
-from runner.evidence.folders import EvidenceReport
+from runner.evidence.signing import keys
 from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
@@ -34,11 +34,9 @@ from runner.evidence.store import (
 from runner.models import Build, Evidence
 
 ORIGIN = re.compile(r"[a-z0-9._-]{1,40}")
-DOCTOR = "doesitnan.doctor/1"
 # Tolerated clock skew: evidence from the future would outrank all newer evidence.
 MAX_CLOCK_SKEW = timedelta(minutes=10)
 MAX_CHECKS = 400
-MAX_DOCTOR_BYTES = 64 * 1024 * 1024
 Json = dict[str, Any]
 
 NUMBER = (int, float)
@@ -123,18 +121,24 @@ OPTIONAL_KEYS = {
 MAX_TEXT_CHARS = 1000
 
 
-def receive_evidence(data: bytes, origin: str, sender: str = "") -> Evidence:
+def receive_evidence(
+    data: bytes, origin: str, sender: str = "", signature: str = ""
+) -> Evidence:
     """Validate and store uploaded evidence under the name that it was sent by.
 
-    `sender`: the user behind that name, where there is one.
+    `sender`: the user behind that name, where there is one. `signature`: of its digest,
+    "" where it has none.
     Idempotent: for evidence that is stored already the row has `created` False. Raises
     EvidenceRefused, with nothing stored.
     """
     if not ORIGIN.fullmatch(origin) or origin in OUR_ORIGINS:
         raise ValueError(f"{origin!r} cannot be the origin of what was sent")
     body = validate(data)
+    signed = keys.checked(origin, body["digest"], signature)
     is_known = Evidence.objects.filter(digest=body["digest"]).exists()
-    row = add({**body, "origin": origin}, origin, sender)
+    with transaction.atomic():
+        row = add({**body, "origin": origin}, origin, sender)
+        keys.note(row, origin, signed)
     row.created = not is_known
     return row
 
@@ -382,33 +386,3 @@ def check_build(build: Json) -> None:
         limit = getattr(Build._meta.get_field(name), "max_length", 0)
         if len(build[name] or "") > limit:
             refuse(f"build.{name}: it has more than {limit} characters.")
-
-
-# --- files ----------------------------------------
-def receive_file(path: Path, origin: str, report: EvidenceReport) -> None:
-    """Receive a file that the single file, `run_repro --json` or the doctor wrote."""
-    if path.stat().st_size > MAX_DOCTOR_BYTES:
-        report.refused.append((str(path), "It is larger than any such file."))
-        return
-    for at, data in enumerate(bodies_in(path), start=1):
-        name = f"{path} ({at})" if at > 1 else str(path)
-        try:
-            row = receive_evidence(data, origin)
-        except EvidenceRefused as error:
-            report.refused.append((name, str(error)))
-        else:
-            (report.added if row.created else report.known).append(name)
-
-
-def bodies_in(path: Path) -> list[bytes]:
-    """The evidence objects in a file: one, or those of a doctor's results."""
-    data = path.read_bytes()
-    try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError):
-        return [data]
-    if not (isinstance(whole, dict) and whole.get("schema") == DOCTOR):
-        return [data]
-    rows = [row for row in whole.get("results") or [] if isinstance(row, dict)]
-    bodies = [row["evidence"] for row in rows if row.get("evidence")]
-    return [json.dumps(body).encode() for body in bodies]

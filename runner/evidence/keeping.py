@@ -11,8 +11,9 @@ from typing import Any
 
 from kb.models import Record
 from runner import harness
-from runner.evidence.exchange import bodies_in, validate
+from runner.evidence.exchange import validate
 from runner.evidence.folders import EvidenceReport
+from runner.evidence.sent_files import bodies_in
 from runner.evidence.store import EvidenceRefused
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.db import transaction
@@ -21,16 +22,29 @@ def sent() -> QuerySet[Evidence]:
     return Evidence.objects.exclude(origin__in=OUR_ORIGINS)
 
 
-def listed() -> list[tuple[str, int, int]]:
-    """(origin, evidence, of it withdrawn) of everybody who sent something."""
+@dataclass
+class Sender:
+    """How much came under a name. `signed`: of it by fingerprint of the key."""
+
+    name: str
+    evidence: int = 0
+    withdrawn: int = 0
+    signed: dict[str, int] = field(default_factory=dict)
+
+
+def listed() -> list[Sender]:
+    """Everybody who sent something; sweeps are counted with the evidence."""
     gone = Count("pk", filter=Q(withdrawn=True))
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[str, Sender] = {}
     for rows in (sent(), Sweep.objects.exclude(origin__in=OUR_ORIGINS)):
-        named = rows.order_by().values_list("origin")
-        for name, count, away in named.annotate(sent=Count("pk"), gone=gone):
-            before = found.get(name, (0, 0))
-            found[name] = before[0] + count, before[1] + away
-    return sorted((name, *counts) for name, counts in found.items())
+        named = rows.order_by("origin", "signed_by").values_list("origin", "signed_by")
+        for name, key, count, away in named.annotate(sent=Count("pk"), gone=gone):
+            sender = found.setdefault(name, Sender(name))
+            sender.evidence += count
+            sender.withdrawn += away
+            if key:
+                sender.signed[key] = sender.signed.get(key, 0) + count
+    return sorted(found.values(), key=lambda sender: sender.name)
 
 
 def wait_s(origin: str) -> int:

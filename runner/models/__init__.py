@@ -9,6 +9,7 @@ from runner.models.build import SLUG, Build, Installation
 from runner.models.evidence import Evidence
 from runner.models.release import Lease, WatchedRelease
 from runner.models.run import LogChunk, Run, RunLog
+from runner.models.signing_key import SigningKey
 from runner.models.sweep import Sweep
 from runner.models.token import KeptAnswer, Token
 from runner.models.worker import Chore, Device, Worker
@@ -26,6 +27,7 @@ __all__ = [
     "LogChunk",
     "Run",
     "RunLog",
+    "SigningKey",
     "Sweep",
     "Token",
     "WatchedRelease",

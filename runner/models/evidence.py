@@ -30,6 +30,9 @@ class Evidence(models.Model):
     withdrawn = models.BooleanField(default=False, db_default=False)
     # A maintainer confirms what was sent (runner.evidence.faces).
     vouched = models.BooleanField(default=False, db_default=False)
+    # The SSH signature that came with it and held, and of its key the fingerprint.
+    signature = models.TextField(blank=True, default="", db_default="")
+    signed_by = models.CharField(max_length=50, blank=True, default="", db_default="")
     started_at = models.DateTimeField()
     added_at = models.DateTimeField(auto_now_add=True)
     # Other values than those that were reviewed (runner.parameters); "" for these.

@@ -26,6 +26,8 @@ class Sweep(LongJob):
     origin = models.CharField(max_length=40)
     # Taken back with all that its origin sent, as evidence is.
     withdrawn = models.BooleanField(default=False, db_default=False)
+    signature = models.TextField(blank=True, default="", db_default="")
+    signed_by = models.CharField(max_length=50, blank=True, default="", db_default="")
 
     # As `harness.judged_cell` makes them, in the order in which they were done.
     cells = models.JSONField(default=list)

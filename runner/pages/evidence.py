@@ -14,6 +14,7 @@ from kb.languages import current_lang
 from kb.models import Repro
 from runner import harness
 from runner.models import Evidence, Run
+from runner.pages import evidence_signature
 from runner.pages.observations import group_of, marks
 from runner.pages.phases import Phase, finished_phases, planned
 from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
@@ -58,6 +59,7 @@ class EvidencePage:
     verify: str
     # Whether the stored object still gives its digest, worked out for this page.
     digest_holds: bool
+    signature: evidence_signature.ShownSignature | None
     text: str
     is_cut: bool
 
@@ -101,6 +103,7 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
         url=path,
         verify=VERIFY.format(url=base + path),
         digest_holds=harness.evidence_digest(shown.body) == evidence.digest,
+        signature=evidence_signature.shown(evidence),
         text=text[:SHOWN_CHARS],
         is_cut=len(text) > SHOWN_CHARS,
     )

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from django.db import transaction
@@ -18,8 +19,6 @@ from kb.choices import OUR_ORIGINS, SHIPPED
 from kb.models import Record, Repro
 from runner import harness
 from runner.evidence.exchange import (
-    DOCTOR,
-    MAX_DOCTOR_BYTES,
     NESTED_KEYS,
     check_build,
     check_keys,
@@ -30,6 +29,8 @@ from runner.evidence.exchange import (
 )
 from runner.evidence.folders import EvidenceReport, read_file
 from runner.evidence.keeping import keep
+from runner.evidence.sent_files import DOCTOR, MAX_BYTES
+from runner.evidence.signing import keys
 from runner.evidence.store import EvidenceRefused, holds_nul, known_build
 from runner.models import Run, Sweep
 from runner.sweeps import axes as sweep_axes
@@ -74,8 +75,16 @@ def load_sweeps(root: Path, report: EvidenceReport) -> None:
             report.added.append(name)
 
 
-def receive(bodies: Iterable[Any], origin: str, report: EvidenceReport) -> None:
-    """Add what `sent_in` found in a file, under the name that it was sent by."""
+def receive(
+    bodies: Iterable[Any],
+    origin: str,
+    report: EvidenceReport,
+    signatures: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Add what `sent_in` found in a file, under the name that it was sent by.
+
+    `signatures`: of digests; the name may have to sign (runner.evidence.signing).
+    """
     for at, body in enumerate(bodies, start=1):
         name = f"sweep {at}"
         try:
@@ -84,7 +93,11 @@ def receive(bodies: Iterable[Any], origin: str, report: EvidenceReport) -> None:
             if "digest" not in body:
                 report.unfinished.append((name, len(body["cells"])))
                 continue
-            _row, is_new = add(body, origin)
+            signature = signatures.get(str(body["digest"]), "")
+            signed = keys.checked(origin, str(body["digest"]), signature)
+            with transaction.atomic():
+                row, is_new = add(body, origin)
+                keys.note(row, origin, signed)
         except EvidenceRefused as error:
             report.refused.append((name, str(error)))
         else:
@@ -93,7 +106,7 @@ def receive(bodies: Iterable[Any], origin: str, report: EvidenceReport) -> None:
 
 def sent_in(path: Path) -> tuple[list[Any], bool]:
     """The sweeps in a file, those that still lack cells too; whether it is just one."""
-    if path.stat().st_size > MAX_DOCTOR_BYTES:
+    if path.stat().st_size > MAX_BYTES:
         return [], False
     try:
         whole = json.loads(path.read_bytes())

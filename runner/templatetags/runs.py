@@ -24,7 +24,7 @@ from kb.templatetags.kb import (
     short_digest,
 )
 from runner import sandbox
-from runner.models import Run, Worker
+from runner.models import Evidence, Run, Sweep, Worker
 from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
@@ -268,3 +268,9 @@ def origin_words(origin: str) -> str:
     if origin in ("shipped", "repository"):
         return _("shipped with the record")
     return f"{origin} · " + _("uploaded by a user, not re-run by us")
+
+
+@register.filter
+def signed_words(row: Evidence | Sweep) -> str:
+    """By whose key it was signed; "" of what was not."""
+    return " · " + _("signed with %s") % row.signed_by if row.signed_by else ""

@@ -13,9 +13,10 @@ from django.core.management.base import BaseCommand, CommandError
 from kb.choices import OUR_ORIGINS
 from kb.progress import Tell
 from kb.publishing.tables import NoTables, require_tables
-from runner.evidence.exchange import ORIGIN, receive_file
+from runner.evidence.exchange import ORIGIN
 from runner.evidence.folders import EvidenceReport, load_evidence
 from runner.evidence.keeping import keep_evidence
+from runner.evidence.sent_files import receive_file, signatures_in
 from runner.sweeps import exchange
 
 SENT = "upload"
@@ -109,6 +110,7 @@ class Command(BaseCommand):
             sweeps, nothing_else = exchange.sent_in(path)
             if not nothing_else:
                 receive_file(path, sender, report)
-            exchange.receive(sweeps, sender, report)
+            if sweeps:
+                exchange.receive(sweeps, sender, report, signatures_in(path))
         else:
             report.refused.append((str(path), "There is no such file or folder."))

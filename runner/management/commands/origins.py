@@ -30,8 +30,10 @@ class Command(BaseCommand):
         getattr(self, options["action"])(**options)
 
     def list(self, **_options: Any) -> None:
-        for name, count, gone in origins.listed():
-            self.stdout.write(f"{name}  {count} evidence, {gone} withdrawn")
+        for sender in origins.listed():
+            counts = f"{sender.evidence} evidence, {sender.withdrawn} withdrawn"
+            by = [f"{count} signed with {key}" for key, count in sender.signed.items()]
+            self.stdout.write(f"{sender.name}  {', '.join([counts, *by])}")
 
     def withdraw(self, name: str, **_options: Any) -> None:
         self.require(name)
@@ -44,7 +46,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{name}: {origins.restore(name)} evidence restored.")
 
     def require(self, name: str) -> None:
-        if name not in {row[0] for row in origins.listed()}:
+        if name not in {sender.name for sender in origins.listed()}:
             raise CommandError(f"{name} sent nothing: manage.py origins list")
 
     def confirm(self, digest: str, **_options: Any) -> None:

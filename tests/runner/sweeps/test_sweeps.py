@@ -271,7 +271,7 @@ class EvidenceTest(SweepCase, TestCase):
         self.assertEqual((own.sweeps, len(own.table)), (1, 4))
         self.assertEqual((theirs.sweeps, len(theirs.table)), (1, 4))
         self.assertIn("node-7 · uploaded by a user, not re-run by us", self.page())
-        self.assertEqual(origins.listed(), [("node-7", 1, 0)])
+        self.assertEqual(origins.listed(), [origins.Sender("node-7", 1, 0)])
         self.assertEqual(origins.withdraw("node-7"), 1)
         self.assertNotIn("node-7", self.page())
         self.assertEqual(origins.restore("node-7"), 1)
