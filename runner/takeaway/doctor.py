@@ -7,7 +7,7 @@ from kb.models import Repro
 from runner.takeaway.bundle import Bundle
 
 # Of `programs/`: what the doctor imports.
-MODULES = ("compared", "doctor_options", "own_values", "sarif")
+MODULES = ("compared", "doctor_options", "own_values", "sarif", "signing")
 
 
 def doctor() -> str:
@@ -18,7 +18,7 @@ def doctor() -> str:
             "Which known training failures of PyTorch does this environment have?",
             "这个环境会遇到哪些已知的 PyTorch 训练故障？",
             "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE] "
-            "[--sarif FILE] [--lang zh]",
+            "[--sign KEY] [--sarif FILE] [--lang zh]",
             "python doctor.py --record ID --set NAME=VALUE: other values / 其他取值",
             "python doctor.py --compare OTHER_PYTHON: what differs there / 比较环境",
             "Runs reviewed repros under your own Python; nothing is uploaded.",

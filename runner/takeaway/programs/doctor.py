@@ -22,6 +22,7 @@ doctor_options: Any = importlib.import_module("doctor_options")
 harness: Any = importlib.import_module("harness")
 own_values: Any = importlib.import_module("own_values")
 sarif: Any = importlib.import_module("sarif")
+signing: Any = importlib.import_module("signing")
 
 INTERRUPTED = 130  # as a shell calls what SIGINT ended
 SCHEMA = "doesitnan.doctor/1"
@@ -272,7 +273,7 @@ def main(folder: str, argv: List[str]) -> int:
         return list_repros(manifest, options)
     try:
         return examine(folder, manifest, options)
-    except (OSError, harness.ContractError) as error:
+    except (OSError, harness.ContractError, signing.NotSigned) as error:
         carried.tell("doctor.py: %s" % error)
     return 2
 
@@ -289,6 +290,8 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     for path in (options.json, options.sarif):
         if path not in (None, "-"):
             open(path, "a").close()  # Fail before the runs, not after them.
+    if options.sign:
+        signing.check(options.sign)
 
     def examination(kind: Any, python: str) -> Any:
         execute = functools.partial(own_values.run, folder, python=python)
@@ -307,7 +310,7 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
 
 def examine_one(manifest: Json, examination: Examination, options: Any) -> int:
     examination.start()
-    whole = examination.whole()
+    whole = signing.add_to(examination.extra, options.sign, examination.whole())
     if options.json == "-":
         carried.say(harness.dumps(whole, indent=2))
     else:

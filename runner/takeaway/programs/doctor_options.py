@@ -81,6 +81,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         help="write the results as JSON, to standard output without FILE; a file is "
         "written anew after each repro / 输出 JSON",
     )
+    add_sign(parser)
     parser.add_argument(
         "--sarif",
         metavar="FILE",
@@ -102,12 +103,25 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_sign(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sign",
+        metavar="KEY",
+        help="sign each result with this SSH key; with the public one an agent signs / "
+        "用该 SSH 密钥为结果签名",
+    )
+
+
 def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
     parser = parser_of()
     options = parser.parse_args(argv)
     check_common(parser, options, manifest, "--timeout-s")
     if options.compare and options.sarif:
         parser.error("--sarif is of one environment: leave out --compare")
+    if options.sign and not options.json:
+        parser.error("--sign belongs to --json: signatures stand in the results")
+    if options.sign and options.compare:
+        parser.error("--sign is of one environment: leave out --compare")
     if options.set and not options.record:
         parser.error("--set belongs to --record ID")
     if options.set and options.compare:
