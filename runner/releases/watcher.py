@@ -58,8 +58,9 @@ class Watcher:
     def news(self) -> list[Version]:
         versions = index.offered(TORCH, self.index, pre=self.pre)
         new = offered.new_among(versions, offered.known_versions())
-        names = ", ".join(map(str, new)) or "nothing new"
-        self.say(f"The index has {len(versions)} releases of torch: {names}.")
+        names = "new here: " + ", ".join(map(str, new)) if new else "nothing new"
+        has = counted(len(versions), "release")
+        self.say(f"The index has {has} of torch; {names}.")
         return new
 
     def find(self) -> None:
@@ -168,7 +169,8 @@ class Watcher:
         entries = [flip_entry(flip) for flip in flips.defer("record__html")]
         row.flips = [entry.title for entry in entries]
         self.note(row, RAN)
-        self.say(f"{row} as {row.build_id}: {len(row.flips)} verdicts turned.")
+        turned = counted(len(row.flips), "verdict")
+        self.say(f"{row} as {row.build_id}: {turned} turned.")
         for line in row.flips:
             self.say(f"  {line}")
 
@@ -213,6 +215,10 @@ def forget(folder: Path) -> None:
         host=registry.host_name(), interpreter=str(python)
     ):
         venvs.remove(folder)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def last_lines(error: Exception) -> str:

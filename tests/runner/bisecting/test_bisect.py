@@ -14,8 +14,9 @@ from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase
 from django.utils import timezone
 
-from kb.models import Finding
-from runner.bisecting import search as bisect
+from kb.models import Finding, Repro
+from runner.bisecting import search as bisect, span
+from runner.bisecting.subject import subject_of
 from runner.builds import index, install
 from runner.builds.probe import BuildError
 from runner.evidence import store
@@ -28,18 +29,26 @@ return {"nonfinite": int(torch.__version__ >= "9.3"), "grad": 1.0}
 """
 
 
+def questions(
+    builds: list[str], first: str, told: dict[str, str]
+) -> tuple[bisect.Turn, list[str]]:
+    """What is found where each build answers so, and which were asked."""
+    asked: list[str] = []
+
+    def ask(build: str) -> str:
+        asked.append(build)
+        return told[build]
+
+    return bisect.search(builds, first, ask), asked
+
+
 class SearchTest(SimpleTestCase):
     def search(self, answers: str, first: str = "good") -> tuple[bisect.Turn, int]:
         """`answers`: g, b or ? of each build."""
         words = {"g": "good", "b": "bad", "?": "unknown"}
-        builds = [str(at) for at in range(len(answers))]
-        asked: list[str] = []
-
-        def ask(build: str) -> str:
-            asked.append(build)
-            return words[answers[int(build)]]
-
-        return bisect.search(builds, first, ask), len(asked)
+        told = {str(at): words[answer] for at, answer in enumerate(answers)}
+        turn, asked = questions(list(told), first, told)
+        return turn, len(asked)
 
     def test_every_place_is_found_with_few_questions(self) -> None:
         for size in range(2, 40):
@@ -132,6 +141,26 @@ class EvidenceTest(CommandCase):
                 self.assertTrue(
                     all(step["how"] == "evidence" for step in found["steps"])
                 )
+
+    def test_few_builds_are_asked_where_none_is_known(self) -> None:
+        """Each answers as the evidence says, but only once it is asked."""
+        rows = {
+            ("NAN-0009", "2.4.1", "2.5.1"): ("2.4.1-cu121", "2.5.1-cu124"),
+            ("NAN-0009", "2.15.0", "2.5.1"): ("2.5.1-cu124", "2.6.0-cu124"),
+            ("NAN-0041", "2.15.0", "2.4.1"): ("2.6.0-cu124", "2.7.1-cu126"),
+        }
+        for (record, *ends), expected in rows.items():
+            repro = Repro.objects.get(record=record, name="repro")
+            known = subject_of(repro, repro.device)
+            between = span.between(known, known.candidates(()), *ends)
+            told = known.answers(between.builds, ())
+            turn, asked = questions(between.builds, between.first, told)
+            with self.subTest(record=record, ends=ends, asked=asked):
+                self.assertEqual((turn.before, turn.after), expected)
+                # The two ends are no part of the search.
+                most = math.log2(len(between.builds)) + 1
+                self.assertLessEqual(len(asked) - 2, most)
+                self.assertEqual(len(asked), len(set(asked)))
 
     def test_builds_where_it_cannot_apply_are_told(self) -> None:
         found = self.run_command("NAN-0041", "--good", "2.1.2", "--bad", "2.6.0")

@@ -99,9 +99,11 @@ class JourneyTest(WatchCase):
         self.torch("9.7.0")
         self.torch("9.7.1", "raise ImportError('libcudart is missing')")
         said = self.look()
-        self.assertIn("The index has 3 releases of torch: 9.7.0, 9.7.1.", said)
+        self.assertIn(
+            "The index has 3 releases of torch; new here: 9.7.0, 9.7.1.", said
+        )
         self.assertRegex(said, r"torch 9\.7\.0: 2 wheels, \d+ MiB.* MiB are free\.")
-        self.assertIn("torch 9.7.0 as 9.7.0-cpu: 1 verdicts turned.", said)
+        self.assertIn("torch 9.7.0 as 9.7.0-cpu: 1 verdict turned.", said)
         self.assertIn("NAN-9001: first good in 9.7.0-cpu, bad in 2.6.0-cpu.", said)
         self.assertEqual(self.filled, ["9.7.0-cpu"])
         row = WatchedRelease.objects.get(version="9.7.0")
@@ -117,7 +119,7 @@ class JourneyTest(WatchCase):
         page = self.client.get("/en/builds/").content.decode()
         self.assertIn("libcudart is missing", page)
         again = self.look()
-        self.assertEqual(again, "The index has 3 releases of torch: nothing new.")
+        self.assertEqual(again, "The index has 3 releases of torch; nothing new.")
         self.assertEqual(self.filled, ["9.7.0-cpu"])
 
     def test_after_a_kill_it_goes_on_with_the_step_under_way(self) -> None:

@@ -30,16 +30,20 @@ HELD = (
     "CREATE TRIGGER held BEFORE UPDATE ON runner_watchedrelease "
     "WHEN NEW.state = 'ran' BEGIN SELECT count(*) FROM forever; END",
 )
+# Bytes of a wheel that arrive before the download is cut.
+HALF = 200
 LET_GO = ("DROP TRIGGER held", "DROP VIEW forever")
 
 
 class HeldIndexes(PackageIndexes):
-    """Says nothing of torch until it may."""
+    """Says nothing of torch until it may, and sends half a wheel until it may more."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.may_answer = threading.Event()
         self.was_asked = threading.Event()
+        self.may_send = threading.Event()
+        self.is_sending = threading.Event()
         indexes, options = self, self.server.RequestHandlerClass.keywords
 
         class Held(Handler):
@@ -47,6 +51,13 @@ class HeldIndexes(PackageIndexes):
                 indexes.was_asked.set()
                 indexes.may_answer.wait(PATIENCE_S)
                 super().do_GET()
+
+            def copyfile(self, source: Any, outputfile: Any) -> None:
+                if "/torch-" in self.path and not indexes.may_send.is_set():
+                    outputfile.write(source.read(HALF))
+                    indexes.is_sending.set()
+                    indexes.may_send.wait(PATIENCE_S)
+                super().copyfile(source, outputfile)
 
         self.server.RequestHandlerClass = lambda *rest: Held(*rest, **options)
 
@@ -99,17 +110,24 @@ class KilledTest(SimpleTestCase):
         return int(rows[0][0])
 
     def test_nothing_is_lost_or_done_twice(self) -> None:
+        ready = "build_id = '9.7.0-cpu' AND state = 'ready'"
         finding = self.watch()
         self.assertTrue(self.index.was_asked.wait(PATIENCE_S))
         self.kill(finding)
         self.assertEqual(self.states(), [])
         self.index.may_answer.set()
 
+        downloading = self.watch()
+        self.assertTrue(self.index.is_sending.wait(PATIENCE_S))
+        self.kill(downloading)
+        self.assertEqual(self.states(), ["found"])
+        self.assertEqual(self.count("runner_installation", ready), 0)
+        self.index.may_send.set()
+
         installing = self.watch()
         wait_for(self.began.exists, "the first import of the new torch")
         self.kill(installing)
         self.assertEqual(self.states(), ["found"])
-        ready = "build_id = '9.7.0-cpu' AND state = 'ready'"
         self.assertEqual(self.count("runner_installation", ready), 0)
         self.go.touch()
 
