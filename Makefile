@@ -12,6 +12,7 @@ ATTACKS := \
 	tests.runner.evidence.test_faces tests.runner.evidence.test_sent_builds \
 	tests.runner.evidence.test_signatures \
 	tests.runner.runs.test_queue_access tests.runner.runs.test_chaos \
+	tests.runner.pool.test_pool.CompilerTest \
 	tests.runner.sandbox.test_hostile tests.runner.sandbox.test_jail
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml

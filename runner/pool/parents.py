@@ -53,6 +53,8 @@ class Key(NamedTuple):
     `compiler`: whether its checks compile. `cache`: their compile cache, or "".
     `namespaces`: bubblewrap, unshare or None. `hidden`: folders that no check sees.
     `seed`: what a build compiles first, to be read (runner.builds.compile_seed), or "".
+    `caches`: the folder of the build's compile caches, of which each check gets the one
+    that it asks for; "" where `cache` is the only one.
     """
 
     python: str
@@ -61,6 +63,7 @@ class Key(NamedTuple):
     namespaces: str | None = None
     hidden: tuple[str, ...] = ()
     seed: str = ""
+    caches: str = ""
 
 
 class ParentBox(NamedTuple):
@@ -102,11 +105,14 @@ def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBo
     harness_path = view.INSIDE_HARNESS if inside else str(view.HARNESS)
     command = [key.python, f"{folder}/zygote.py", "--harness", harness_path]
     command += ["--compiler"] * key.compiler + ["--bare"] * bare
+    if key.caches:
+        entries += view.caches_entries(key.caches)
     if key.seed:
         entries += view.seed_entries(key.seed)
         command += ["--seed", view.INSIDE_SEED if inside else key.seed]
     command += ["--fd", str(descriptor)]
-    cache = view.INSIDE_CACHE if key.cache and inside else key.cache
+    has_cache = bool(key.cache or key.caches)
+    cache = view.INSIDE_CACHE if has_cache and inside else key.cache
     # These start threads later, but read their number when torch is imported.
     threads = dict.fromkeys(THREAD_COUNTS, str(harness.wanted_threads()))
     env = policy.environment(
@@ -185,6 +191,7 @@ class Parent:
         self.began = time.monotonic()
         self.stderr_tail = b""
         self.interpreter_time = modified(self.key.python)
+        self.caches_folder = inode(self.key.caches)
         self.sock, their_sock = wire.pair()
         self.stderr, their_stderr = os.pipe()
         os.set_blocking(self.stderr, False)
@@ -356,6 +363,8 @@ class Parent:
             return "the interpreter changed"
         if any(modified(path) != stamp for path, stamp in self.files.items()):
             return "its torch changed"
+        if self.caches_folder != inode(self.key.caches):
+            return "the folder of its compile caches is another one"
         return ""
 
     def overdue(self) -> bool:
@@ -391,6 +400,14 @@ def modified(path: str) -> int | None:
     """Modification time in ns; None where there is no such file."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116  # follows links, takes text
+    except OSError:
+        return None
+
+
+def inode(path: str) -> int | None:
+    """Which folder this is; None where there is none."""
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116  # "" is no path, and no error
     except OSError:
         return None
 

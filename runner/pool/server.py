@@ -384,7 +384,7 @@ def free_memory_mib() -> int:
 def key_of(request: dict[str, Any]) -> Key:
     """The parent that a request is for. Raises ValueError where it is malformed."""
     namespaces, hidden = request.get("namespaces"), request.get("hidden", [])
-    folders = [request.get("cache", ""), request.get("seed", "")]
+    folders = [request.get(name, "") for name in ("cache", "seed", "caches")]
     texts = [request.get("python"), *folders, namespaces or ""]
     if not isinstance(hidden, list) or not all(
         isinstance(text, str) for text in [*texts, *hidden]
@@ -397,6 +397,7 @@ def key_of(request: dict[str, Any]) -> Key:
         namespaces,
         tuple(hidden),
         str(request.get("seed", "")),
+        str(request.get("caches", "")),
     )
 
 

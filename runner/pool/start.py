@@ -29,13 +29,32 @@ def parent_key(
     cold: coldstart.ColdStart, compiler: bool = False, cache: str = ""
 ) -> dict[str, Any]:
     """The parent that serves such checks: see `parents.Key`."""
+    caches = str(cold.compile_caches) if cache and shares_parent(cold) else ""
     return {
         "python": cold.interpreter,
         "compiler": compiler,
-        "cache": cache,
+        "cache": "" if caches else cache,
+        "caches": caches,
         "seed": cold.compile_seed if compiler else "",
         "namespaces": cold.layers.namespaces,
         "hidden": list(cold.hidden),
+    }
+
+
+def shares_parent(cold: coldstart.ColdStart) -> bool:
+    """Whether repros that compile share a parent: where it can show each its cache."""
+    return bool(cold.compile_caches and cold.layers.namespaces)
+
+
+def shown_cache(cold: coldstart.ColdStart, cache: str) -> dict[str, str]:
+    """How a child of a shared parent comes to its cache: `namespaces.show_one`."""
+    if not cache or not shares_parent(cold):
+        return {}
+    name = Path(cache).relative_to(cold.compile_caches)
+    return {
+        "folder": f"{view.INSIDE_CACHES}/{name}",
+        "at": view.INSIDE_CACHE,
+        "among": view.INSIDE_CACHES,
     }
 
 
@@ -144,6 +163,7 @@ class WarmStart:
             "parameters": spec.parameters,
             "cpu_s": harness.processor_limit_s(spec),
             "env": {**env, **space.marks},
+            "cache": shown_cache(self.cold, space.cache_source),
             "policy": {**check_policy, "view": []},
         }
 

@@ -93,6 +93,7 @@ def start_in(
     *,
     compile_cache: str = "",
     compile_seed: str = "",
+    compile_caches: str = "",
     on_line: Callable[[str, str, str], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
     gpus: str | None = None,
@@ -105,9 +106,11 @@ def start_in(
     here, because a check has another working folder. `on_line(check, stream, text)`
     receives its output as it comes; `cancelled` is polled about ten times a second.
     `compile_cache`: a folder shared by checks with needs = ["compiler"].
-    `compile_seed`: what it began with, for a warm parent to read. `gpus`:
-    CUDA_VISIBLE_DEVICES, "" for none, None for unchanged. `hold_fds`: descriptors that
-    init keeps open until the last process of a check is gone; the check has none.
+    `compile_seed`: what it began with, for a warm parent to read. `compile_caches`: the
+    folder above those of all repros of this build, which may then share a warm parent.
+    `gpus`: CUDA_VISIBLE_DEVICES, "" for none, None for unchanged. `hold_fds`:
+    descriptors that init keeps open until the last process of a check is gone; the
+    check has none.
     """
     return ColdStart(
         os.path.abspath(interpreter),  # noqa: PTH100  # links make it what it is
@@ -118,6 +121,7 @@ def start_in(
         hold_fds=hold_fds,
         compile_cache=compile_cache,
         compile_seed=compile_seed,
+        compile_caches=compile_caches,
         on_line=on_line,
         cancelled=cancelled,
     )

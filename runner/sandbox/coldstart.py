@@ -60,6 +60,7 @@ class ColdStart:
     hold_fds: Sequence[int] = ()
     compile_cache: str = ""
     compile_seed: str = ""
+    compile_caches: str = ""
     on_line: Callable[[str, str, str], None] | None = None
     cancelled: Callable[[], bool] | None = None
 

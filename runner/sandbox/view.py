@@ -26,6 +26,7 @@ INSIDE_HARNESS = "/run/doesitnan/harness.py"
 INSIDE_JAIL = "/run/doesitnan/jail"
 INSIDE_CACHE = "/cache"
 INSIDE_SEED = "/seed"
+INSIDE_CACHES = "/caches"
 SCRATCH = "/tmp/run"  # noqa: S108  # the run's own tmpfs
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -141,6 +142,18 @@ def cache_entries(path: str) -> list[Entry]:
     """The compile cache: the only writable folder of this machine's disk."""
     bound = {"kind": "bind", "source": os.path.realpath(path)}
     return [{**bound, "target": INSIDE_CACHE, "write": True}]
+
+
+def caches_entries(root: str) -> list[Entry]:
+    """The compile caches of a build, for its parent: a check gets one at INSIDE_CACHE.
+
+    `jail/namespaces.py` shows it that one and covers the others.
+    """
+    bound = {"kind": "bind", "source": os.path.realpath(root)}
+    return [
+        {**bound, "target": INSIDE_CACHES, "write": True},
+        {"kind": "empty", "target": INSIDE_CACHE},
+    ]
 
 
 def seed_entries(path: str) -> list[Entry]:

@@ -115,12 +115,12 @@ def start_with(
         hold_fds=lock_fds,
         compile_cache=cache.folder,
         compile_seed=cache.seed,
+        compile_caches=cache.root,
         on_line=side.tell,
         cancelled=side.is_cancelled,
     )
-    side.start = start.WarmStart(
-        pool_socket(), cold, keeps_cache=job.record is not None
-    )
+    keeps_cache = job.record is not None
+    side.start = start.WarmStart(pool_socket(), cold, keeps_cache)
     return side if visible == "" else side.start
 
 
@@ -134,10 +134,11 @@ def warm_up(interpreter: str) -> bool:
 
 @dataclass(frozen=True)
 class Cache:
-    """The folder for what torch.compile builds, and the seed it began with or ""."""
+    """The folder for what torch.compile builds, the seed it began with, all caches."""
 
     folder: str
     seed: str = ""
+    root: str = ""
 
 
 @contextmanager
@@ -157,7 +158,7 @@ def cache_of(
     with compile_cache.locked_folder(root, interpreter, job.source) as cache:
         owner = cache_owner(sandbox.start_in(interpreter, "").layers, cache)
         compile_seed.plant(seed, cache, owner)
-        yield Cache(cache, seed)
+        yield Cache(cache, seed, str(Path(cache).parents[1]))
 
 
 def sow(interpreter: str, listeners: Listeners, files: str) -> bool:

@@ -228,6 +228,18 @@ def mount_fresh(tmp_mib: int, shm_mib: int, inodes: int) -> None:
             cover_read_only("/proc/" + name)
 
 
+def show_one(folder: str, at: str, among: str) -> None:
+    """Show `folder` at `at`, and cover all of those `among` which it lies.
+
+    Call it before the process is confined, which then cannot lift the cover. Raises
+    OSError.
+    """
+    mount(folder, at, flags=MS_BIND)
+    tmpfs(among, 1, 16, "0555")
+    flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV
+    mount("none", among, flags=flags)
+
+
 def cover_read_only(path: str) -> None:
     if os.path.exists(path):
         flags = MS_NOSUID | MS_NODEV | MS_NOEXEC

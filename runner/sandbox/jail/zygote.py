@@ -362,6 +362,8 @@ class Check:
         policy = self.order["policy"]
         os.environ.update(self.order["env"])
         self.path = os.path.join(policy["scratch"], self.order["name"] + ".py")
+        if self.order.get("cache"):
+            namespaces.show_one(**self.order["cache"])
         confine.make_folders(policy)
         confine.write_source(self.path, self.order["source"].encode("utf-8"))
         os.chdir(policy["scratch"])

@@ -727,6 +727,74 @@ class CompilerTest(PoolCase):
         self.assertEqual(report.served, "warm", start.reasons)
         self.assertEqual(report.messages[0]["observations"], {"same": True})
 
+    # Where a hostile program may write, what it sees of others, what it can lift.
+    REACHES = """\
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+cache = os.environ["TORCHINDUCTOR_CACHE_DIR"]
+found = sorted(os.listdir(cache))
+open(os.path.join(cache, "%s"), "w").close()
+lifted = [libc.umount2(p, 2) for p in (b"/caches", b"/cache")]
+mounted = libc.mount(b"/cache", b"/caches", None, 4096, None)
+others = sorted(n for _, _, names in os.walk("/caches") for n in names)
+written = []
+for place in ("/caches/x", "/caches/seed/files/header", "/seed/header", "/seed/x"):
+    try:
+        with open(place, "w"):
+            written.append(place)
+    except OSError:
+        continue
+seed = open("/seed/header").read() if os.path.exists("/seed/header") else ""
+return {"found": " ".join(found), "others": " ".join(others), "seed": seed,
+    "lifted": lifted, "mounted": mounted, "written": " ".join(written)}
+"""
+
+    def compiling(self, name: str) -> pool_start.WarmStart:
+        """A repro that compiles, with a cache of its own among those of the build."""
+        torch = self.folder / "lib" / "torch" / "__init__.py"
+        if "compile = None" not in torch.read_text():
+            torch.write_text(torch.read_text() + "compile = None\n")
+        caches = self.folder / "caches"
+        seed = caches / "seed" / "files"
+        seed.mkdir(parents=True, exist_ok=True)
+        (seed / "header").write_text("ours")
+        (caches / name).mkdir(exist_ok=True)
+        text = source(control=self.REACHES % name).replace(
+            "# trials", '# needs = ["compiler"]\n# trials'
+        )
+        return self.start(
+            text,
+            compile_cache=str(caches / name / "files"),
+            compile_seed=str(seed),
+            compile_caches=str(caches),
+        )
+
+    @unittest.skipUnless(sandbox.capabilities().layers.namespaces, "no namespaces")
+    def test_repros_that_compile_share_a_parent_and_no_cache(self) -> None:
+        starts = {name: self.compiling(name) for name in ("first", "second")}
+        for _ in range(2):
+            for start in starts.values():
+                report = start(CheckSpec("control"))
+                self.assertEqual(report.served, "warm", start.reasons)
+                self.assertEqual(report.failure, None, report.log_text)
+        found = report.messages[0]["observations"]
+        self.assertEqual(found["found"], "second")
+        self.assertEqual((found["others"], found["written"]), ("", ""))
+        self.assertEqual((found["lifted"], found["mounted"]), ([-1, -1], -1))
+        self.assertEqual(found["seed"], "ours")
+        header = self.folder / "caches" / "seed" / "files" / "header"
+        self.assertEqual(header.read_text(), "ours")
+        compiling = [p for p in self.status()["parents"] if p["compiler"]]
+        self.assertEqual([p["served"] for p in compiling], [4])
+
+    def test_another_folder_of_caches_gets_another_parent(self) -> None:
+        start = self.compiling("third")
+        self.assertEqual(start(CheckSpec("control")).served, "warm", start.reasons)
+        shutil.move(self.folder / "caches", self.folder / "moved")
+        start = self.compiling("third")
+        report = start(CheckSpec("control"))
+        self.assertEqual((report.served, report.failure), ("warm", None))
+
     def test_what_was_compiled_once_is_there_for_the_parent_to_read(self) -> None:
         package = self.folder / "lib" / "torch" / "_inductor"
         package.mkdir()
