@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
+from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.test import TestCase, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
@@ -34,6 +35,27 @@ VALUES = {
     "after": "2.13.0",
 }
 OPEN = {"healthz", "readyz", "login", "metrics", "robots", "icon", "theme"}
+# Heads by which a stranger may look like somebody, or like asking for something else.
+HEADS = (
+    {"Authorization": "Basic YWRtaW46YWRtaW4="},
+    {"Authorization": "Bearer dtn_" + "0" * 43},
+    {"Authorization": "bearer"},
+    {"Remote-User": "admin"},
+    {"X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "/healthz"},
+    {"X-Original-Url": "/healthz", "X-Rewrite-Url": "/healthz"},
+    {"X-Http-Method-Override": "OPTIONS"},
+)
+# Pages, by name, that a group may not see.
+EDITING = {"record-edit", "record-preview"}
+NOT_OF: dict[str, set[str]] = {
+    "viewer": EDITING,
+    "runner": EDITING,
+    "editor": set(),
+    "operator": set(),
+}
+GROUPS = tuple(NOT_OF)
+# Of the admin: to log in and out, and the words of its scripts.
+ADMIN_OPEN = {"login", "logout", "jsi18n"}
 METHODS = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"]
 PREFIXES = ["/admin", "/healthz", "/en/login", "//", "/admin/../x"]
 
@@ -81,6 +103,41 @@ class ClosedTest(TestCase):
             said = f"{method} {prefix}|{path} ({name})"
             self.assertIn(status, (301, 302, 401, 403, 405), said)
 
+    def test_no_head_opens_one(self) -> None:
+        for (name, path), heads in itertools.product(addresses(), HEADS):
+            status = self.client.get(path, headers=heads).status_code
+            said = f"{path} ({name}) with {heads}"
+            self.assertIn(status, (301, 302, 401, 403, 405), said)
+
+    def test_no_host_opens_one(self) -> None:
+        with override_settings(ALLOWED_HOSTS=["known.example"]):
+            for name, path in addresses():
+                for host, wanted in (
+                    ("known.example", (301, 302, 401, 403, 405)),
+                    ("evil.example", (400,)),
+                    ("known.example:80@evil.example", (400,)),
+                ):
+                    status = self.client.get(path, headers={"Host": host}).status_code
+                    self.assertIn(status, wanted, f"{path} ({name}) at {host}")
+
+    def test_the_admin_is_closed_to_strangers_and_to_who_is_no_staff(self) -> None:
+        found = [
+            pattern
+            for pattern in names(admin.site.get_urls())
+            if pattern.name not in ADMIN_OPEN and not pattern.pattern.regex.groups
+        ]
+        self.assertGreater(len(found), 30)
+        for user in (None, *GROUPS):
+            if user:
+                row = User.objects.create_user(user)
+                row.groups.add(Group.objects.get(name=user))
+                self.client.force_login(row)
+            for pattern, method in itertools.product(found, ("GET", "POST")):
+                path = reverse(f"admin:{pattern.name}")
+                status = self.ask(method, path, "")
+                said = f"{method} {path} as {user}"
+                self.assertIn(status, (302, 403), said)
+
     def test_other_spellings_do_not_answer_either(self) -> None:
         path = reverse("record-list")
         for odd in (
@@ -96,13 +153,17 @@ class ClosedTest(TestCase):
             status = self.client.get(odd).status_code
             self.assertIn(status, (301, 302, 400, 404), odd)
 
-    def test_each_group_reads(self) -> None:
-        path = reverse("record-list")
-        for group in ("viewer", "runner", "editor", "operator"):
+    def test_each_group_reads_and_edits_what_it_may(self) -> None:
+        for group in GROUPS:
             user = User.objects.create_user(group)
             user.groups.add(Group.objects.get(name=group))
             self.client.force_login(user)
-            self.assertEqual(self.client.get(path).status_code, 200, group)
+            refused = {
+                name
+                for name, path in addresses()
+                if self.client.get(path).status_code in (401, 403)
+            }
+            self.assertEqual(refused, NOT_OF[group], group)
 
     def test_the_server_takes_no_place_from_a_client(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "-c", "python:config.gunicorn"]
