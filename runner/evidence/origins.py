@@ -58,15 +58,19 @@ def withdraw(origin: str) -> int:
 
     Sweeps are counted with the evidence.
     """
-    return mark_sweeps(origin, withdrawn=True) + mark(
-        sent().filter(origin=origin, withdrawn=False), withdrawn=True
-    )
+    return mark_all(origin, withdrawn=True)
 
 
 def restore(origin: str) -> int:
-    return mark_sweeps(origin, withdrawn=False) + mark(
-        sent().filter(origin=origin, withdrawn=True), withdrawn=False
-    )
+    return mark_all(origin, withdrawn=False)
+
+
+def mark_all(origin: str, *, withdrawn: bool) -> int:
+    """Everything of an origin or nothing."""
+    rows = sent().filter(origin=origin, withdrawn=not withdrawn)
+    with transaction.atomic():
+        sweeps = mark_sweeps(origin, withdrawn=withdrawn)
+        return sweeps + mark(rows, withdrawn=withdrawn)
 
 
 def mark_sweeps(origin: str, *, withdrawn: bool) -> int:

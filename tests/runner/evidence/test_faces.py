@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from io import StringIO
 from typing import Any
+from unittest import mock
 
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
@@ -19,7 +20,7 @@ from kb.syndication.badges import verdict
 from runner.evidence import origins, store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import receive_evidence
-from runner.models import Evidence
+from runner.models import Evidence, Sweep
 from runner.models.token import Token
 from tests.support import runs
 
@@ -194,6 +195,17 @@ class WithdrawnTest(TestCase):
         self.assertEqual(Finding.objects.count(), 0)
         self.assertEqual(Evidence.objects.filter(withdrawn=True).count(), 2)
         self.assertEqual(disagreements(self.record), [])
+
+    def test_sweeps_and_evidence_go_together_or_not_at_all(self) -> None:
+        runs.make_sweep(record=self.record, origin="somebody")
+        with (
+            mock.patch.object(store, "derive", side_effect=KeyboardInterrupt),
+            self.assertRaises(KeyboardInterrupt),
+        ):
+            origins.withdraw("somebody")
+        self.assertFalse(Sweep.objects.filter(withdrawn=True).exists())
+        self.assertFalse(Evidence.objects.filter(withdrawn=True).exists())
+        self.assertEqual(origins.withdraw("somebody"), 2)
 
     def test_it_stays_away_when_its_record_is_loaded_again(self) -> None:
         self.command("withdraw", "somebody")
