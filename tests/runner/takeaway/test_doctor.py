@@ -17,13 +17,14 @@ from kb.publishing import saving
 from runner import harness
 from runner.takeaway.doctor import doctor
 from tests.support import parametrized, runs, sarif_schema
+from tests.support.ssh import SshCase
 
 # Each check is a process: as few as there must be.
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
 CLEAN = "return {'nonfinite': 0, 'grad': 1.0}"
 
 
-class DoctorTest(TestCase):
+class DoctorCase(TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -63,6 +64,8 @@ class DoctorTest(TestCase):
             f"{row['record']} {row['repro']}": row for row in whole["results"]
         }
 
+
+class DoctorTest(DoctorCase):
     def test_a_bug_counts_unless_it_is_a_model_or_by_design(self) -> None:
         self.add("NAN-9001", upstream="by_design")
         self.add("NAN-9002", fidelity="mechanism_model")
@@ -295,3 +298,27 @@ class DoctorTest(TestCase):
         response = self.client.get("/api/v1/doctor.py")
         self.assertEqual(response.content.decode(), doctor())
         self.assertIn('filename="doctor.py"', response["Content-Disposition"])
+
+
+class SignedDoctorTest(SshCase, DoctorCase):
+    """`--sign KEY`, by the real ssh-keygen."""
+
+    def test_each_result_is_signed(self) -> None:
+        self.add("NAN-9001", trigger=CLEAN)
+        key = self.make_key("mine")
+        whole = json.loads(self.run_doctor("--json", "--sign", str(key)).stdout)
+        digest = whole["results"][0]["evidence"]["digest"]
+        self.assertEqual(whole["signatures"], {digest: self.sign(key, digest)})
+
+    def test_what_cannot_be_signed_is_status_two_before_anything_runs(self) -> None:
+        self.add("NAN-9001")
+        for arguments, words in (
+            (("--json", "--sign", "nowhere"), "doctor.py: ssh-keygen: "),
+            (("--sign", "nowhere"), "--sign belongs to --json"),
+            (("--json", "--sign", "k", "--compare", "python3"), "one environment"),
+        ):
+            done = self.run_doctor(*arguments)
+            with self.subTest(arguments):
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(words, done.stderr)
+                self.assertNotIn("control", done.stderr)
