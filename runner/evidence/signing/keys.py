@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.db import transaction
 from django.utils import timezone
 
+from kb.findings import standings
 from runner.evidence.signing import sshsig
 from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence, SigningKey, Sweep
@@ -44,7 +46,9 @@ def refuse_known(key: sshsig.PublicKey) -> None:
 def revoke(fingerprint: str) -> SigningKey | None:
     """End a key that is registered; None where there is none."""
     rows = SigningKey.objects.filter(fingerprint=fingerprint)
-    rows.filter(revoked_at=None).update(revoked_at=timezone.now())
+    with transaction.atomic():
+        standings.lock()  # pages that are kept show it
+        rows.filter(revoked_at=None).update(revoked_at=timezone.now())
     return rows.first()
 
 
@@ -95,4 +99,6 @@ def note(row: Evidence | Sweep, origin: str, signed: Signed) -> None:
     if not signed.by or row.signed_by or row.origin != origin:
         return
     row.signature, row.signed_by = signed.text, signed.by
-    row.save(update_fields=["signature", "signed_by"])
+    with transaction.atomic():
+        standings.lock()  # pages that are kept show it
+        row.save(update_fields=["signature", "signed_by"])

@@ -17,6 +17,7 @@ from unittest import mock
 
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.test import override_settings
 from django.utils import timezone
 
 from runner.evidence.signing import keys, sshsig
@@ -105,6 +106,18 @@ class PostTest(SignedCase):
             done = subprocess.run(["bash", "-c", text], capture_output=True, text=True)
             self.assertEqual(done.returncode, status, done.stderr)
         self.assertNotIn("This key was revoked", page)
+        keys.revoke(self.fingerprint)
+        self.assertIn("This key was revoked", self.client.get(address).text)
+
+    @override_settings(PAGE_CACHE_SECONDS=60)
+    def test_a_page_from_memory_does_not_outlive_its_signature(self) -> None:
+        SigningKey.objects.all().delete()
+        self.post("")
+        address = f"/en/evidence/{Evidence.objects.get().short}/"
+        self.assertNotIn("signed with", self.client.get(address).text)
+        keys.register(NODE, self.public(self.key))
+        self.post(self.own())
+        self.assertIn("signed with", self.client.get(address).text)
         keys.revoke(self.fingerprint)
         self.assertIn("This key was revoked", self.client.get(address).text)
 
