@@ -9,7 +9,7 @@ confirms it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from django.db.models import F, Q, QuerySet, TextField
 from django.db.models.fields.json import KT
@@ -18,6 +18,7 @@ from django.db.models.functions import Cast
 from kb.choices import OUR_ORIGINS
 from kb.findings.claims import JUDGED
 from kb.findings.writing import Cell
+from kb.models import Finding
 from runner import harness
 from runner.models import Evidence
 
@@ -56,6 +57,30 @@ def confirmations(rows: QuerySet[Evidence]) -> Callable[[Evidence], bool]:
         return agreed.get(case_of(evidence)) == evidence.verdict
 
     return is_confirmed
+
+
+def mark_standing(rows: Iterable[Evidence]) -> None:
+    """Say of evidence of any records whether it settles something (`stands`).
+
+    Ours does, and what was sent and is confirmed: by a maintainer, by other senders, or
+    by a run here with the same verdict.
+    """
+    sent = [row for row in rows if row.is_sent and not row.withdrawn]
+    if not sent:
+        return
+    records = {row.record_id for row in sent}
+    agreed = agreements(counting(Evidence.objects.filter(record__in=records)))
+    ours = Finding.objects.triggers().filter(
+        record__in=records, origin__in=OUR_ORIGINS, stale=False, verdict__in=JUDGED
+    )
+    cells = ("record", "repro", "build", "device_class", "verdict")
+    borne_out = set(ours.values_list(*cells))
+    for row in sent:
+        row.stands = (
+            row.vouched
+            or agreed.get(case_of(row)) == row.verdict
+            or (row.record_id, *cell_of(row), row.verdict) in borne_out
+        )
 
 
 def case_of(evidence: Evidence) -> Case:

@@ -42,6 +42,8 @@ class Evidence(models.Model):
     body = models.JSONField()
     # Whether it was new to the call that returned it (runner.evidence.exchange).
     created = False
+    # Whether what was sent is confirmed (runner.evidence.faces.mark_standing).
+    stands = False
 
     class Meta:
         ordering = ["-started_at", "digest"]

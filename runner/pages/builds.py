@@ -13,6 +13,7 @@ from kb.pages.paging import Window, window
 from kb.versions.order import build_order
 from runner import sandbox
 from runner.builds import inventory
+from runner.evidence import faces
 from runner.models import (
     Build,
     Device,
@@ -185,11 +186,13 @@ def build_page(build: Build, page: str) -> BuildPage:
     findings = Finding.objects.triggers().fresh().filter(build=build.slug)
     here = window(page, findings.count(), VERDICTS_SHOWN)
     rows = findings.select_related("record").defer("record__html")
+    evidence = list(build.evidence.all()[:EVIDENCE_SHOWN])
+    faces.mark_standing(evidence)
     return BuildPage(
         row=row_of(build, worker_rows(), build.evidence.count()),
         findings=list(rows.order_by("record_id", "repro", "device_class")[here.rows]),
         window=here,
-        evidence=list(build.evidence.all()[:EVIDENCE_SHOWN]),
+        evidence=evidence,
         installations=[
             InstallationRow(row, inventory.capabilities(row))
             for row in build.installations.all()

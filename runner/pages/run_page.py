@@ -18,6 +18,7 @@ from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
 from runner import access, harness
+from runner.evidence import faces
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
@@ -227,16 +228,17 @@ def verdicted(evidence: Evidence) -> Verdicted:
     if fidelity == Fidelity.MECHANISM_MODEL and judged:
         css = ""
     stale = evidence.record_id is not None and is_stale(evidence)
+    faces.mark_standing([evidence])
+    settles = evidence.stands or not evidence.is_sent
+    badge = verdicts.badge(verdict, hits, trials, fidelity, lang, body["reason"] or "")
     source = Repro.objects.filter(digest=evidence.repro_digest).first()
     header = source.header if source else {}
     return Verdicted(
         evidence=evidence,
         body=body,
-        css="" if stale else css,
-        badge=verdicts.badge(
-            verdict, hits, trials, fidelity, lang, body["reason"] or ""
-        ),
-        sentence=verdicts.evidence_sentence(body)[lang],
+        css=css if settles and not stale else "",
+        badge=verdicts.faced(badge, evidence, lang),
+        sentence=sentence_of(evidence),
         hits=hits,
         trials=trials,
         notes=[*kills_of(body), *notes_of(body, evidence.record)],
@@ -245,6 +247,16 @@ def verdicted(evidence: Evidence) -> Verdicted:
         bug=bug_of(header),
         stale=stale,
     )
+
+
+def sentence_of(evidence: Evidence) -> str:
+    """What it shows and, where it was sent and settles nothing, that it does not."""
+    lang = current_lang()
+    told = verdicts.evidence_sentence(evidence.body)[lang]
+    if evidence.stands or not evidence.is_sent:
+        return told
+    said = _("That is what %(origin)s says, who sent it; nobody has confirmed it.")
+    return told + ("" if lang == "zh" else " ") + said % {"origin": evidence.origin}
 
 
 def notes_of(body: dict[str, Any], record: Record | None) -> list[str]:
@@ -293,13 +305,15 @@ def evidence_rows(record: Record) -> list[EvidenceRow]:
         .order_by("-started_at")
     )
     current = {(repro.name, repro.digest) for repro in record.repros.all()}
+    shown = list(rows[:EVIDENCE_SHOWN])
+    faces.mark_standing(shown)
     table = [
         EvidenceRow(
             row,
             stale=(row.repro_name, row.repro_digest) not in current
             or row.protocol != harness.PROTOCOL,
         )
-        for row in rows[:EVIDENCE_SHOWN]
+        for row in shown
     ]
     return sorted(
         table,

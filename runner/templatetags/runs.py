@@ -70,12 +70,17 @@ def verdict_badge(
     fidelity: str,
     reason: str | None = "",
     chip: str = "",
+    of: Any = None,
 ) -> SafeString:
-    """{% verdict_badge verdict hits trials fidelity [reason] [chip="chip"] %}"""
+    """{% verdict_badge verdict hits trials fidelity [reason] [chip="chip"] [of=row] %}
+
+    `of`: the evidence, or the group of such, which may have been sent.
+    """
+    lang = current_lang()
     badge = verdicts.badge(
-        verdict, hits or 0, trials or 0, fidelity, current_lang(), reason or ""
+        verdict, hits or 0, trials or 0, fidelity, lang, reason or ""
     )
-    return badge_html(badge, chip)
+    return badge_html(verdicts.faced(badge, of, lang) if of else badge, chip)
 
 
 @register.simple_tag

@@ -137,6 +137,18 @@ def of_origin(badge: Badge, origin: str, lang: str) -> Badge:
     return replace(badge, rest=" · ".join(filter(None, [badge.rest, said])))
 
 
+def faced(badge: Badge, evidence: Any, lang: str) -> Badge:
+    """The badge of one evidence: of what was sent, it says who sent it.
+
+    What settles nothing (`stands`) does not look like a verdict of ours.
+    """
+    if not evidence.is_sent:
+        return badge
+    if evidence.stands:
+        return of_origin(badge, evidence.origin, lang)
+    return sent(evidence.verdict, evidence.origin, lang)
+
+
 def untested(lang: str) -> Badge:
     return UNTESTED.badge(lang)
 

@@ -32,6 +32,22 @@ class EvidenceGroup:
         return self.rows[0].stale
 
     @property
+    def stands(self) -> bool:
+        return bool(self.first.stands)
+
+    @property
+    def is_sent(self) -> bool:
+        return bool(self.first.is_sent)
+
+    @property
+    def verdict(self) -> str:
+        return str(self.first.verdict)
+
+    @property
+    def origin(self) -> str:
+        return ", ".join(self.origins)
+
+    @property
     def origins(self) -> list[str]:
         return list(dict.fromkeys(row.evidence.origin for row in self.rows))
 
@@ -46,7 +62,7 @@ def folded(rows: Iterable[EvidenceRow]) -> list[EvidenceGroup]:
     How many trials a run had splits nothing; what was sent stands apart from what was
     made here or came with the record.
     """
-    by_repro = sorted(rows, key=lambda row: shown(row)[:5])
+    by_repro = sorted(rows, key=lambda row: shown(row)[:6])
     return [group_of(list(alike)) for _key, alike in groupby(by_repro, key=shown)]
 
 
@@ -54,7 +70,7 @@ def shown(row: EvidenceRow) -> tuple[Any, ...]:
     """What must be equal for two runs to be one line."""
     evidence: Any = row.evidence
     ran = (row.stale, evidence.repro_name, evidence.device_class)
-    face = (evidence.is_sent, evidence.withdrawn)
+    face = (evidence.is_sent, evidence.withdrawn, evidence.stands)
     return (*ran, *face, evidence.verdict, evidence.reason)
 
 

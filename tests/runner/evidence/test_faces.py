@@ -156,6 +156,37 @@ class SentTest(TestCase):
         found = self.asked()
         self.assertEqual((found["answer"], found["basis"]), ("not_affected", "sent"))
 
+    def test_no_page_shows_it_as_a_verdict_of_ours(self) -> None:
+        """Where single evidence stands: of its record, of its build, and its own."""
+        send(self.forged)
+        (row,) = Evidence.objects.all()
+        said = "That is what somebody says, who sent it; nobody has confirmed it."
+        html = self.client.get(row.get_absolute_url()).text
+        self.assertEqual(html.count(said), 3, "to see, and twice for a preview")
+        paths = ("/en/NAN-9001/", f"/en/builds/{runs.SLUG}/", row.get_absolute_url())
+        for path in paths:
+            html = self.client.get(path, follow=True).text
+            with self.subTest(path):
+                self.assertIn("bug not seen, says somebody; not confirmed", html)
+                self.assertNotIn("<b>PASS</b>", html)
+                self.assertNotIn("answer-pass", html)
+        origins.confirm(Evidence.objects.all())
+        for path in paths:
+            html = self.client.get(path, follow=True).text
+            with self.subTest(path):
+                self.assertIn("sent by somebody, confirmed", html)
+                self.assertNotIn("nobody has confirmed", html)
+
+    def test_a_run_here_with_its_verdict_bears_it_out(self) -> None:
+        send(self.forged)
+        store.add(runs.make_evidence(self.repro, bug=True), store.SITE)
+        row = Evidence.objects.get(origin="somebody")
+        path = row.get_absolute_url()
+        self.assertIn("says somebody; not confirmed", self.client.get(path).text)
+        same = evidence(self.repro, bug=False, started_at="2026-01-09T00:00:00Z")
+        store.add(same, store.SITE)
+        self.assertIn("sent by somebody, confirmed", self.client.get(path).text)
+
     def test_the_matrix_shows_it_and_infers_nothing(self) -> None:
         send(self.forged)
         runs.install("python")
