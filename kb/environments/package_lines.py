@@ -242,7 +242,7 @@ def packages_in_log(line: str) -> Iterator[Package]:
         yield from filter(_is_believable, _in_prose(labelled[1][:SENTENCE_CHARS]))
         return
     columns = COLUMNS.fullmatch(line)
-    if columns and _is_well_known(columns[1]):
+    if columns and is_well_known(columns[1]):
         yield Package(columns[1], columns[2])
         return
     for part in SEPARATOR.split(line[:SENTENCE_CHARS]):
@@ -250,7 +250,7 @@ def packages_in_log(line: str) -> Iterator[Package]:
         if SAVED.match(part):
             continue
         named = NAMED.match(part) or _after_prefix(part)
-        if named and _is_well_known(named[1]):
+        if named and is_well_known(named[1]):
             yield Package(named[1], named[2])
 
 
@@ -274,12 +274,12 @@ def _after_prefix(part: str) -> re.Match[str] | None:
     return None
 
 
-def _is_well_known(name: str) -> bool:
+def is_well_known(name: str) -> bool:
     return canonical(name) in WELL_KNOWN
 
 
 def _is_believable(package: Package) -> bool:
-    if _is_well_known(package.name) or canonical(package.name) in TOOLS:
+    if is_well_known(package.name) or canonical(package.name) in TOOLS:
         return True
     version = package.version
     return bool(RELEASE.search(version)) and not NUMBER.fullmatch(version)
@@ -378,7 +378,7 @@ def _in_prose(line: str) -> list[Package]:
         named = NAMED.match(part)
         if named is None:
             beside = (
-                match for match in BESIDE.finditer(part) if _is_well_known(match[1])
+                match for match in BESIDE.finditer(part) if is_well_known(match[1])
             )
             named = next(beside, None) or GLUED.search(part)
         if named and not NOT_A_PACKAGE.fullmatch(canonical(named[1])):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kb.addresses import record_urls
+from kb.environments import spoken
 from kb.findings import diagnoses
 from kb.findings.claims import FindingInput
 from kb.languages import Text as _
@@ -56,7 +57,10 @@ def spoken_of(paste: Paste) -> dict[str, float]:
             add(weights, of_tensors(text[:PRINTED_CHARS]))
         elif kind in PRINTED:
             add(weights, weighted_words(text[:PRINTED_CHARS]))
-        elif kind != Kind.ENVIRONMENT:
+        elif kind == Kind.ENVIRONMENT:
+            for begun in spoken.spoken_of(text):
+                add(weights, weighted_words(begun.words[:WRITTEN_CHARS]))
+        else:
             add(weights, weighted_words(text[:WRITTEN_CHARS]))
     lines = "\n".join(line.text for line in paste.reading.key_lines[:KEY_LINES])
     add(weights, of_tensors(lines))

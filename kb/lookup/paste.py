@@ -9,7 +9,13 @@ from typing import BinaryIO
 
 from django.utils.translation import gettext as _
 
-from kb.environments.environment import Environment, find_environment, only_environment
+from kb.environments.environment import (
+    Environment,
+    find_environment,
+    only_environment,
+    parse_environment,
+)
+from kb.environments.spoken import spoken_of
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
 from kb.search.reading.log import Reading, read_lines, read_quotes
 from kb.search.reading.parts import (
@@ -119,12 +125,14 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     stated = [line for line in selected.lines if kind_of.get(line[0]) != Kind.CODE]
     text = "\n".join(line for _number, line in stated)
     environment, has_code = None, len(stated) < len(selected.lines)
-    if not has_code and not is_log(reading) and may_be_environment(text):
+    spoken = spoken_of(text)
+    pins = "\n".join(f"{item.package.name}=={item.package.version}" for item in spoken)
+    if not (has_code or spoken or is_log(reading)) and may_be_environment(text):
         environment = only_environment(text)
     return Paste(
         selected.lines,
         reading,
-        environment or find_environment(text),
+        environment or find_environment(text).merged(parse_environment(pins)),
         environment is not None,
         parts,
     )

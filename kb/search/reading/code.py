@@ -25,14 +25,21 @@ def names_of_code(source: str) -> list[str]:
     called_as = imported_as(words)
     names = []
     for at, word in enumerate(words):
+        follows = words[at + 1] if at + 1 < len(words) else ""
+        if word == "**" and is_power(words[at - 1] if at else "", follows):
+            names.append(operator_name("pow"))
         if not word.isidentifier() or word in own:
             continue
-        follows = words[at + 1] if at + 1 < len(words) else ""
         dotted = at > 0 and words[at - 1] == "."
         word = called_as.get(word, word)
         if follows == "(" or dotted or is_name(word):
             names.append(operator_name(word))
     return [name for name in names if name]
+
+
+def is_power(before: str, follows: str) -> bool:
+    """Of `**`: neither unpacking nor a square, which is multiplied."""
+    return before not in ("", "(", ",") and not follows.isdigit()
 
 
 def words_of_code(source: str) -> Iterator[str]:

@@ -117,7 +117,14 @@ def read_titles(sources: Iterable[Mapping[str, str]]) -> list[Signature]:
         for source in sources
         if source["kind"] in THREADS
         and (title := read_title(source["title"])).is_telling
+        and has_words(title.text)
     ]
+
+
+def has_words(title: str) -> bool:
+    """More than one name, whose parts alone would make it telling."""
+    han = sum(map(len, HAN_RUN.findall(title)))
+    return han + sum(not is_common(word) for word in words_of(title)) > 1
 
 
 def read_title(text: str) -> Signature:

@@ -15,6 +15,7 @@ from kb.environments.environment import (
 from kb.environments.hardware import architecture, gpu_names, meets
 from kb.environments.images import torch_of_image
 from kb.environments.package_lines import canonical
+from kb.environments.spoken import spoken_of
 from tests import TESTS
 
 METRICS = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05}"
@@ -260,6 +261,24 @@ class PasteTests(SimpleTestCase):
         for text in ("", "hello", complaint, METRICS, "loss 0.25"):
             with self.subTest(text):
                 self.assertIsNone(only_environment(text))
+
+    def test_words_behind_a_package(self) -> None:
+        rows = {
+            "torch 2.5.1 sdpa returns zeros": "sdpa returns zeros",
+            "transformers==4.38.1: fp16 nan": "fp16 nan",
+            "torch 2.5.1": None,
+            "torch 2.5.1+cu121 pypi_0 pypi": None,
+            "torch 2.5.1 /usr/lib/python3/dist-packages pip": None,
+            "torch 2.5.1 and torchvision 0.20.1": None,
+            "torch==2.5.1 ; python_version > '3.8'": None,
+            "torch==2.5.1  # via accelerate": None,
+            "numpy 1.26.4 sdpa nan": None,
+            "torch 2.5.1 sdpa nan\n" * 4: None,
+        }
+        for text, words in rows.items():
+            with self.subTest(text):
+                found = [item.words for item in spoken_of(text)]
+                self.assertEqual(found, [words] if words else [])
 
 
 class HardwareTests(SimpleTestCase):

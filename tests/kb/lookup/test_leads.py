@@ -69,6 +69,31 @@ class LeadTests(TestCase):
         self.assertEqual(found["query"]["env"]["packages"], {})
         self.assertEqual(found["leads"][0]["record"], "NAN-0014")
 
+    def test_words_behind_a_version_are_words(self) -> None:
+        rows = {
+            "pytorch 2.13.0 rrelu checkpoint nan": "NAN-0058",
+            "torch==2.13.0 rrelu checkpoint nan": "NAN-0058",
+            "torch 2.5.1: F.scaled_dot_product_attention(q) is 0 for NaN": "NAN-0009",
+            "torch 2.12.1\nrrelu checkpoint 之后梯度是 nan": "NAN-0058",
+        }
+        for typed, record in rows.items():
+            with self.subTest(typed):
+                found = look_up(typed)
+                self.assertEqual(found["leads"][0]["record"], record)
+                self.assertIn(found["query"]["env"]["torch"]["raw"], typed)
+
+    def test_a_title_that_is_one_name_hints_at_nothing(self) -> None:
+        titles = [row["title"] for row in Record.objects.get(id="NAN-0017").sources]
+        self.assertIn("F.scaled_dot_product_attention support", titles)
+        found = look_up("INFO no F.scaled_dot_product_attention support here")
+        self.assertEqual((found["outcome"], found["matches"]), ("none", []))
+
+    def test_a_power_that_is_no_square_is_named(self) -> None:
+        written = "gamma = 1 / 2.2\nloss = (x ** gamma).mean()\nloss.backward()"
+        self.assertEqual(self.leads(written)[0], "NAN-0025")
+        self.assertIn("NAN-0025", self.leads("y = (x ** k).sum()"))
+        self.assertNotIn("NAN-0025", self.leads("y = (x ** 2).sum()"))
+
     def test_what_it_shares_is_said_in_words_of_the_pages_language(self) -> None:
         code = "x = torch.randn(8, requires_grad=True)\nx.sum().backward()\n"
         leads = look_up(code)["leads"]
