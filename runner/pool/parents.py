@@ -28,7 +28,8 @@ from runner.sandbox.tiers import Layers
 START_S = 60.0
 # Inductor compiles and loads a program for each vector ISA that it probes.
 COMPILER_START_S = 180.0
-# A parent is replaced after this many children, which all share its address layout.
+# A parent is replaced after this many children, which all share its address layout:
+# by one that starts meanwhile, and in any case after twice as many.
 MAX_CHILDREN = 500
 # Two: a run asks for the next check while the one before is under way.
 SPARES = 2
@@ -355,9 +356,14 @@ class Parent:
     def idle(self) -> bool:
         return not self.waiting and not self.running
 
+    @property
+    def worn(self) -> bool:
+        """Whether another one is to start, beside which it serves on."""
+        return self.served >= MAX_CHILDREN
+
     def stale_reason(self) -> str:
         """Why it must be replaced; "" if it need not be."""
-        if self.served >= MAX_CHILDREN:
+        if self.served >= 2 * MAX_CHILDREN:
             return f"{self.served} children"
         if self.interpreter_time != modified(self.key.python):
             return "the interpreter changed"

@@ -71,6 +71,8 @@ class Pool:
         self.selector = selectors.DefaultSelector()
         self.parents: dict[Key, Parent] = {}
         self.retired: list[Parent] = []
+        # They start while a worn parent still serves.
+        self.successors: dict[Key, Parent] = {}
         self.unfit: dict[Key, tuple[str, float]] = {}
         self.kills: collections.Counter[Key] = collections.Counter()
         # Why the last parent for a key is none; gone once one is ready.
@@ -161,9 +163,12 @@ class Pool:
     def stop(self) -> None:
         for client in list(self.clients):
             self.hang_up(client)
-        for parent in [*self.parents.values(), *self.retired]:
+        for parent in [*self.all_parents(), *self.retired]:
             self.end(parent, "the pool stops")
         self.selector.close()
+
+    def all_parents(self) -> list[Parent]:
+        return [*self.parents.values(), *self.successors.values()]
 
     def accept(self) -> None:
         try:
@@ -250,6 +255,8 @@ class Pool:
         if parent and parent.stale_reason():
             self.retire(key)
             parent = None
+        if parent and parent.worn:
+            self.succeed(key)
         reason, until = self.unfit.get(key, ("", 0.0))
         if parent is None and time.monotonic() < until:
             raise NotWarm(reason)
@@ -261,6 +268,13 @@ class Pool:
                 raise NotWarm(str(error)) from error
             self.parents[key] = parent
         return parent
+
+    def succeed(self, key: Key) -> None:
+        """Start the parent that is to replace a worn one, once, where memory allows."""
+        if key not in self.successors and free_memory_mib() >= WARM_MIB:
+            with contextlib.suppress(NotStarted):
+                successor = Parent(key, self.selector, self.deliver, self.refuse)
+                self.successors[key] = successor
 
     def deliver(self, client: Client, spare: Spare) -> bool:
         ends = [spare.control.fileno(), spare.request.fileno(), spare.pidfd]
@@ -289,9 +303,20 @@ class Pool:
     def tick(self) -> None:
         if self.outdated and not any(client.parent for client in self.clients):
             self.stopping = True
-        for key, parent in list(self.parents.items()):
+        for parent in self.all_parents():
             if parent.overdue():
                 parent.end("the imports took too long")
+        self.tend()
+        for parent in list(self.retired):
+            if parent.idle or parent.state == "ended":
+                self.retired.remove(parent)
+                self.end(parent, "it was replaced")
+        if time.monotonic() - self.measured_at > MEASURE_S:
+            self.keep_within_budget()
+
+    def tend(self) -> None:
+        """Note which parents are ready, and which have ended."""
+        for key, parent in list(self.parents.items()):
             if parent.state == "ready":
                 self.lacking.pop(key, None)
             if parent.state == "ended":
@@ -300,12 +325,12 @@ class Pool:
                 self.note_unfit(key, parent)
                 if parent.killed:
                     self.start_early(key)
-        for parent in list(self.retired):
-            if parent.idle or parent.state == "ended":
-                self.retired.remove(parent)
-                self.end(parent, "it was replaced")
-        if time.monotonic() - self.measured_at > MEASURE_S:
-            self.keep_within_budget()
+        for key, parent in list(self.successors.items()):
+            if parent.state == "ready":
+                del self.successors[key]
+                if key in self.parents:
+                    self.retire(key)
+                self.parents[key] = parent
 
     def note_unfit(self, key: Key, parent: Parent) -> None:
         """A parent that never served is not started again for UNFIT_S.
@@ -327,6 +352,8 @@ class Pool:
         parent = self.parents.pop(key)
         parent.retired = True
         self.retired.append(parent)
+        if successor := self.successors.pop(key, None):
+            self.end(successor, "it was replaced")
 
     def end(self, parent: Parent, reason: str) -> None:
         if parent.state != "ended":
@@ -351,7 +378,7 @@ class Pool:
         ]
 
     def describe(self) -> dict[str, Any]:
-        parents = [parent.describe() for parent in self.parents.values()]
+        parents = [parent.describe() for parent in self.all_parents()]
         now = time.monotonic()
         return {
             "pid": os.getpid(),

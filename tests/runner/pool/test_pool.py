@@ -347,6 +347,34 @@ class UpkeepTest(PoolCase):
         until(lambda: not alive(first), "the old parent ends")
         self.assertEqual(len(self.status()["parents"]), 1)
 
+    def test_a_worn_parent_serves_until_the_next_one_is_ready(self) -> None:
+        pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
+        self.addCleanup(pool.stop)
+        key = parents.Key(self.python)
+
+        def parent_once(true: Callable[[parents.Parent], bool]) -> parents.Parent:
+            until(lambda: pool.poll_once() or true(pool.parents[key]), "a parent")
+            return pool.parents[key]
+
+        first = pool.parent_for(key)
+        parent_once(lambda parent: parent.state == "ready")
+        first.served = parents.MAX_CHILDREN
+        for _ in range(2):
+            self.assertIs(pool.parent_for(key), first)
+        self.assertEqual(len(pool.describe()["parents"]), 2)
+        second = parent_once(lambda parent: parent is not first)
+        self.assertEqual((second.state, pool.successors), ("ready", {}))
+        self.assertIs(pool.parent_for(key), second)
+        self.assertFalse(alive(first.outer.process.pid))
+
+    def test_a_worn_parent_without_a_next_one_serves_twice_as_many(self) -> None:
+        pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
+        self.addCleanup(pool.stop)
+        key = parents.Key(self.python)
+        first = pool.parent_for(key)
+        first.served = 2 * parents.MAX_CHILDREN
+        self.assertIsNot(pool.parent_for(key), first)
+
     def test_above_the_budget_the_least_used_goes(self) -> None:
         pool = Pool("/nonexistent/pool.sock", self.memory_mib)
         known: Any = {
