@@ -72,9 +72,11 @@ def replace_device() -> None:
     """Whatever a repro asks of `torch.cuda`, and tensors that move there."""
     torch.set_num_threads(1)
     cuda: Any = torch.cuda
-    cuda.synchronize = cuda.empty_cache = lambda *given: None
+    cuda.synchronize = cuda.empty_cache = cuda._sleep = lambda *given: None
     cuda.get_device_capability = lambda *given: (9, 0)
-    cuda.current_stream = lambda: types.SimpleNamespace(cuda_stream=0)
+    cuda.current_stream = lambda *given: types.SimpleNamespace(
+        cuda_stream=0, synchronize=cuda.synchronize
+    )
     torch.Tensor.cuda = torch.nn.Module.cuda = lambda self, *given: self  # type: ignore[method-assign,assignment]
     torch.compile = lambda function=None, **options: function  # type: ignore[assignment]
     torch._scaled_mm = scaled_mm  # type: ignore[assignment]
