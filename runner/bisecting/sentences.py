@@ -26,7 +26,8 @@ REFUSED = _("The repro was changed meanwhile. Start it again.")
 LOST = _("Its workers were lost three times without one more step.")
 CANCELLED = _("It was cancelled. What ran until then is kept as evidence.")
 ASKED = _("So far {count} of {builds} builds have counted.")
-RELEASES = _("Which releases could be installed, is being found out.")
+TO_LOOK = _("A worker asks the index first which releases there are.")
+RELEASES = _("The index is being asked which releases there are.")
 INSTALLING = _("torch {release} is being installed.")
 
 
@@ -59,6 +60,8 @@ def parts(row: Bisection) -> Iterator[dict[str, str]]:
     else:
         if row.builds:
             yield ASKED.filled(count=len(row.steps), builds=len(row.builds))
+        elif not row.phase:
+            yield TO_LOOK.filled()
         if row.phase:
             release = row.phase.rpartition(" ")[2]
             text = RELEASES if row.phase == "index" else INSTALLING
