@@ -74,6 +74,7 @@ def replace_device() -> None:
     cuda: Any = torch.cuda
     cuda.synchronize = cuda.empty_cache = cuda._sleep = lambda *given: None
     cuda.get_device_capability = lambda *given: (9, 0)
+    cuda.make_graphed_callables = lambda module, sample_args: module
     cuda.current_stream = lambda *given: types.SimpleNamespace(
         cuda_stream=0, synchronize=cuda.synchronize
     )
