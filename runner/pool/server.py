@@ -18,7 +18,6 @@ import contextlib
 import fcntl
 import json
 import os
-import re
 import selectors
 import signal
 import socket
@@ -31,8 +30,10 @@ from types import FrameType
 from typing import Any
 
 from runner.pool import client as pool_client
+from runner.pool.boxes import Key, key_of
 from runner.pool.client import NotWarm
-from runner.pool.parents import Key, Parent, Spare
+from runner.pool.memory import free_memory_mib
+from runner.pool.parents import Parent, Spare
 from runner.sandbox.box import NotStarted
 from runner.sandbox.jail import kernel, wire
 
@@ -397,35 +398,6 @@ class Pool:
             ],
             "age_s": round(now - self.began, 1),
         }
-
-
-def free_memory_mib() -> int:
-    """What the kernel could give away without swapping; 0 where it does not say."""
-    with contextlib.suppress(OSError, IndexError):
-        text = Path("/proc/meminfo").read_text()
-        kib = re.findall(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)[0]
-        return int(kib) // 1024
-    return 0
-
-
-def key_of(request: dict[str, Any]) -> Key:
-    """The parent that a request is for. Raises ValueError where it is malformed."""
-    namespaces, hidden = request.get("namespaces"), request.get("hidden", [])
-    folders = [request.get(name, "") for name in ("cache", "seed", "caches")]
-    texts = [request.get("python"), *folders, namespaces or ""]
-    if not isinstance(hidden, list) or not all(
-        isinstance(text, str) for text in [*texts, *hidden]
-    ):
-        raise ValueError("a request names its interpreter and what holds it")
-    return Key(
-        str(request["python"]),
-        bool(request.get("compiler")),
-        str(request.get("cache", "")),
-        namespaces,
-        tuple(hidden),
-        str(request.get("seed", "")),
-        str(request.get("caches", "")),
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

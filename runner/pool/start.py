@@ -28,7 +28,7 @@ AGAIN = "The pool ended: this check starts again, cold."
 def parent_key(
     cold: coldstart.ColdStart, compiler: bool = False, cache: str = ""
 ) -> dict[str, Any]:
-    """The parent that serves such checks: see `parents.Key`."""
+    """The parent that serves such checks: see `boxes.Key`."""
     caches = str(cold.compile_caches) if cache and shares_parent(cold) else ""
     return {
         "python": cold.interpreter,

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from runner import harness
-from runner.pool.server import free_memory_mib
+from runner.pool.memory import free_memory_mib
 
 Tell = Callable[[str, str, str], None]
 

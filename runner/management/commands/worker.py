@@ -17,7 +17,7 @@ from django.core.management.base import BaseCommand
 from runner import harness
 from runner.builds import registry
 from runner.models import Worker
-from runner.pool.server import free_memory_mib
+from runner.pool.memory import free_memory_mib
 from runner.runs import fleet
 from runner.worker import tasks
 from runner.worker.heartbeat import (

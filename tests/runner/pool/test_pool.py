@@ -22,6 +22,7 @@ from typing import Any
 from runner import harness, sandbox
 from runner.harness import CheckSpec, Report
 from runner.pool import (
+    boxes,
     client as pool_client,
     keeper as pool_keeper,
     parents,
@@ -350,7 +351,7 @@ class UpkeepTest(PoolCase):
     def test_a_worn_parent_serves_until_the_next_one_is_ready(self) -> None:
         pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
         self.addCleanup(pool.stop)
-        key = parents.Key(self.python)
+        key = boxes.Key(self.python)
 
         def parent_once(true: Callable[[parents.Parent], bool]) -> parents.Parent:
             until(lambda: pool.poll_once() or true(pool.parents[key]), "a parent")
@@ -370,7 +371,7 @@ class UpkeepTest(PoolCase):
     def test_a_worn_parent_without_a_next_one_serves_twice_as_many(self) -> None:
         pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
         self.addCleanup(pool.stop)
-        key = parents.Key(self.python)
+        key = boxes.Key(self.python)
         first = pool.parent_for(key)
         first.served = 2 * parents.MAX_CHILDREN
         self.assertIsNot(pool.parent_for(key), first)
@@ -378,10 +379,10 @@ class UpkeepTest(PoolCase):
     def test_above_the_budget_the_least_used_goes(self) -> None:
         pool = Pool("/nonexistent/pool.sock", self.memory_mib)
         known: Any = {
-            parents.Key(name): FakeParent(used_at=age, pss_mib=700)
+            boxes.Key(name): FakeParent(used_at=age, pss_mib=700)
             for name, age in (("b", 2.0), ("a", 1.0), ("c", 3.0), ("d", 4.0))
         }
-        known[parents.Key("a")].waiting = [1]  # is wanted: stays
+        known[boxes.Key("a")].waiting = [1]  # is wanted: stays
         pool.parents = known
         pool.keep_within_budget()
         self.assertEqual({key.python for key in pool.parents}, {"a", "d"})
@@ -389,7 +390,7 @@ class UpkeepTest(PoolCase):
     def test_a_parent_that_compiles_may_take_longer_to_start(self) -> None:
         for compiler, overdue in ((False, True), (True, False)):
             parent = object.__new__(parents.Parent)
-            parent.key = parents.Key("a", compiler=compiler)
+            parent.key = boxes.Key("a", compiler=compiler)
             parent.state = "starting"
             parent.began = time.monotonic() - parents.START_S - 1
             self.assertIs(parent.overdue(), overdue)
