@@ -1,6 +1,6 @@
 """Rows that many tests begin with: loaded once in a run of tests, then copied.
 
-To read, check and render 65 record folders takes ten seconds of processor time; the
+To read, check and render all record folders takes ten seconds of processor time; the
 tests of loading do it each time, those of what is done with records need not.
 """
 
