@@ -37,6 +37,14 @@ def changing(record: Record, builds: Iterable[str] | None) -> Iterator[None]:
         standings.refresh(record, builds)
 
 
+def show_anew() -> None:
+    """What pages say of evidence has changed, though no finding has: none is kept.
+
+    Only within a transaction, whose end lets pages be made again.
+    """
+    standings.lock()
+
+
 def offer(
     record: Record, findings: Iterable[Finding], rank: Callable[[Finding], Any]
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.utils import timezone
 
-from kb.findings import standings
+from kb.findings import writing
 from runner.evidence.signing import sshsig
 from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence, SigningKey, Sweep
@@ -47,7 +47,7 @@ def revoke(fingerprint: str) -> SigningKey | None:
     """End a key that is registered; None where there is none."""
     rows = SigningKey.objects.filter(fingerprint=fingerprint)
     with transaction.atomic():
-        standings.lock()  # pages that are kept show it
+        writing.show_anew()
         rows.filter(revoked_at=None).update(revoked_at=timezone.now())
     return rows.first()
 
@@ -100,5 +100,5 @@ def note(row: Evidence | Sweep, origin: str, signed: Signed) -> None:
         return
     row.signature, row.signed_by = signed.text, signed.by
     with transaction.atomic():
-        standings.lock()  # pages that are kept show it
+        writing.show_anew()
         row.save(update_fields=["signature", "signed_by"])
