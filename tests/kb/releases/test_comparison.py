@@ -271,6 +271,7 @@ class ShippedTest(TestCase):
             told,
             {
                 ("new", "NAN-0009"),
+                ("new", "NAN-0066"),
                 ("fixed", "NAN-0008"),
                 ("workaround_begins", "NAN-0013"),
             },
