@@ -107,7 +107,8 @@ class ExamplesTest(LiveServerTestCase):
             for language, text in blocks("clients.md")
             if language == "sh"
             for line in text.replace("\\\n", " ").splitlines()
-            if line.startswith(RUN_HERE)
+            # One with a token sends a signature: tests.runner.evidence.test_signatures.
+            if line.startswith(RUN_HERE) and "$TOKEN" not in line
         ]
         self.assertGreater(len(asked), 8)
         for line in asked:
