@@ -17,8 +17,8 @@ ATTACKS := \
 LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
-.PHONY: help run dev check test test-all test-postgres test-servers test-fuzz test-browser \
-	gauntlet attack bench client lock clean
+.PHONY: help run dev check test test-all test-postgres test-on-postgres test-servers \
+	test-fuzz test-browser gauntlet attack bench client lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -42,11 +42,11 @@ check: dev  ## lint, types, templates, styles and migrations
 test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
-test-all: test-postgres  ## the rest: tests against database servers, brokers and a browser
-	@$(MAKE) --no-print-directory --jobs 3 --output-sync=target \
-		test-servers test-fuzz test-browser
+test-all: dev  ## the rest: tests against database servers, brokers and a browser
+	@$(MAKE) --no-print-directory --jobs 4 --output-sync=target \
+		test-on-postgres test-servers test-fuzz test-browser
 
-# Each of the three waits much of its time, so they share the cores. None makes the
+# Each of the four waits much of its time, so they share the cores. None makes the
 # environment: what calls them has done so.
 test-servers:
 	$(PY) manage.py test --tag servers --exclude-tag fuzz $(TESTS)
@@ -58,7 +58,9 @@ test-browser:
 	$(PY) manage.py test --tag browser --exclude-tag servers $(TESTS)
 
 # Without tests that say the same on any database, as those that start a site of their own.
-test-postgres: dev  ## the tests of make test on POSTGRES, where that server answers
+test-postgres: dev test-on-postgres  ## the tests of make test on POSTGRES, if it answers
+
+test-on-postgres:
 	@if $(PY) -m tests.support.servers $(POSTGRES); then \
 		DATABASE_URL=$(POSTGRES)/doesitnan $(PY) manage.py test --noinput \
 			--parallel $(PARALLEL) --database-only $(ISOLATED) --exclude-tag any_database $(TESTS); \
