@@ -213,6 +213,7 @@ NOT_EXECUTED = {
     "release": _("not executed: another release, which no check can install"),
     "setting": _("not executed: a setting of a framework"),
     "model": _("not executed: a check applies it to a model only"),
+    "gpu": _("not executed: it needs a GPU, and nobody has run it on one"),
 }
 OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
 EXIT_STATUS = _("Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.")

@@ -20,8 +20,8 @@ TORCH = "torch"
 UPGRADE = "upgrade"
 # Why a workaround without a check was not executed, by its kind.
 NOT_EXECUTED = {UPGRADE: "release", "downgrade": "release", "config": "setting"}
-MODEL = "model"
-REASONS = ("release", "setting", MODEL)
+MODEL, GPU = "model", "gpu"
+REASONS = ("release", "setting", MODEL, GPU)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def of_record(
         seen_on = above if entry["kind"] == UPGRADE else []
         if seen_on and evidence is None:
             status, evidence = "verified", seen_on[0].evidence
-        reason = "" if evidence else not_executed(record, entry)
+        reason = "" if evidence else not_executed(record, entry, findings)
         found.append(Remedy(entry, status, evidence, seen_on, reason))
     return found
 
@@ -86,10 +86,14 @@ def builds_above(record: Record, findings: Iterable[Finding]) -> list[Cell]:
     return list(found.values())
 
 
-def not_executed(record: Record, entry: dict[str, Any]) -> str:
-    """Why no run can show what it does; "" where one can."""
+def not_executed(
+    record: Record, entry: dict[str, Any], findings: Iterable[Finding]
+) -> str:
+    """Why no run shows what it does; "" where any machine could show it."""
     check = f"workaround_{entry['name']}"
     repros = [repro for repro in record.repros.all() if check in repro.checks]
-    if any(repro.fidelity != Fidelity.MECHANISM_MODEL for repro in repros):
-        return ""
+    real = {r.device for r in repros if r.fidelity != Fidelity.MECHANISM_MODEL}
+    if real:
+        seen = {row.device_class for row in findings if row.verdict in JUDGED}
+        return GPU if real == {DeviceClass.CUDA} and real.isdisjoint(seen) else ""
     return NOT_EXECUTED.get(entry["kind"], MODEL if repros else "")

@@ -9,8 +9,8 @@ from django.test import TestCase
 from django.utils import timezone
 
 from kb.findings import remedies
-from kb.models import Finding
-from tests.support import runs
+from kb.models import Finding, Record
+from tests.support import loaded, runs
 
 BELOW, ABOVE = ("2.8.0", "2.9.1"), ("2.10.0", "2.11.0")
 
@@ -94,6 +94,24 @@ class RemedyTest(TestCase):
         self.record.workarounds = [entry("raise", "config")]
         self.assertEqual(self.remedy().not_executed, "")
 
+    def test_what_only_a_gpu_can_run_was_not_executed_without_one(self) -> None:
+        self.record.workarounds = [entry("raise", "code")]
+        columns = {"source": "", "fidelity": "upstream_bug"}
+        columns |= {"checks": ["workaround_raise"]}
+        self.record.repros.create(
+            name="repro", digest="sha256:1", device="cuda", **columns
+        )
+        self.assertEqual(self.remedy().not_executed, "gpu")
+        self.saw("2.10.0", "bug_present")  # by another repro of the record
+        self.assertEqual(self.remedy().not_executed, "gpu")
+        self.saw("2.11.0", "bug_absent", device_class="cuda")
+        self.assertEqual(self.remedy().not_executed, "")
+        Finding.objects.all().delete()
+        self.record.repros.create(
+            name="repro_2", digest="sha256:2", device="cpu", **columns
+        )
+        self.assertEqual(self.remedy().not_executed, "")
+
     def test_the_first_that_was_verified_is_best(self) -> None:
         listed: Any = [
             SimpleNamespace(status=status)
@@ -102,6 +120,18 @@ class RemedyTest(TestCase):
         self.assertIs(remedies.best(listed), listed[2])
         self.assertIs(remedies.best(listed[:2]), listed[1])
         self.assertIsNone(remedies.best(listed[:1]))
+
+
+class ShippedTest(TestCase):
+    def test_each_was_executed_or_its_page_says_why_not(self) -> None:
+        loaded.shipped_with_evidence()
+        silent = [
+            f"{record.id}: {found.entry['name']}"
+            for record in Record.objects.all()
+            for found in remedies.of_record(record, list(record.findings.all()))
+            if not found.evidence and not found.not_executed
+        ]
+        self.assertEqual(silent, [])
 
 
 def entry(name: str, kind: str) -> dict[str, Any]:
