@@ -44,7 +44,11 @@ def of_record(
 ) -> list[Remedy]:
     """`raw`: the version of a build of which more is to be said than of others."""
     inputs = [row.as_claim_input() for row in findings]
-    here = [row.as_claim_input() for row in findings if row.build_raw == raw]
+    here = [
+        entry
+        for row, entry in zip(findings, inputs, strict=True)
+        if row.build_raw == raw
+    ]
     above = builds_above(record, findings)
     found = []
     for entry in record.workarounds:

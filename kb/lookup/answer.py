@@ -18,6 +18,7 @@ from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import diagnoses, remedies
 from kb.lookup import leads, parameters, symptoms
+from kb.lookup.affecting import also_affecting, builds_of
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -164,10 +165,8 @@ def environment_document(env: Environment) -> Json:
 
 def build_of(raw: str) -> str | None:
     """The slug of a build that runs have named with this version, if only one."""
-    known = Finding.objects.filter(build_raw=raw, confirmed=True)
-    slugs = known.order_by().values_list("build")
-    distinct = {slug for (slug,) in slugs.distinct()}
-    return distinct.pop() if len(distinct) == 1 else None
+    slugs = builds_of(raw)
+    return slugs[0] if len(slugs) == 1 else None
 
 
 def ranked(
@@ -181,12 +180,13 @@ def ranked(
     `nearness`: of records to all that was pasted, which orders what is only possible.
     """
     ids = [match.record for match in matches]
-    checks = Prefetch("repros", Repro.objects.only("record", "fidelity", "checks"))
+    columns = ("record", "fidelity", "device", "checks")
+    checks = Prefetch("repros", Repro.objects.only(*columns))
     rows = Record.objects.visible().only(*FIELDS).prefetch_related(checks)
     rows_by_id = rows.in_bulk(ids)
     tested: dict[str, list[Finding]] = defaultdict(list)
     # Sorted here: building the ORDER BY takes longer than the query.
-    ran = Finding.objects.filter(record__in=rows_by_id).order_by()
+    ran = Finding.objects.that_answer().filter(record__in=rows_by_id).order_by()
     for finding in sorted(ran, key=in_order):
         tested[finding.record_id].append(finding)
     keyed = []
@@ -308,22 +308,3 @@ def read_environment(env: str) -> Environment:
     if not env.strip():
         raise EmptyPaste(_("No environment was given: send what pip freeze prints."))
     return parse_environment(env)
-
-
-def also_affecting(env: Environment, matched: set[str]) -> list[str]:
-    """Ids of the other visible records that affect the pasted environment."""
-    if not env.is_given:
-        return []
-    tested: dict[str, list[Finding]] = {}
-    here = Finding.objects.standing().triggers().of_the_bug()
-    for finding in here.filter(build_raw=env.torch_raw or ""):
-        tested.setdefault(finding.record_id, []).append(finding)
-    rows = Record.objects.visible().exclude(id__in=matched)
-    facts = rows.values_list("id", *affected.Documented._fields)
-    return [
-        key
-        for key, *columns in facts
-        if affected.answer_for(
-            affected.Documented(*columns), env, tested.get(key, [])
-        ).is_affected
-    ]

@@ -41,6 +41,14 @@ class FindingQuerySet(models.QuerySet["Finding"]):
         """One row per verdict: the trigger's."""
         return self.filter(check_name="trigger")
 
+    def that_answer(self) -> FindingQuerySet:
+        """Of triggers, workarounds and code that tells whose bug it is: no controls."""
+        return self.filter(
+            models.Q(check_name="trigger")
+            | models.Q(check_name__startswith="workaround_")
+            | models.Q(check_name__startswith="diagnose_")
+        )
+
     def diagnoses(self, records: Iterable[str]) -> FindingQuerySet:
         """The checks of these records' code that tells whether a bug is a reader's."""
         rows = self.filter(record__in=list(records))

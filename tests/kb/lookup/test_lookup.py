@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
+from kb.findings import standings
 from kb.lookup.answer import look_up
 from kb.lookup.paste import (
     MAX_BYTES,
@@ -275,6 +276,7 @@ class AnswerTests(ShippedCase):
                 origin="site",
                 observed_at=timezone.now(),
             )
+        standings.refresh(record)
         found = look_up(log, "torch==2.4.0+cu121")
         match = found["matches"][0]
         self.assertEqual(match["affected"]["basis"], "tested_build")
