@@ -16,6 +16,7 @@ from operator import itemgetter
 
 from kb.search.index.documents import Document
 from kb.search.index.store import Store
+from kb.search.ranking.closeness import is_scattered
 from kb.search.ranking.line_search import LineSearch
 from kb.search.reading.error_ids import contradict
 from kb.search.reading.log import KeyLine, Reading, key_line
@@ -252,6 +253,8 @@ class Lines:
             return Confidence.POSSIBLE
         if share == WORD_FOR_WORD:
             return Confidence.EXACT
+        if is_scattered(line.text, signature.text):
+            return Confidence.POSSIBLE
         other = self.has_other_words(line, signature, whole)
         return Confidence.POSSIBLE if other else Confidence.MATCH
 
