@@ -95,5 +95,5 @@ def fixes_of_all(records: int) -> Mapping[str, str]:
     `records`: the part of the generation that changes with records.
     """
     rows = Record.objects.visible().order_by()
-    texts = rows.annotate(text=documented.AsText("fixes")).values_list("pk", "text")
+    texts = rows.values_list("pk", documented.AsText("fixes"))
     return {pk: text for pk, text in texts if text != "[]"}

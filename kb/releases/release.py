@@ -16,7 +16,7 @@ from kb.findings.results import JUDGED
 from kb.models import Finding, Flip, Record, Standing, TestedBuild
 from kb.releases.comparison import Turn, judged_on
 from kb.releases.sides import Side, releases, tested
-from kb.releases.verdicts import BAD, GOOD
+from kb.releases.verdicts import BAD, GOOD, KEPT_BUILDS
 from kb.search.index.generation import Generation, current_generation
 
 TORCH = "torch"
@@ -96,7 +96,7 @@ def find(name: str) -> Release | None:
     following = known[names[at + 1]] if at + 1 < len(names) else None
     generation = current_generation()
     turns = turning_in(side)
-    unrun = unrun_on(side)
+    unrun, first_unrun = unrun_on(generation, side.builds)
     shown = Record.objects.only("slug", "title_en", "title_zh")
     return Release(
         side=side,
@@ -107,8 +107,8 @@ def find(name: str) -> Release | None:
         fixed=first_of(turns.filter(kind="first_good")),
         broken=first_of(turns.filter(kind="first_bad")),
         documented=list(documented_of(generation, side, previous)),
-        unrun=len(unrun),
-        unrun_records=list(shown.filter(pk__in=unrun[:SHOWN]).order_by("pk")),
+        unrun=unrun,
+        unrun_records=list(shown.filter(pk__in=first_unrun).order_by("pk")),
         curve=curve(generation),
     )
 
@@ -124,12 +124,16 @@ def turning_in(side: Side) -> QuerySet[Flip]:
     return rows.exclude(before__in=side.builds)
 
 
-def unrun_on(side: Side) -> list[str]:
-    """Published records of which the bug itself was never run on this release."""
+@lru_cache(maxsize=KEPT_BUILDS)
+def unrun_on(
+    generation: Generation, builds: tuple[str, ...]
+) -> tuple[int, tuple[str, ...]]:
+    """Of how many published records the bug itself never ran here, and the first."""
     rows = Finding.objects.standing().triggers().of_the_bug().order_by()
-    ran = set(rows.filter(build__in=side.builds).values_list("record_id", flat=True))
+    ran = set(rows.filter(build__in=builds).values_list("record_id", flat=True))
     ids = Standing.objects.order_by("pk").values_list("pk", flat=True)
-    return [key for key in ids if key not in ran]
+    unrun = [key for key in ids if key not in ran]
+    return len(unrun), tuple(unrun[:SHOWN])
 
 
 # --- what documents say of it --------------------------------------------------------

@@ -48,7 +48,13 @@ class Evidence(models.Model):
     class Meta:
         ordering = ["-started_at", "digest"]
         verbose_name_plural = "evidence"
-        indexes = [models.Index(fields=["build", "started_at"])]
+        indexes = [
+            models.Index(fields=["build", "started_at"]),
+            models.Index(
+                name="evidence_of_repro",
+                fields=["record", "repro_name", "build", "started_at"],
+            ),
+        ]
         permissions = [("confirm_evidence", _("Can confirm what somebody sent"))]
 
     def __str__(self) -> str:

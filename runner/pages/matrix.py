@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 from django.http import QueryDict
 
 from kb.choices import DeviceClass
@@ -83,7 +83,7 @@ class Filter:
         if self.device:
             rows = rows.filter(facets__contains=f"\ndevice:{self.device}\n")
         if self.only_flips:
-            rows = rows.filter(record__flips__isnull=False).distinct()
+            rows = rows.filter(Exists(Flip.objects.filter(record=OuterRef("pk"))))
         return rows
 
     def shows(self, row: MatrixRow) -> bool:
@@ -155,7 +155,8 @@ def every_column(tested: dict[str, str], device: str) -> list[Column]:
     runnable = dict(Build.objects.runnable().values_list("slug", "raw"))
     sent: dict[str, str] = {}
     gpus: dict[str, set[str]] = defaultdict(set)
-    for slug, raw, name in () if device == DeviceClass.CPU else on_gpus():
+    on_gpus = () if device == DeviceClass.CPU else gpu_builds(current_generation())
+    for slug, raw, name in on_gpus:
         sent[slug] = raw
         gpus[slug].add(name)
     return [
@@ -164,11 +165,13 @@ def every_column(tested: dict[str, str], device: str) -> list[Column]:
     ]
 
 
-def on_gpus() -> QuerySet[Finding, tuple[str, str, str]]:
+@lru_cache(maxsize=2)
+def gpu_builds(generation: Generation) -> tuple[tuple[str, str, str], ...]:
     """Build, its raw version and the GPU of every verdict on one, each once."""
     rows = Finding.objects.fresh().triggers().filter(device_class=DeviceClass.CUDA)
     named = rows.exclude(device_name="").order_by()
-    return named.values_list("build", "build_raw", "device_name").distinct()
+    columns = named.values_list("build", "build_raw", "device_name")
+    return tuple(columns.distinct())
 
 
 def build_matrix(query: QueryDict) -> Matrix:
