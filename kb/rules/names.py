@@ -1,4 +1,7 @@
-"""Names of events with `*` for any, and the words that a source must have for them."""
+"""Names of events with `*` for any, and the words that a source must have for them.
+
+A `*` alone is the operator: as "any event" it would say nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import List, Pattern, Sequence, Set, Tuple
 
 
 def names_of(patterns: Sequence[str]) -> Pattern[str]:
-    """Names with `*` for any; nothing at all for none."""
+    """Names with `*` for any, alone itself; nothing at all for none."""
     return compiled(tuple(patterns))
 
 
@@ -19,7 +22,9 @@ def compiled(patterns: Tuple[str, ...]) -> Pattern[str]:
 
 def translated(pattern: str) -> str:
     # "[for]" and "=[]" mean themselves.
-    parts = (re.escape(part) for part in pattern.split("*"))
+    parts = [re.escape(part) for part in pattern.split("*")]
+    if pattern == "*":
+        return r"\*\Z"
     return "(?:%s)\\Z" % ".*".join(parts)
 
 

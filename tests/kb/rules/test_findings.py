@@ -79,6 +79,16 @@ class NamesTest(SimpleTestCase):
         pasted = [one.line for one in find_pasted(prompt, [rule(CHECKPOINT)], 1000)]
         self.assertEqual(pasted, [2])
 
+    def test_a_star_alone_is_the_product(self) -> None:
+        product = {"event": ["*"], "with": {"@0|@1": {"made_by": ["torch.rand"]}}}
+        head = "import torch\nx = torch.rand(2)\n"
+        for source in ("y = x * w", "y = w * x", "x *= w"):
+            with self.subTest(source):
+                self.assertEqual(found(head + source, product), [3])
+        for source in ("y = x + w", "y = x ** w", "y = x.sum()", "y = f(x)"):
+            with self.subTest(source):
+                self.assertEqual(found(head + source, product), [])
+
 
 class ArgumentsTest(SimpleTestCase):
     def call(self, arguments: str) -> list[int]:
