@@ -314,7 +314,8 @@ def measure_sweep(python: str, socket_path: str) -> list[Figure]:
     took, colds = [], []
     while at := next_cell(axes, done):
         begin = time.perf_counter()
-        done[key_of(axes, at)] = cells.at(at)["verdict"]
+        cell = cells.at(at)
+        done[key_of(axes, at)] = cell["verdict"]
         took.append(time.perf_counter() - begin)
         # Among the cells, so that a busy machine slows both alike.
         if len(done) % (CELLS // COLD_AMONG) == 0:
@@ -325,6 +326,7 @@ def measure_sweep(python: str, socket_path: str) -> list[Figure]:
     name = f"sweep of {CELLS} cells of NAN-0028"
     return [
         figure(f"{name} / as many cold starts", share, "x", "<= 0.05"),
+        figure(f"{name} / the same checks cold", share / len(cell["checks"]), "x"),
         figure(f"{name}, median of a cell", median_ms([took]), "ms"),
         figure(f"{name}, median of a cold start", statistics.median(colds), "s"),
     ]
