@@ -34,12 +34,12 @@ def also_affecting(env: Environment, matched: Collection[str]) -> list[str]:
     if not env.is_given:
         return []
     generation = current_generation()
-    bad, good = judged_on(generation, tuple(builds_of(env.torch_raw)))
+    bad, judged = judged_on(generation, tuple(builds_of(env.torch_raw)))
     fixes = fixes_of_all(generation[0])
     answer = documented.answers(env)
 
     def is_affected(key: str, facts: documented.Facts) -> bool:
-        if key in bad or key in good:
+        if key in judged:
             return key in bad
         # A fix that is named can only make it less sure: most need not be asked again.
         return bool(answer(facts).is_affected) and (
@@ -69,7 +69,7 @@ def builds_of(raw: str | None) -> list[str]:
 
 @lru_cache(maxsize=KEPT_BUILDS)
 def judged_on(generation: Generation, builds: tuple[str, ...]) -> tuple[Keys, Keys]:
-    """The records that runs show to be affected on these builds, and not to be.
+    """The records that runs show to be affected on these builds, and all they judge.
 
     As `affected.tested_answer` says of one record: what was run here or came with it
     comes before what was sent, and the bug that was seen before one that was not.
@@ -83,9 +83,7 @@ def judged_on(generation: Generation, builds: tuple[str, ...]) -> tuple[Keys, Ke
         RECORD_KEY,
         *(ours & bug, ours & clean, ~ours & bug, ~ours & clean),
     )
-    good -= bad
-    sent_bad -= bad | good
-    return bad | sent_bad, good | (sent_good - bad - sent_bad)
+    return bad | (sent_bad - good), bad | good | sent_bad | sent_good
 
 
 @lru_cache(maxsize=1)
