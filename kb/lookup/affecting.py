@@ -23,18 +23,19 @@ from kb.releases.verdicts import (
     joined_key,
     of_the_bug,
 )
-from kb.search.index.generation import Generation, current_generation
+from kb.search.index.generation import Generation
 from kb.versions import affected
 
 RECORD_KEY = joined_key("record_id")
 
 
-def also_affecting(env: Environment, matched: Collection[str]) -> list[str]:
+def also_affecting(
+    env: Environment, matched: Collection[str], generation: Generation
+) -> list[str]:
     """Ids of the other visible records that affect the pasted environment."""
     if not env.is_given:
         return []
-    generation = current_generation()
-    bad, judged = judged_on(generation, tuple(builds_of(env.torch_raw)))
+    bad, judged = judged_on(generation, builds_of(env.torch_raw, generation))
     fixes = fixes_of_all(generation[0])
     answer = documented.answers(env)
 
@@ -60,11 +61,17 @@ def is_affected_still(facts: documented.Facts, fixes: str, env: Environment) -> 
     return bool(affected.answer_for(known, env).is_affected)
 
 
-def builds_of(raw: str | None) -> list[str]:
+def builds_of(raw: str | None, generation: Generation) -> tuple[str, ...]:
     """The slugs of the builds of this version on which a verdict stands."""
-    if not raw:
-        return []
-    return list(TestedBuild.objects.filter(raw=raw).values_list("slug", flat=True))
+    return builds_by_version(generation).get(raw or "", ())
+
+
+@lru_cache(maxsize=1)
+def builds_by_version(_generation: Generation) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for raw, slug in TestedBuild.objects.values_list("raw", "slug"):
+        found[raw] = (*found.get(raw, ()), slug)
+    return found
 
 
 @lru_cache(maxsize=KEPT_BUILDS)

@@ -5,20 +5,17 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Any, BinaryIO
 
-from django.db.models import Prefetch
 from django.utils.translation import gettext as _
 
 from kb.addresses import record_urls
-from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import diagnoses, remedies
 from kb.lookup import leads, parameters, symptoms
 from kb.lookup.affecting import also_affecting, builds_of
+from kb.lookup.known import Known, in_order, known
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -30,7 +27,8 @@ from kb.lookup.paste import (
     readable,
 )
 from kb.lookup.traps import traps_in
-from kb.models import Finding, Record, Repro
+from kb.models import Record
+from kb.search.index.generation import Generation, current_generation
 from kb.search.index.store import current_store
 from kb.search.ranking.log_lines import BY_CONFIDENCE, Confidence, Why
 from kb.search.ranking.logs import LogMatch, match_log
@@ -51,21 +49,6 @@ __all__ = [
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
 NEAR_BONUS = 4.0
-# Columns of a record that an answer needs.
-FIELDS = (
-    "slug",
-    "title_en",
-    "title_zh",
-    "affected",
-    "affected_when",
-    "environment",
-    "preconditions",
-    "workarounds",
-    "diagnoses",
-    "fixes",
-    "modified",
-)
-LEAD_FIELDS = ("slug", "title_en", "title_zh", "diagnoses")
 FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 
@@ -100,22 +83,22 @@ def answer(paste: Paste, env: str) -> Json:
     store = current_store()
     matches = match_log(paste.reading, store)[:MAX_MATCHES]
     spoken = leads.Leads(paste, store)
-    items = ranked(matches, paste.reading, environment, spoken.nearness)
+    generation = current_generation()
+    found = known([match.record for match in matches], generation)
+    items = ranked(matches, found, paste.reading, environment, spoken.nearness)
     matched = {item["record"] for item in items}
     traps = traps_in(paste, matched)
-    found = leads.with_traps(spoken.besides(matched), traps, spoken.nearness)
-    rows = Record.objects.visible().only(*LEAD_FIELDS)
-    led = leads.documents_of(
-        found, rows.in_bulk([lead.record for lead in found]), traps
-    )
-    parameters.add_to([*items, *led], parameters.read_values(paste, env))
+    others = leads.with_traps(spoken.besides(matched), traps, spoken.nearness)
+    of_others = known([lead.record for lead in others], generation)
+    led = leads.documents_of(others, of_others, traps)
+    parameters.add_to([*items, *led], found | of_others, paste, env)
     return {
-        "query": query_document(paste, env, environment),
+        "query": query_document(paste, env, environment, generation),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "matches": items,
         "symptoms": several_causes(items, paste),
         "leads": led,
-        "also_affecting": also_affecting(environment, matched),
+        "also_affecting": also_affecting(environment, matched, generation),
     }
 
 
@@ -126,7 +109,9 @@ def several_causes(items: list[Json], paste: Paste) -> list[Json]:
     return symptoms.documents_of(symptoms.of_paste(paste))
 
 
-def query_document(paste: Paste, env: str, environment: Environment) -> Json:
+def query_document(
+    paste: Paste, env: str, environment: Environment, generation: Generation
+) -> Json:
     """How the paste was understood."""
     kinds = kinds_of(paste)
     if env.strip():
@@ -148,12 +133,13 @@ def query_document(paste: Paste, env: str, environment: Environment) -> Json:
             "values": [line.fingerprint for line in key_lines],
         },
         "cut": {"lines": paste.reading.cut_lines, "bytes": paste.reading.cut_bytes},
-        "env": environment_document(environment),
+        "env": environment_document(environment, generation),
     }
 
 
-def environment_document(env: Environment) -> Json:
-    torch = env.torch_raw and {"raw": env.torch_raw, "build": build_of(env.torch_raw)}
+def environment_document(env: Environment, generation: Generation) -> Json:
+    raw = env.torch_raw
+    torch = raw and {"raw": raw, "build": build_of(raw, generation)}
     return {
         "torch": torch or None,
         "contradicting": list(env.contradicting),
@@ -163,14 +149,15 @@ def environment_document(env: Environment) -> Json:
     }
 
 
-def build_of(raw: str) -> str | None:
+def build_of(raw: str, generation: Generation) -> str | None:
     """The slug of a build that runs have named with this version, if only one."""
-    slugs = builds_of(raw)
+    slugs = builds_of(raw, generation)
     return slugs[0] if len(slugs) == 1 else None
 
 
 def ranked(
     matches: list[LogMatch],
+    found: Mapping[str, Known],
     reading: Reading,
     env: Environment,
     nearness: Mapping[str, float],
@@ -179,43 +166,26 @@ def ranked(
 
     `nearness`: of records to all that was pasted, which orders what is only possible.
     """
-    ids = [match.record for match in matches]
-    columns = ("record", "fidelity", "device", "checks")
-    checks = Prefetch("repros", Repro.objects.only(*columns))
-    rows = Record.objects.visible().only(*FIELDS).prefetch_related(checks)
-    rows_by_id = rows.in_bulk(ids)
-    tested: dict[str, list[Finding]] = defaultdict(list)
-    # Sorted here: building the ORDER BY takes longer than the query.
-    ran = Finding.objects.that_answer().filter(record__in=rows_by_id).order_by()
-    for finding in sorted(ran, key=in_order):
-        tested[finding.record_id].append(finding)
     keyed = []
     for match in matches:
-        row = rows_by_id.get(match.record)
-        if row is None:
+        record = found.get(match.record)
+        if record is None:
             continue
-        findings = tested[row.pk]
-        answer = affected.answer_for(row, env, findings)
+        answer = affected.answer_for(record.row, env, record.findings)
         order = (
             BY_CONFIDENCE[match.confidence],
             -round(match.score + near_bonus(match, nearness), 2),
             answer.is_affected is not True,
-            not any(shows_it(item) for item in findings),
-            -row.modified.timestamp(),
+            not record.is_seen,
+            -record.row.modified.timestamp(),
         )
         code = {
-            "workarounds": workarounds(row, findings, env),
-            "diagnoses": diagnoses.of_record(
-                row, [finding.as_claim_input() for finding in findings]
-            ),
+            "workarounds": record.workarounds(env.torch_raw),
+            "diagnoses": record.diagnoses,
         }
-        document = match_document(match, row, answer, code, reading)
+        document = match_document(match, record.row, answer, code, reading)
         keyed.append((order, document))
     return [document for _order, document in sorted(keyed, key=itemgetter(0))]
-
-
-def shows_it(finding: Finding) -> bool:
-    return finding.confirmed and finding.verdict == Verdict.BUG_PRESENT
 
 
 def near_bonus(match: LogMatch, nearness: Mapping[str, float]) -> float:
@@ -223,11 +193,6 @@ def near_bonus(match: LogMatch, nearness: Mapping[str, float]) -> float:
     if match.confidence != Confidence.POSSIBLE:
         return 0.0
     return NEAR_BONUS * nearness.get(match.record, 0.0)
-
-
-def in_order(finding: Finding) -> tuple[str, ...]:
-    """As findings are ordered everywhere."""
-    return finding.repro, finding.build, finding.check_name, finding.device_class
 
 
 def match_document(
@@ -264,20 +229,6 @@ def pasted(why: Why, reading: Reading) -> str:
     return " ".join(line for at in numbers if (line := reading.lines.get(at)))
 
 
-def workarounds(row: Record, findings: list[Finding], env: Environment) -> list[Json]:
-    """Each with its status on the pasted build, where it was run there, or on all."""
-    return [
-        {
-            **{key: remedy.entry[key] for key in ("name", "kind", "apply", "cost")},
-            "status": remedy.status,
-            "evidence": remedy.evidence,
-            "seen_on": [cell.build for cell in remedy.seen_on],
-            "not_executed": remedy.not_executed or None,
-        }
-        for remedy in remedies.of_record(row, findings, env.torch_raw)
-    ]
-
-
 def affected_by(row: Record, env: str) -> Json:
     """Whether an environment is affected by one record.
 
@@ -287,17 +238,17 @@ def affected_by(row: Record, env: str) -> Json:
     findings = sorted(row.findings.order_by(), key=in_order)
     return {
         "record": row.id,
-        "env": environment_document(environment),
+        "env": environment_document(environment, current_generation()),
         "affected": affected.answer_for(row, environment, findings).as_dict(),
     }
 
 
 def all_affecting(env: str) -> Json:
     """The ids of all records that affect an environment."""
-    environment = read_environment(env)
+    environment, generation = read_environment(env), current_generation()
     return {
-        "env": environment_document(environment),
-        "affecting": also_affecting(environment, set()),
+        "env": environment_document(environment, generation),
+        "affecting": also_affecting(environment, set(), generation),
     }
 
 

@@ -7,12 +7,10 @@ from typing import Any
 
 from kb.addresses import record_urls
 from kb.environments import spoken
-from kb.findings import diagnoses
-from kb.findings.claims import FindingInput
 from kb.languages import Text as _
+from kb.lookup.known import Known
 from kb.lookup.paste import Paste
 from kb.lookup.traps import Trap
-from kb.models import Finding, Record
 from kb.search.index.store import Store
 from kb.search.ranking.leads import Lead, leads_from, near_of
 from kb.search.ranking.nearness import Text
@@ -107,38 +105,29 @@ def with_traps(
 
 
 def documents_of(
-    leads: Iterable[Lead], rows: Mapping[str, Record], traps: Mapping[str, Trap]
+    leads: Iterable[Lead], records: Mapping[str, Known], traps: Mapping[str, Trap]
 ) -> list[Json]:
-    """The leads in their order; `rows`: their records."""
-    wanted = [pk for pk, row in rows.items() if row.diagnoses]
-    findings = Finding.objects.diagnoses(wanted).claim_inputs()
+    """The leads in their order; `records`: what is known of theirs."""
     return [
-        document(
-            lead,
-            rows[lead.record],
-            findings.get(lead.record, []),
-            traps.get(lead.record),
-        )
+        document(lead, records[lead.record], traps.get(lead.record))
         for lead in leads
-        if lead.record in rows
+        if lead.record in records
     ]
 
 
-def document(
-    lead: Lead, row: Record, findings: list[FindingInput], trap: Trap | None
-) -> Json:
+def document(lead: Lead, record: Known, trap: Trap | None) -> Json:
     """`why`: what the rule says that fires on the code, else the words in common."""
     words = WHY.filled(words=words_in_common(lead.words))
     return {
-        "record": row.id,
-        "title": row.both("title"),
+        "record": record.row.id,
+        "title": record.row.both("title"),
         "score": round(lead.score, 2),
         "words": list(lead.words),
         "why": trap.finding.rule["message"] if trap else words,
         "trap": trap_document(trap) if trap else None,
-        "diagnoses": diagnoses.of_record(row, findings),
+        "diagnoses": record.diagnoses,
         "parameters": [],
-        "urls": record_urls(row),
+        "urls": record_urls(record.row),
     }
 
 

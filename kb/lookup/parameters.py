@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from kb.lookup.known import Known
 from kb.lookup.paste import Paste
 from kb.models import Repro
 from kb.search.reading.parts import Kind
@@ -71,17 +72,16 @@ def lines_of(paste: Paste) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-def add_to(items: Iterable[Json], sources: Sequence[Source]) -> None:
+def add_to(
+    items: Iterable[Json], records: Mapping[str, Known], paste: Paste, env: str
+) -> None:
     """Fill in the `parameters` of each match or lead: of each repro that has any."""
-    if not sources:
-        return
-    items = list(items)
-    rows = Repro.objects.filter(record__in=[item["record"] for item in items])
-    repros: dict[str, list[Repro]] = {}
-    for repro in rows.only("record_id", "name", "header"):
-        repros.setdefault(repro.record_id, []).append(repro)
-    for item in items:
-        found = (suggested(repro, sources) for repro in repros.get(item["record"], ()))
+    declaring = [item for item in items if records[item["record"]].with_parameters]
+    # Most records have none: then nobody asks what values the paste states.
+    sources = read_values(paste, env) if declaring else []
+    for item in declaring:
+        repros = records[item["record"]].with_parameters
+        found = (suggested(repro, sources) for repro in repros)
         item["parameters"] = [document for document in found if document["values"]]
 
 

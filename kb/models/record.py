@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django.db import models
 from django.db.models import Value
 from django.urls import reverse
@@ -155,7 +157,13 @@ class Record(models.Model):
 
     def urls(self) -> dict[str, str]:
         """The page's address in each language."""
-        return in_each_language(self.get_absolute_url)
+        return dict(urls_of(self.id, self.slug))
+
+
+@lru_cache(maxsize=1000)
+def urls_of(record: str, slug: str) -> dict[str, str]:
+    arguments = [record, slug]
+    return in_each_language(lambda: reverse("record-detail", args=arguments))
 
 
 class Repro(models.Model):

@@ -52,6 +52,10 @@ SYNONYMS = read_meanings(line for group in MEANINGS["group"] for line in group["
 SAME_NAMES = read_names(
     line for group in MEANINGS["operators"] for line in group["same"]
 )
+TOKENS_OF_SYNONYMS = {
+    phrase: tuple(tokens_of(other) for other in others)
+    for phrase, others in SYNONYMS.items()
+}
 LONGEST = max(map(len, SYNONYMS))
 # Those in Chinese, the longest first: 梯度爆炸 before 梯度.
 HAN_PHRASES = sorted(
@@ -63,4 +67,4 @@ HAN_PHRASES = sorted(
 
 def synonyms_of(phrase: Phrase) -> tuple[Phrase, ...]:
     """The tokens of each synonym; empty for a phrase that the glossary lacks."""
-    return tuple(tokens_of(other) for other in SYNONYMS.get(phrase, ()))
+    return TOKENS_OF_SYNONYMS.get(phrase, ())

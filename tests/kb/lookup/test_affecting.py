@@ -12,6 +12,7 @@ from kb.findings import standings
 from kb.lookup.affecting import also_affecting
 from kb.models import Finding, Record
 from kb.publishing.saving import save
+from kb.search.index.generation import current_generation
 from kb.versions.affected import answer_for
 from tests.support import loaded, runs
 
@@ -43,10 +44,14 @@ class ShippedTest(TestCase):
     def test_all_at_once_are_affected_as_each_alone(self) -> None:
         loaded.shipped_with_evidence()
         for pasted in PASTED:
-            found = also_affecting(parse_environment(pasted), set())
+            found = also_affecting(
+                parse_environment(pasted), set(), current_generation()
+            )
             self.assertEqual(found, one_by_one(pasted), pasted)
         self.assertGreater(len(found := one_by_one("torch==2.6.0+cu124")), 20)
-        rest = also_affecting(parse_environment("torch==2.6.0+cu124"), {found[0]})
+        rest = also_affecting(
+            parse_environment("torch==2.6.0+cu124"), {found[0]}, current_generation()
+        )
         self.assertEqual(rest, found[1:])
 
 
@@ -74,7 +79,7 @@ class RunTest(TestCase):
         standings.refresh(self.record)
 
     def is_affected(self, pasted: str = "torch==2.13.0+cpu") -> bool:
-        found = also_affecting(parse_environment(pasted), set())
+        found = also_affecting(parse_environment(pasted), set(), current_generation())
         self.assertEqual(found, one_by_one(pasted))
         return bool(found)
 

@@ -303,6 +303,7 @@ class AnswerTests(ShippedCase):
                 evidence=f"sha256:{minor}",
                 observed_at=timezone.now(),
             )
+        standings.refresh(record)
         for env, status in (
             ("torch==2.4.0+cpu", "verified"),
             ("torch==2.3.0+cpu", "does_not_help"),

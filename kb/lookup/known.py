@@ -1,0 +1,123 @@
+"""What answers say of records whatever was pasted, kept until something changes.
+
+A record that many paste about is read again only after a record or a finding changed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from django.db.models import Prefetch
+
+from kb.choices import Verdict
+from kb.findings import diagnoses, remedies
+from kb.models import Finding, Record, Repro
+from kb.search.index.generation import Generation
+
+# Records in memory at most; what a single answer needs is far less.
+KEPT = 256
+# Columns of a record that an answer needs.
+FIELDS = (
+    "slug",
+    "title_en",
+    "title_zh",
+    "affected",
+    "affected_when",
+    "environment",
+    "preconditions",
+    "workarounds",
+    "diagnoses",
+    "fixes",
+    "modified",
+)
+REMEDY_FIELDS = ("name", "kind", "apply", "cost")
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A visible record with what ran. Shared by all requests: not to be modified."""
+
+    row: Record
+    findings: list[Finding]
+    _workarounds: dict[str | None, list[Json]] = field(default_factory=dict)
+
+    @cached_property
+    def is_seen(self) -> bool:
+        """Whether a run that settles something showed the bug."""
+        return any(
+            finding.confirmed and finding.verdict == Verdict.BUG_PRESENT
+            for finding in self.findings
+        )
+
+    @cached_property
+    def with_parameters(self) -> list[Repro]:
+        """The repros that a reader may run with values of his own."""
+        repros = self.row.repros.all()
+        return [repro for repro in repros if repro.header.get("parameters")]
+
+    @cached_property
+    def diagnoses(self) -> list[Json]:
+        """The code that tells whether the bug is a reader's own."""
+        inputs = (finding.as_claim_input() for finding in self.findings)
+        return diagnoses.of_record(self.row, inputs)
+
+    def workarounds(self, raw: str | None) -> list[Json]:
+        """Each with its status on this version of torch if it ran there, or on all."""
+        if all(finding.build_raw != raw for finding in self.findings):
+            raw = None
+        if raw not in self._workarounds:
+            found = remedies.of_record(self.row, self.findings, raw)
+            self._workarounds[raw] = [document(remedy) for remedy in found]
+        return self._workarounds[raw]
+
+
+def document(remedy: remedies.Remedy) -> Json:
+    return {
+        **{key: remedy.entry[key] for key in REMEDY_FIELDS},
+        "status": remedy.status,
+        "evidence": remedy.evidence,
+        "seen_on": [cell.build for cell in remedy.seen_on],
+        "not_executed": remedy.not_executed or None,
+    }
+
+
+def known(ids: Iterable[str], generation: Generation) -> dict[str, Known]:
+    """Those of these records that are visible."""
+    kept, wanted = kept_of(generation), dict.fromkeys(ids)
+    found = {pk: kept[pk] for pk in wanted if pk in kept}
+    missing = wanted.keys() - found.keys()
+    if missing:
+        read_now = read(missing)
+        if len(kept) + len(read_now) > KEPT:
+            kept.clear()
+        kept |= read_now
+        found |= read_now
+    return found
+
+
+@lru_cache(maxsize=1)
+def kept_of(_generation: Generation) -> dict[str, Known]:
+    return {}
+
+
+def read(ids: Collection[str]) -> dict[str, Known]:
+    columns = ("record", "name", "fidelity", "device", "checks", "header")
+    checks = Prefetch("repros", Repro.objects.only(*columns))
+    rows = Record.objects.visible().only(*FIELDS).prefetch_related(checks)
+    rows_by_id = rows.in_bulk(list(ids))
+    findings: dict[str, list[Finding]] = defaultdict(list)
+    # Sorted here: building the ORDER BY takes longer than the query.
+    ran = Finding.objects.that_answer().filter(record__in=rows_by_id).order_by()
+    for finding in sorted(ran, key=in_order):
+        findings[finding.record_id].append(finding)
+    return {pk: Known(row, findings[pk]) for pk, row in rows_by_id.items()}
+
+
+def in_order(finding: Finding) -> tuple[str, ...]:
+    """As findings are ordered everywhere."""
+    return finding.repro, finding.build, finding.check_name, finding.device_class
