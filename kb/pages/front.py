@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from urllib.parse import urlencode
 
@@ -11,7 +12,9 @@ from django.db.models import Count
 from django.urls import reverse
 
 from kb.choices import Verdict
+from kb.languages import current_lang
 from kb.models import Finding, Flip, Standing, TestedBuild
+from kb.search.index.generation import Generation, current_generation
 from kb.versions import order
 
 SHOWN = 6
@@ -70,6 +73,11 @@ class FrontPage:
 
 
 def build() -> FrontPage:
+    return built(current_generation(), current_lang())
+
+
+@lru_cache(maxsize=4)
+def built(_generation: Generation, _lang: str) -> FrontPage:
     tested = judged_builds()
     labels = order.column_labels(tested)
     rows = Flip.objects.order_by().values_list("build", "kind", "before")
