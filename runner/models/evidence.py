@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django.db import models
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from kb.choices import OUR_ORIGINS, DeviceClass, Verdict
+from kb.languages import current_lang
 from runner.models.build import Build
 from runner.parameters import MAX_CHARS, settings_of
 
@@ -61,7 +64,7 @@ class Evidence(models.Model):
         return self.digest
 
     def get_absolute_url(self) -> str:
-        return reverse("evidence-detail", args=[self.short])
+        return evidence_path(self.short)
 
     @property
     def is_sent(self) -> bool:
@@ -77,3 +80,13 @@ class Evidence(models.Model):
     def short(self) -> str:
         """The first twelve hex digits, as in addresses."""
         return self.digest.removeprefix("sha256:")[:12]
+
+
+def evidence_path(short: str) -> str:
+    """The page of the evidence whose digest begins so, in the active language."""
+    return path_in(current_lang(), short)
+
+
+@lru_cache(maxsize=5000)
+def path_in(_lang: str, short: str) -> str:
+    return reverse("evidence-detail", args=[short])

@@ -16,7 +16,15 @@ from kb.search.index.generation import Generation, current_generation
 from kb.search.ranking.filters import stored_values
 from kb.versions.order import build_order, release_of
 from runner.models import Build
-from runner.pages.grid import Column, Release, Span, columns_of, fold, releases_of
+from runner.pages.grid import (
+    Column,
+    Release,
+    Span,
+    Square,
+    columns_of,
+    fold,
+    releases_of,
+)
 from runner.pages.squares import JUDGED, row_squares
 
 PER_PAGE = 50
@@ -45,6 +53,7 @@ class MatrixRow:
     device: str
     gpu: str
     findings: list[Finding | None]
+    squares: list[Square]
     spans: list[Span]
 
     @property
@@ -146,7 +155,9 @@ def by_build(row: Finding) -> tuple[object, ...]:
     return build_order(row.build_raw, row.build)
 
 
-def every_column(tested: dict[str, str], device: str) -> list[Column]:
+def every_column(
+    tested: dict[str, str], device: str, generation: Generation
+) -> list[Column]:
     """The builds that were tested (slug -> raw version), and those that could be.
 
     With those of GPUs that somebody else has: what was sent is shown as sent, and no
@@ -155,7 +166,7 @@ def every_column(tested: dict[str, str], device: str) -> list[Column]:
     runnable = dict(Build.objects.runnable().values_list("slug", "raw"))
     sent: dict[str, str] = {}
     gpus: dict[str, set[str]] = defaultdict(set)
-    on_gpus = () if device == DeviceClass.CPU else gpu_builds(current_generation())
+    on_gpus = () if device == DeviceClass.CPU else gpu_builds(generation)
     for slug, raw, name in on_gpus:
         sent[slug] = raw
         gpus[slug].add(name)
@@ -175,12 +186,12 @@ def gpu_builds(generation: Generation) -> tuple[tuple[str, str, str], ...]:
 
 
 def build_matrix(query: QueryDict) -> Matrix:
-    query_filter = Filter.of(query)
+    query_filter, generation = Filter.of(query), current_generation()
     standings = query_filter.standings()
     page = window(query.get("page", ""), standings.count(), PER_PAGE)
     records = records_at(list(standings.values_list("pk", flat=True)[page.rows]))
     tested = dict(TestedBuild.objects.values_list("slug", "raw"))
-    every = every_column(tested, query_filter.device)
+    every = every_column(tested, query_filter.device, generation)
     triggers = [row for record in records for row in record.findings.all()]
     columns = [item for item in every if item.slug in query_filter.builds] or every
     slugs = {column.slug for column in columns}
@@ -193,7 +204,7 @@ def build_matrix(query: QueryDict) -> Matrix:
         models=[row for row in triggers if row.is_model and row.build in slugs],
         unrun_models=[row for row in records if is_unrun_model(row, triggers)],
         unrunnable=[record for record in records if not record.repros.all()],
-        components=components(current_generation()),
+        components=components(generation),
         window=page,
     )
 
@@ -210,8 +221,7 @@ def components(generation: Generation) -> list[str]:
 
 def records_at(ids: list[str]) -> list[Record]:
     """These records by id, with their repros and fresh verdicts."""
-    triggers = Finding.objects.fresh().triggers().select_related("record")
-    triggers = triggers.only(*(f"record__{name}" for name in RECORD_FIELDS), *SHOWN)
+    triggers = Finding.objects.fresh().triggers().only("record", *SHOWN)
     repros = Repro.objects.only(*REPRO_FIELDS)
     rows = Record.objects.filter(pk__in=ids).only(*RECORD_FIELDS).order_by("pk")
     return list(
@@ -234,8 +244,9 @@ def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]
     for record in records:
         for key, by_build in sorted(verdicts_by_build(record).items()):
             cells = [by_build.get(column.slug) for column in columns]
-            spans = fold(columns, row_squares(cells))
-            rows.append(MatrixRow(record, *key, cells, spans))
+            squares = row_squares(cells)
+            spans = fold(columns, squares)
+            rows.append(MatrixRow(record, *key, cells, squares, spans))
     return rows
 
 

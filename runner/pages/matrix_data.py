@@ -13,7 +13,6 @@ from kb.findings.results import timestamp
 from kb.models import Finding
 from runner.pages.matrix import Matrix, MatrixRow, build_matrix, gpu_of
 from runner.pages.record_matrix import RecordMatrix
-from runner.pages.squares import row_squares
 
 FORMATS = ("csv", "json")
 CELL_KEYS = (
@@ -70,9 +69,8 @@ def row_document(row: MatrixRow, page: Matrix) -> dict[str, Any]:
 
 def cells_of(row: MatrixRow, page: Matrix) -> Iterator[tuple[str, Cell]]:
     """Every build of the row: a verdict, or null where nobody has run it."""
-    squares = row_squares(row.findings)
     flips = flips_by_column(row)
-    cells = zip(page.columns, row.findings, squares, strict=True)
+    cells = zip(page.columns, row.findings, row.squares, strict=True)
     for at, (column, finding, square) in enumerate(cells):
         likely = LIKELY.get(square.likely) if not finding else None
         yield column.slug, cell(finding) | {"likely": likely, "flip": flips.get(at)}

@@ -25,6 +25,7 @@ from kb.templatetags.kb import (
 )
 from runner import sandbox
 from runner.models import Evidence, Run, Sweep, Worker
+from runner.models.evidence import evidence_path
 from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
@@ -108,7 +109,7 @@ def finding_badge(finding: Any, chip: str = "") -> SafeString:
 def evidence_link(digest: str, text: str = "") -> SafeString:
     """To the page of that evidence, by its short digest where no `text` is given."""
     short = short_digest(digest)
-    url = reverse("evidence-detail", args=[short])
+    url = evidence_path(short)
     return format_html('<a href="{}">{}</a>', url, text or short)
 
 
@@ -117,7 +118,7 @@ def cell_url(span: Span, record: Record) -> str:
     """To the evidence behind a cell; where nobody has run it, to where one can."""
     square = span.square
     if square.evidence and span.size == 1:
-        return reverse("evidence-detail", args=[short_digest(square.evidence)])
+        return evidence_path(short_digest(square.evidence))
     if square.evidence or square.likely:
         builds = [column.slug for column in span.columns] if square.evidence else []
         query = {"record": record.pk, "build": builds}

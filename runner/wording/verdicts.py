@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from kb import wording as words
@@ -117,6 +118,7 @@ def wording(verdict: str, fidelity: str, reason: str = "") -> Wording:
     return ERROR
 
 
+@lru_cache(maxsize=1000)
 def badge(
     verdict: str, hits: int, trials: int, fidelity: str, lang: str, reason: str = ""
 ) -> Badge:
