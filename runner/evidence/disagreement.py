@@ -23,6 +23,7 @@ FIELDS = (
     *("digest", "record", "build", "repro_name", "repro_digest", "device_class"),
     *("verdict", "origin", "started_at"),
 )
+CASE = ("repro_name", "build_id", "device_class")
 
 
 @dataclass(frozen=True)
@@ -52,20 +53,23 @@ class Disagreement:
         return [(side.evidence, side.badge(lang)) for side in self.sides]
 
 
-def disagreements(record: Record) -> list[Disagreement]:
-    """Disagreements of a record, from current evidence; reads parts of its bodies."""
-    current = record.repros.exclude(fidelity=Fidelity.MECHANISM_MODEL)
-    digests = list(current.values_list("digest", flat=True))
-    rows = (
-        record.evidence.filter(
-            repro_digest__in=digests, verdict__in=JUDGED, parameters=""
-        )
-        .filter(withdrawn=False)
-        .filter(body__harness=harness.PROTOCOL)
-        .order_by("started_at", "digest")
+def disagreements(
+    record: Record, evidence: Evidence | None = None
+) -> list[Disagreement]:
+    """Of a record, or only about the case of this evidence, from what is current.
+
+    Reads parts of the bodies.
+    """
+    digests = [repro.digest for repro in record.repros.all() if not repro.is_model]
+    rows = record.evidence.filter(
+        repro_digest__in=digests, verdict__in=JUDGED, parameters="", withdrawn=False
     )
+    if evidence:
+        rows = rows.filter(**{name: getattr(evidence, name) for name in CASE})
     fields = (*FIELDS, "body__hits", "body__trials")
-    return among(side_of(row) for row in rows.values(*fields))
+    current = rows.filter(body__harness=harness.PROTOCOL)
+    found = current.order_by("started_at", "digest").values(*fields)
+    return among(map(side_of, found))
 
 
 def side_of(row: dict[str, Any]) -> Side:

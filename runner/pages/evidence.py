@@ -11,7 +11,6 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
-from kb.models import Repro
 from runner import harness
 from runner.models import Evidence, Run
 from runner.pages import evidence_signature
@@ -53,8 +52,6 @@ class EvidencePage:
     checks: list[CheckRow]
     log: list[LogLine]
     run: Run | None
-    # The repro with this very source, if the site has it: only that can be run again.
-    repro: Repro | None
     url: str
     verify: str
     # Whether the stored object still gives its digest, worked out for this page.
@@ -81,6 +78,7 @@ class EvidencePage:
 def find(short: str) -> Evidence | None:
     """Evidence by the first twelve hex digits of its digest."""
     rows = Evidence.objects.select_related("record", "build")
+    rows = rows.prefetch_related("record__repros")
     # A range: SQLite scans every row for LIKE. "g" follows the hex digits.
     start = f"sha256:{short}"
     return rows.filter(digest__gte=start, digest__lt=f"{start}g").first()
@@ -99,7 +97,6 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
         checks=[check_row(item) for item in shown.body["checks"]],
         log=evidence_log(shown.body),
         run=evidence.runs.order_by("created_at").first(),
-        repro=Repro.objects.filter(digest=evidence.repro_digest).first(),
         url=path,
         verify=VERIFY.format(url=base + path),
         digest_holds=harness.evidence_digest(shown.body) == evidence.digest,

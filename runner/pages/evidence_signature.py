@@ -27,6 +27,8 @@ class ShownSignature:
 
 def shown(evidence: Evidence) -> ShownSignature | None:
     """None where it is not signed. Keys are never deleted."""
+    if not evidence.signed_by:
+        return None
     key = SigningKey.objects.filter(fingerprint=evidence.signed_by).first()
     if key is None:
         return None

@@ -62,6 +62,8 @@ class Verdicted:
     plots: list[Plot]
     bug: list[str]
     stale: bool
+    # The repro with this very source, if the site has it: only that can be run again.
+    repro: Repro | None
 
     @property
     def is_judged(self) -> bool:
@@ -165,7 +167,10 @@ def phase_words(phase: str) -> str:
 
 def find(run_id: UUID) -> Run | None:
     rows = Run.objects.select_related("repro__record", "evidence__build", "build")
-    return rows.filter(pk=run_id).first()
+    run = rows.prefetch_related("repro__record__repros").filter(pk=run_id).first()
+    if run and run.evidence and run.evidence.record_id == run.repro.record_id:
+        run.evidence.record = run.repro.record
+    return run
 
 
 def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
@@ -231,8 +236,8 @@ def verdicted(evidence: Evidence) -> Verdicted:
     faces.mark_standing([evidence])
     settles = evidence.stands or not evidence.is_sent
     badge = verdicts.badge(verdict, hits, trials, fidelity, lang, body["reason"] or "")
-    source = Repro.objects.filter(digest=evidence.repro_digest).first()
-    header = source.header if source else {}
+    repro = repro_of(evidence)
+    header = repro.header if repro else {}
     return Verdicted(
         evidence=evidence,
         body=body,
@@ -246,7 +251,16 @@ def verdicted(evidence: Evidence) -> Verdicted:
         plots=plots_of(body["checks"]),
         bug=bug_of(header),
         stale=stale,
+        repro=repro,
     )
+
+
+def repro_of(evidence: Evidence) -> Repro | None:
+    """The repro whose source it was; no query where its record still has that."""
+    for repro in evidence.record.repros.all() if evidence.record else ():
+        if repro.digest == evidence.repro_digest:
+            return repro
+    return Repro.objects.filter(digest=evidence.repro_digest).first()
 
 
 def sentence_of(evidence: Evidence) -> str:

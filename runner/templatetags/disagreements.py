@@ -19,9 +19,6 @@ def disagreement_notice(
     record: Record | None, evidence: Evidence | None = None
 ) -> dict[str, Any]:
     """Those of a record; with `evidence` only where its own build is in question."""
-    items = disagreements(record) if record else []
-    if evidence:
-        cell = evidence.repro_name, evidence.build_id, evidence.device_class
-        items = [d for d in items if (d.repro, d.build, d.device_class) == cell]
+    items = disagreements(record, evidence) if record else []
     lang = current_lang()
     return {"disagreements": [(item, item.badges(lang)) for item in items]}
