@@ -199,12 +199,18 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
 # In each web process: pages that all strangers get (config.page_cache), packed, of some
 # 20 kB each.
 LOCAL_MEMORY = "django.core.cache.backends.locmem.LocMemCache"
+NO_MEMORY = "django.core.cache.backends.dummy.DummyCache"
 CACHES = {
     "default": {"BACKEND": LOCAL_MEMORY},
     "pages": {
         "BACKEND": LOCAL_MEMORY,
         "LOCATION": "pages",
         "OPTIONS": {"MAX_ENTRIES": 500},
+    },
+    # What all pages have alike ({% cache %}); read anew where templates are written.
+    "template_fragments": {
+        "BACKEND": NO_MEMORY if DEBUG else LOCAL_MEMORY,
+        "LOCATION": "template_fragments",
     },
 }
 
