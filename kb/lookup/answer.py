@@ -180,8 +180,8 @@ def ranked(
             -record.row.modified.timestamp(),
         )
         code = {
-            "workarounds": record.workarounds(env.torch_raw),
-            "diagnoses": record.diagnoses,
+            "workarounds": list(record.workarounds(env.torch_raw)),
+            "diagnoses": list(record.diagnoses),
         }
         document = match_document(match, record.row, answer, code, reading)
         keyed.append((order, document))

@@ -125,7 +125,7 @@ def document(lead: Lead, record: Known, trap: Trap | None) -> Json:
         "words": list(lead.words),
         "why": trap.finding.rule["message"] if trap else words,
         "trap": trap_document(trap) if trap else None,
-        "diagnoses": record.diagnoses,
+        "diagnoses": list(record.diagnoses),
         "parameters": [],
         "urls": record_urls(record.row),
     }

@@ -1,0 +1,79 @@
+"""What answers say of records is kept, and no longer than it is true."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from kb.choices import Publication
+from kb.findings import standings
+from kb.lookup import known
+from kb.lookup.answer import look_up
+from kb.models import Finding, Record
+from kb.publishing import saving
+from kb.search.index.generation import current_generation
+from tests.kb.lookup.test_lookup import LOGS, ShippedCase
+
+LOG = (LOGS / "lora-lost-grad.log").read_text()
+TABLES = ("kb_record", "kb_repro", "kb_finding", "kb_testedbuild")
+
+
+class KnownTests(ShippedCase):
+    def test_a_second_look_up_reads_nothing_of_records_and_findings(self) -> None:
+        look_up(LOG)
+        with CaptureQueriesContext(connection) as asked:
+            look_up(LOG)
+        read = [table for query in asked for table in TABLES if table in query["sql"]]
+        self.assertEqual(read, [])
+
+    def test_a_finding_shows_in_the_next_answer(self) -> None:
+        (entry, *_) = look_up(LOG)["matches"][0]["workarounds"]
+        self.assertEqual(entry["status"], "untested")
+        record = Record.objects.get(id="NAN-0002")
+        Finding.objects.create(
+            record=record,
+            repro="repro",
+            fidelity="upstream_bug",
+            build="2.4.0-cpu",
+            build_raw="2.4.0+cpu",
+            device_class="cpu",
+            check_name=f"workaround_{entry['name']}",
+            outcome="clean",
+            verdict="bug_present",
+            evidence="sha256:ab",
+            observed_at=timezone.now(),
+        )
+        standings.refresh(record)
+        (entry, *_) = look_up(LOG)["matches"][0]["workarounds"]
+        self.assertEqual(entry["status"], "verified")
+
+    def test_a_record_that_changed_shows_in_the_next_answer(self) -> None:
+        look_up(LOG)
+        record = Record.objects.get(id="NAN-0002")
+        record.title_en = "Another title"
+        saving.save(record)
+        self.assertEqual(look_up(LOG)["matches"][0]["title"]["en"], "Another title")
+        record.publication = Publication.DRAFT
+        saving.save(record)
+        found = {match["record"] for match in look_up(LOG)["matches"]}
+        self.assertNotIn("NAN-0002", found)
+
+    def test_an_answer_changes_nothing_for_the_next_one(self) -> None:
+        first = look_up(LOG, "torch==2.4.0+cpu")
+        first["matches"][0]["workarounds"].clear()
+        first["matches"][0]["title"].clear()
+        again = look_up(LOG, "torch==2.4.0+cpu")["matches"][0]
+        self.assertTrue(again["workarounds"])
+        self.assertTrue(again["title"])
+
+    def test_few_records_are_kept_and_none_is_missing(self) -> None:
+        ids = list(Record.objects.order_by("pk").values_list("pk", flat=True))
+        generation = current_generation()
+        with mock.patch.object(known, "KEPT", 2):
+            for pk in ids:
+                self.assertEqual(set(known.known([pk], generation)), {pk})
+            self.assertLessEqual(len(known.kept_of(generation)), 2)
+            self.assertEqual(set(known.known(ids, generation)), set(ids))
