@@ -28,7 +28,7 @@ from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
 from kb.requester import requester
-from runner import harness
+from runner import badges, harness
 from runner.api import jobs, prefer
 from runner.api.idempotency import Answered, once
 from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer
@@ -36,7 +36,6 @@ from runner.models import Build, Run
 from runner.runs import admission, live_log, scheduling, submission, throttle
 from runner.runs.refusals import RunRefused
 from runner.runs.submission import MAX_TRIALS
-from runner.wording import verdicts
 
 LOG_PAGE = 1000
 MAX_SEQ = 999_999_999
@@ -137,7 +136,7 @@ def refusal(error: RunRefused) -> Problem:
 
 def invalid_values(error: harness.ParameterError, field: str = "parameters") -> Problem:
     """Each parameter at fault by name, with what it may be."""
-    found = verdicts.refused_values(error, current_lang())
+    found = badges.refused_values(error, current_lang())
     errors = [
         {"pointer": f"/{field}/{name}", "code": "invalid", "detail": text}
         for name, text in found

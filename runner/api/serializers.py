@@ -24,11 +24,10 @@ from kb.api.fields import (
 )
 from kb.api.serializers import Json, LangUsed, Serializer, evidence_url
 from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
-from runner import harness
+from runner import badges, harness
 from runner.models import Installation, Run
 from runner.parameters import values_of
 from runner.runs import scheduling
-from runner.wording import verdicts
 
 WORKAROUND_RESULTS = ("verified", "does_not_help", "untested")
 DEVICE = DeviceClass.choices
@@ -274,7 +273,7 @@ class RunSerializer(LangUsed):
     hits = count()
     trials = number()
     parameters = MadeValues()
-    sentence = MadeText(verdicts.run_sentence)
+    sentence = MadeText(badges.run_sentence)
     checks = StoredChecks(source="stored.checks")
     workarounds = serializers.DictField(
         child=word(WORKAROUND_RESULTS), source="stored.workarounds"

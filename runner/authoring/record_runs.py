@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from runner import badges
 from runner.authoring import quotes
 from runner.authoring.check_places import place_of, tail
 from runner.authoring.mutations import WORKAROUND, ending, mutations
 from runner.authoring.parts import Part
 from runner.authoring.record_variants import variant_parts
-from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners, run_now
 
 Evidence = Mapping[str, Any]
@@ -55,7 +55,7 @@ def run_problems(path: Path, evidence: Evidence) -> list[str]:
     problems = []
     if evidence["verdict"] in ("error", "inconclusive"):
         check = evidence["checks"][-1]
-        sentence = verdicts.evidence_sentence(dict(evidence))["en"]
+        sentence = badges.evidence_sentence(dict(evidence))["en"]
         where = f"{place_of(path, check['name'])}: {check['name']}"
         problems.append(f"{where}: {sentence}{tail(check)}")
     for check in evidence["checks"]:

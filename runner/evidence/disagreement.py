@@ -14,10 +14,9 @@ from typing import Any
 from kb.choices import Fidelity
 from kb.findings.claims import JUDGED
 from kb.models import Record
-from runner import harness
+from runner import badges, harness
+from runner.badges import Badge
 from runner.models import Evidence
-from runner.wording import verdicts
-from runner.wording.verdicts import Badge
 
 FIELDS = (
     *("digest", "record", "build", "repro_name", "repro_digest", "device_class"),
@@ -35,7 +34,7 @@ class Side:
     trials: int
 
     def badge(self, lang: str) -> Badge:
-        return verdicts.badge(
+        return badges.badge(
             self.evidence.verdict, self.hits, self.trials, Fidelity.UPSTREAM_BUG, lang
         )
 

@@ -11,13 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
-from runner import harness
+from runner import badges, harness
 from runner.models import Evidence, Run
 from runner.pages import evidence_signature
 from runner.pages.observations import group_of, marks
 from runner.pages.phases import Phase, finished_phases, planned
 from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
-from runner.wording import verdicts
 
 # Shown of the JSON text; its own address has all of it.
 SHOWN_CHARS = 60_000
@@ -112,11 +111,11 @@ def check_row(item: dict[str, Any]) -> CheckRow:
     return CheckRow(
         name=item["name"],
         trial=item.get("trial", 0) + 1,
-        outcome=verdicts.outcome(item["name"], item["outcome"], lang),
+        outcome=badges.outcome(item["name"], item["outcome"], lang),
         css=css,
         shape=shape,
         shape_css=shape_css,
-        reason=verdicts.reason_text(item.get("reason"), lang),
+        reason=badges.reason_text(item.get("reason"), lang),
         duration_s=item.get("duration_s"),
         cpu_s=item.get("cpu_s"),
         peak_mib=item.get("peak_mib"),

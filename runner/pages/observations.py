@@ -7,7 +7,7 @@ from typing import Any
 
 from kb.choices import Outcome
 from kb.languages import current_lang
-from runner.wording import verdicts
+from runner import badges
 
 # Reserved by the contract, shown elsewhere or of no use in a table.
 HIDDEN_KEYS = {"device", "mode", "not_applicable"}
@@ -114,11 +114,11 @@ def observation_row(
         check=name,
         trials=trials,
         cells=[values.get(key) for key in keys],
-        outcome=verdicts.outcome(name, outcome, lang),
+        outcome=badges.outcome(name, outcome, lang),
         css=css,
         shape=shape,
         shape_css=shape_css,
-        reason=verdicts.reason_text(item.get("reason"), lang),
+        reason=badges.reason_text(item.get("reason"), lang),
         raised=last_line(item) if item.get("reason") == "raised" else "",
     )
 

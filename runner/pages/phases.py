@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 
 from kb.choices import Outcome
 from kb.languages import current_lang
+from runner import badges
 from runner.models import Run
 from runner.pages.observations import group_of, marks
 from runner.runs.live_log import Step
-from runner.wording import verdicts
 
 GATES = ("requirements", "reference", "control", "detector", "trigger")
 
@@ -137,13 +137,13 @@ def outcome_phase(name: str, checks: list[dict[str, Any]]) -> Phase:
     outcomes = {item["outcome"] for item in checks}
     if len(outcomes) > 1:
         counts = ("、" if lang == "zh" else ", ").join(
-            f"{verdicts.outcome(name, outcome, lang)} "
+            f"{badges.outcome(name, outcome, lang)} "
             f"{sum(item['outcome'] == outcome for item in checks)}/{len(checks)}"
             for outcome in sorted(outcomes)
         )
         return Phase(name, label_of(name), "done", counts)
     (outcome,) = outcomes
-    words = verdicts.outcome(name, outcome, lang)
+    words = badges.outcome(name, outcome, lang)
     if name == "requirements" and outcome == Outcome.CLEAN:
         words = _("met")
     if len(checks) > 1 or name in ("workaround", "refuted", "variant"):

@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.requester import requester
-from runner import access, harness
+from runner import access, badges, harness
 from runner.models import Build
+from runner.pages.jobs import parameter_form
 from runner.runs import submission
 from runner.runs.refusals import RunRefused
-from runner.wording import values as parameter_form, verdicts
 
 STATUS = {"busy": 503, "throttled": 429}
 
@@ -110,7 +110,7 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
             values=form.values(),
         )
     except harness.ParameterError as error:
-        text = verdicts.refused_values_said(error, current_lang())
+        text = badges.refused_values_said(error, current_lang())
         raise Refusal(text, 400) from error
     except RunRefused as error:
         raise refusal_of(error) from error

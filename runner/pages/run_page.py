@@ -17,21 +17,21 @@ from kb.findings.claims import JUDGED
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
-from runner import access, harness
+from runner import access, badges, harness
+from runner.badges import Badge
 from runner.evidence import faces
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
+from runner.pages.jobs.parameter_form import hidden_fields
 from runner.pages.observations import Observations, bug_of, group_of, observations_of
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.plot import Plot, plots_of
+from runner.pages.runs import waits
 from runner.pages.runs.difference import Difference, since_last
 from runner.pages.runs.killed import kills_of
 from runner.pages.runs.pace import Pace, pace_of
 from runner.runs import live_log, scheduling
-from runner.wording import queue, verdicts
-from runner.wording.values import hidden_fields
-from runner.wording.verdicts import Badge
 
 LOG_LINES = 2000
 EVIDENCE_SHOWN = 50
@@ -129,7 +129,7 @@ class RunPage:
         """What comes next for it."""
         if self.place.position is None and not self.is_cancelling:
             yield _("The verdict is written once, when every check has reported.")
-        yield from queue.of_queued(self.place.position, self.place.eta_s)
+        yield from waits.of_queued(self.place.position, self.place.eta_s)
         yield _("This page refreshes by itself; you may close it.")
 
     @property
@@ -180,13 +180,13 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
     steps = [] if run.is_over else live_log.steps(run)
     return RunPage(
         run=run,
-        sentence=verdicts.run_sentence(run)[lang],
+        sentence=badges.run_sentence(run)[lang],
         phases=list(run_phases(run, shown.body if shown else None, steps)),
         place=scheduling.place_in_queue(run),
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
         badge=run_badge(run, lang),
-        css=verdicts.answer_css(run.verdict) if run.verdict else "",
+        css=badges.answer_css(run.verdict) if run.verdict else "",
         log=log,
         log_next=log[-1].number if log else after,
         log_more=more,
@@ -200,7 +200,7 @@ def run_badge(run: Run, lang: str) -> Badge | None:
     if not run.verdict:
         return None
     trials = run.evidence.body["trials"] if run.evidence else run.trials
-    return verdicts.badge(
+    return badges.badge(
         run.verdict,
         run.hits or 0,
         trials or 0,
@@ -228,21 +228,21 @@ def verdicted(evidence: Evidence) -> Verdicted:
     fidelity = body["repro"]["fidelity"]
     verdict = body["verdict"]
     hits, trials = body["hits"] or 0, body["trials"] or 0
-    css = verdicts.answer_css(verdict)
+    css = badges.answer_css(verdict)
     judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
     if fidelity == Fidelity.MECHANISM_MODEL and judged:
         css = ""
     stale = evidence.record_id is not None and is_stale(evidence)
     faces.mark_standing([evidence])
     settles = evidence.stands or not evidence.is_sent
-    badge = verdicts.badge(verdict, hits, trials, fidelity, lang, body["reason"] or "")
+    badge = badges.badge(verdict, hits, trials, fidelity, lang, body["reason"] or "")
     repro = repro_of(evidence)
     header = repro.header if repro else {}
     return Verdicted(
         evidence=evidence,
         body=body,
         css=css if settles and not stale else "",
-        badge=verdicts.faced(badge, evidence, lang),
+        badge=badges.faced(badge, evidence, lang),
         sentence=sentence_of(evidence),
         hits=hits,
         trials=trials,
@@ -266,7 +266,7 @@ def repro_of(evidence: Evidence) -> Repro | None:
 def sentence_of(evidence: Evidence) -> str:
     """What it shows and, where it was sent and settles nothing, that it does not."""
     lang = current_lang()
-    told = verdicts.evidence_sentence(evidence.body)[lang]
+    told = badges.evidence_sentence(evidence.body)[lang]
     if evidence.stands or not evidence.is_sent:
         return told
     said = _("That is what %(origin)s says, who sent it; nobody has confirmed it.")
@@ -290,7 +290,7 @@ def notes_of(body: dict[str, Any], record: Record | None) -> list[str]:
         by_status.setdefault(status, []).append(name)
     colon = "：" if lang == "zh" else ": "
     notes = [
-        f"{verdicts.workaround(status, lang)[1]}{colon}{named('workaround', names)}"
+        f"{badges.workaround(status, lang)[1]}{colon}{named('workaround', names)}"
         for status, names in by_status.items()
     ]
     useless = [name for name, out in body.get("refuted", {}).items() if out == "bug"]

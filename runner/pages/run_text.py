@@ -10,10 +10,9 @@ from django.http import HttpRequest
 from django.utils.translation import override
 
 from kb.languages import DJANGO_LANG, Text as _
-from runner import harness
+from runner import badges, harness
 from runner.pages import local_commands
 from runner.pages.run_page import RunPage, Verdicted, run_badge
-from runner.wording import verdicts
 
 LABELS = {
     "build": _("Build"),
@@ -39,7 +38,7 @@ def markdown(page: RunPage, lang: str, request: HttpRequest) -> str:
     lines = [
         f"**{run_badge(run, lang)}** — {record.id} {record.text('title', lang)}",
         "",
-        verdicts.evidence_sentence(body)[lang],
+        badges.evidence_sentence(body)[lang],
         "",
         *table(page.shown, lang),
         "",
@@ -65,7 +64,7 @@ def table(shown: Verdicted, lang: str) -> list[str]:
     outcomes: dict[str, Counter[str]] = {}
     for item in shown.body["checks"]:
         if item["name"] != "requirements":
-            words = verdicts.outcome(item["name"], item["outcome"], lang)
+            words = badges.outcome(item["name"], item["outcome"], lang)
             outcomes.setdefault(item["name"], Counter())[words] += 1
     rows = [f"| `{name}` | {counted(words)} |" for name, words in outcomes.items()]
     return [

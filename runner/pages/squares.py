@@ -8,9 +8,9 @@ from kb import wording
 from kb.choices import Outcome, Verdict
 from kb.languages import current_lang
 from kb.models import Finding
+from runner import badges
 from runner.pages.grid import Square, from_badge
 from runner.pages.observations import group_of
-from runner.wording import verdicts
 
 JUDGED = {Verdict.BUG_PRESENT: "bug", Verdict.BUG_ABSENT: "clean"}
 CSS = {
@@ -43,11 +43,11 @@ def check_squares(findings: list[Finding | None]) -> list[Square]:
 def verdict_square(row: Finding, lang: str) -> Square:
     if not row.confirmed:
         return sent_square(row, lang)
-    badge = verdicts.badge(
+    badge = badges.badge(
         row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
     )
     if row.is_sent:
-        badge = verdicts.of_origin(badge, row.origin, lang)
+        badge = badges.of_origin(badge, row.origin, lang)
     judged = JUDGED.get(Verdict(row.verdict), "")
     text = wording.CELLS[judged or row.verdict][lang]
     shown = from_badge(badge, CSS.get(Verdict(row.verdict), "error"), text)
@@ -56,7 +56,7 @@ def verdict_square(row: Finding, lang: str) -> Square:
 
 def sent_square(row: Finding, lang: str) -> Square:
     """What somebody sent: it is shown, and neighbours follow nothing of it."""
-    badge = verdicts.sent(row.verdict, row.origin, lang)
+    badge = badges.sent(row.verdict, row.origin, lang)
     shown = from_badge(badge, "none", wording.SENT_CELL[lang])
     return of_finding(shown, row, "")
 
@@ -75,13 +75,13 @@ def inferred(squares: list[Square | None], at: int, lang: str) -> Square:
     before = next((s for s in reversed(squares[:at]) if s and s.judged), None)
     after = next((s for s in squares[at + 1 :] if s and s.judged), None)
     if before and after and before.judged == after.judged:
-        badge = verdicts.likely(before.judged == "bug", lang)
+        badge = badges.likely(before.judged == "bug", lang)
         return replace(from_badge(badge, "inf"), likely=before.judged)
     return untested(lang)
 
 
 def untested(lang: str) -> Square:
-    return from_badge(verdicts.untested(lang), "none")
+    return from_badge(badges.untested(lang), "none")
 
 
 def check_square(row: Finding, lang: str) -> Square:
@@ -100,12 +100,12 @@ def check_square(row: Finding, lang: str) -> Square:
 def check_words(row: Finding, judged: str, lang: str) -> tuple[str, str]:
     """What the cell shows, and the same in full."""
     if row.outcome == Outcome.NOT_APPLICABLE:
-        badge = verdicts.NOT_APPLICABLE.badge(lang)
+        badge = badges.NOT_APPLICABLE.badge(lang)
         return badge.word, str(badge.word)
     # Without the bug a workaround is clean in any case: that shows no help.
     shows_help = row.verdict == Verdict.BUG_PRESENT
     if judged and shows_help and group_of(row.check_name) == "workaround":
         helped = wording.HELPED[judged][lang]
         return helped, helped
-    words = verdicts.outcome(row.check_name, row.outcome, lang)
+    words = badges.outcome(row.check_name, row.outcome, lang)
     return wording.CELLS[judged or row.outcome][lang], words

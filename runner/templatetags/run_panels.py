@@ -17,6 +17,8 @@ from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.pages import reader_choice
 from kb.pages.record.workarounds import OnOff
+from runner import badges
+from runner.badges import Badge
 from runner.models import Build
 from runner.pages import (
     environment_facts,
@@ -35,10 +37,9 @@ from runner.pages.record import (
 from runner.pages.record.opening import Opening
 from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
+from runner.pages.runs import waits
 from runner.pages.runs.pace import Usual
 from runner.templatetags.runs import badge_html, badge_inner
-from runner.wording import queue, verdicts
-from runner.wording.verdicts import Badge
 
 register = template.Library()
 Context = dict[str, Any]
@@ -138,8 +139,8 @@ def answer_big(affected: dict[str, Any]) -> SafeString:
 @register.inclusion_tag("runner/_mark.html")
 def verdict_mark(verdict: str) -> Context:
     """The shape of a verdict alone, beside words that say it."""
-    special = {"untested": verdicts.UNTESTED, "model": verdicts.MODEL_SHOWN}
-    wording = special.get(verdict) or verdicts.wording(verdict, "")
+    special = {"untested": badges.UNTESTED, "model": badges.MODEL_SHOWN}
+    wording = special.get(verdict) or badges.wording(verdict, "")
     return {"badge": wording.badge(current_lang())}
 
 
@@ -163,12 +164,12 @@ def environment(body: dict[str, Any], worker: str = "") -> Context:
 
 @register.filter
 def duration(seconds: float) -> str:
-    return queue.duration(seconds)
+    return waits.duration(seconds)
 
 
 @register.simple_tag
 def usual_words(usual: Usual) -> str:
-    return queue.usual(usual.seconds, usual.runs, usual.where)
+    return waits.usual(usual.seconds, usual.runs, usual.where)
 
 
 @register.filter

@@ -23,15 +23,14 @@ from kb.templatetags.kb import (
     semicolons,
     short_digest,
 )
-from runner import sandbox
+from runner import badges, sandbox
+from runner.badges import Badge
 from runner.models import Evidence, Run, Sweep, Worker
 from runner.models.evidence import evidence_path
 from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
 from runner.pages.record.answer import RecordAnswer
-from runner.wording import verdicts
-from runner.wording.verdicts import Badge
 
 register = template.Library()
 
@@ -78,21 +77,19 @@ def verdict_badge(
     `of`: the evidence, or the group of such, which may have been sent.
     """
     lang = current_lang()
-    badge = verdicts.badge(
-        verdict, hits or 0, trials or 0, fidelity, lang, reason or ""
-    )
-    return badge_html(verdicts.faced(badge, of, lang) if of else badge, chip)
+    badge = badges.badge(verdict, hits or 0, trials or 0, fidelity, lang, reason or "")
+    return badge_html(badges.faced(badge, of, lang) if of else badge, chip)
 
 
 @register.simple_tag
 def finding_badge(finding: Any, chip: str = "") -> SafeString:
     """The verdict of a `kb.Finding`, or "Not tested" for None."""
     if finding is None:
-        return badge_html(verdicts.untested(current_lang()), chip)
+        return badge_html(badges.untested(current_lang()), chip)
     lang = current_lang()
     if not finding.confirmed:
-        return badge_html(verdicts.sent(finding.verdict, finding.origin, lang), chip)
-    badge = verdicts.badge(
+        return badge_html(badges.sent(finding.verdict, finding.origin, lang), chip)
+    badge = badges.badge(
         finding.verdict,
         finding.hits,
         finding.trials,
@@ -101,7 +98,7 @@ def finding_badge(finding: Any, chip: str = "") -> SafeString:
         finding.verdict_reason,
     )
     if finding.is_sent:
-        badge = verdicts.of_origin(badge, finding.origin, lang)
+        badge = badges.of_origin(badge, finding.origin, lang)
     return badge_html(badge, chip)
 
 
@@ -142,7 +139,7 @@ def cell_title(span: Span) -> str:
     words = span.square.words
     if span.trials:
         lang = current_lang()
-        words += gap() + verdicts.counts(span.hits, span.trials, lang).strip()
+        words += gap() + badges.counts(span.hits, span.trials, lang).strip()
     return f"{span.label}: {words}"
 
 
@@ -176,7 +173,7 @@ def run_badge(run: Run, chip: str = "") -> SafeString:
     """The verdict of a finished run, the state of any other."""
     if not run.verdict:
         return format_html(
-            '<span class="quiet">{}</span>', verdicts.state(run.state, current_lang())
+            '<span class="quiet">{}</span>', badges.state(run.state, current_lang())
         )
     return verdict_badge(
         run.verdict, run.hits, run.trials, run.repro.fidelity, run.reason, chip
@@ -186,7 +183,7 @@ def run_badge(run: Run, chip: str = "") -> SafeString:
 @register.filter
 def outcome_word(outcome: str, check: str = "") -> str:
     """{{ row.outcome|outcome_word:row.check_name }}"""
-    return verdicts.outcome(check, outcome, current_lang()) if outcome else ""
+    return badges.outcome(check, outcome, current_lang()) if outcome else ""
 
 
 @register.simple_tag
@@ -218,7 +215,7 @@ def claim_outcome(outcome: str, row: ClaimRow) -> str:
 
 @register.filter
 def workaround_words(status: str) -> str:
-    return verdicts.workaround(status, current_lang())[1]
+    return badges.workaround(status, current_lang())[1]
 
 
 @register.filter

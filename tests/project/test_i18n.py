@@ -16,7 +16,7 @@ from django.utils.translation import override, trim_whitespace
 from kb.choices import Outcome
 from kb.models import Record
 from kb.publishing import saving
-from runner.wording import verdicts
+from runner import badges
 from tests.support import runs
 
 LOCALE = settings.BASE_DIR / "config/locale/zh_Hans/LC_MESSAGES"
@@ -172,5 +172,5 @@ class TranslationTest(SimpleTestCase):
             with override(code):
                 for outcome in Outcome:
                     self.assertEqual(
-                        outcome.label, verdicts.outcome("trigger", outcome, lang)
+                        outcome.label, badges.outcome("trigger", outcome, lang)
                     )

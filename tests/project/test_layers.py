@@ -40,7 +40,7 @@ FLOORS: tuple[str, ...] = (
     "runner.pool.__main__ runner.sandbox.__main__",
     # --- of the site ---
     "runner.models runner.transport",
-    "runner.builds runner.wording",
+    "runner.badges runner.builds",
     "runner.evidence runner.takeaway",
     "runner.runs",
     "runner.bisecting runner.releases runner.sweeps",

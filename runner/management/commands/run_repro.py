@@ -13,10 +13,9 @@ from django.core.management.base import BaseCommand
 from django.db import OperationalError, ProgrammingError
 
 from kb.models import Record, Repro
-from runner import exits, harness, sandbox
+from runner import badges, exits, harness, sandbox
 from runner.builds import registry
 from runner.models import Installation
-from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners, pool, run_now
 
 DEFAULT_REPRO = "repro"
@@ -88,17 +87,17 @@ class Command(BaseCommand):
     def summarise(self, evidence: dict[str, Any]) -> None:
         counts = evidence["hits"] or 0, evidence["trials"] or 0
         fidelity = evidence["repro"]["fidelity"]
-        for lang, sentence in verdicts.evidence_sentence(evidence).items():
-            badge = verdicts.badge(
+        for lang, sentence in badges.evidence_sentence(evidence).items():
+            badge = badges.badge(
                 evidence["verdict"], *counts, fidelity, lang, evidence["reason"] or ""
             )
             self.stdout.write(f"{badge}\n  {sentence}")
         for name, status in evidence["workarounds"].items():
-            shape, words = verdicts.workaround(status, "en")
+            shape, words = badges.workaround(status, "en")
             self.stdout.write(f"{shape} {words}: {name}")
         for name, outcome in evidence["refuted"].items():
             self.stdout.write(
-                f"· refuted_{name}: {verdicts.outcome(name, outcome, 'en')}"
+                f"· refuted_{name}: {badges.outcome(name, outcome, 'en')}"
             )
         self.stdout.write(evidence["digest"])
 

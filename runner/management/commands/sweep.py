@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand
 
 from kb.choices import LANGS, DeviceClass
 from kb.models import Repro
-from runner import exits, harness
+from runner import badges, exits, harness
 from runner.management.commands.run_repro import (
     DEFAULT_REPRO,
     Usage,
@@ -26,7 +26,6 @@ from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
 from runner.sweeps.boundary import boundary_of
 from runner.sweeps.cells import Axis, sealed
 from runner.sweeps.smallest import numbers
-from runner.wording import verdicts
 from runner.worker.execution import Job, Listeners
 from runner.worker.sweeping import Unmet, run_here, smallest_here
 
@@ -213,7 +212,7 @@ class Command(BaseCommand):
             f"{name}={harness.shown_value(value)}"
             for name, value in harness.decode(cell["at"]).items()
         )
-        badge = verdicts.badge(
+        badge = badges.badge(
             cell["verdict"],
             cell["hits"] or 0,
             cell["trials"],

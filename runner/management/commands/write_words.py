@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner.wording import blocks
+from runner.takeaway import shared
 
 
 class Command(BaseCommand):
@@ -14,8 +14,8 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for name in blocks.BLOCKS:
-            path, text = blocks.path_of(name), blocks.with_words(name)
+        for name in shared.BLOCKS:
+            path, text = shared.path_of(name), shared.with_words(name)
             if path.read_text("utf-8") == text:
                 self.stdout.write(f"{name}: unchanged")
                 continue

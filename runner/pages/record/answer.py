@@ -18,9 +18,9 @@ from kb.versions import affected
 from kb.versions.affected import Answer
 from kb.versions.order import build_order
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
+from runner import badges
+from runner.badges import Badge, Wording
 from runner.pages.record.opening import Choice, Opening
-from runner.wording import verdicts
-from runner.wording.verdicts import Badge, Wording
 
 # Why a build cannot apply that say nothing of the build itself.
 HARDWARE = ("device", "capability", "memory", "devices")
@@ -147,20 +147,20 @@ def environment_of(choice: Choice | None) -> Environment:
 
 
 def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
-    badge = verdicts.badge(
+    badge = badges.badge(
         row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
     )
-    sentence = verdicts.sentence(
+    sentence = badges.sentence(
         verdict=row.verdict,
         reason=row.verdict_reason or row.reason,
         hits=row.hits,
         trials=row.trials,
         fidelity=row.fidelity,
         build=row.build_raw,
-        device=verdicts.device_words(row.device_class, row.device_name),
+        device=badges.device_words(row.device_class, row.device_name),
         lang=lang,
     )
-    return verdicts.answer_css(row.verdict), badge, sentence
+    return badges.answer_css(row.verdict), badge, sentence
 
 
 UNKNOWN = Wording(wording.UNKNOWN_BADGE, run=False)

@@ -11,12 +11,13 @@ from kb.models import Finding, Record, Repro
 from kb.requester import requester
 from runner import access
 from runner.models import Build
+from runner.pages.jobs import parameter_form
 from runner.pages.known_builds import KnownBuilds
+from runner.pages.runs import waits
 from runner.pages.runs.trials import Trials, trials_of
 from runner.runs import scheduling, throttle
 from runner.runs.admission import FleetSnapshot
 from runner.runs.submission import MAX_TRIALS
-from runner.wording import queue, values as parameter_form
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class RunPanel:
 
     @property
     def wait(self) -> list[str]:
-        return list(queue.of_wish(self.place.position, self.place.eta_s))
+        return list(waits.of_wish(self.place.position, self.place.eta_s))
 
 
 def build(

@@ -9,9 +9,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
+from runner import badges
 from runner.models import Evidence
 from runner.pages import environment_facts
-from runner.wording import verdicts
 
 SHOWN = 12
 
@@ -71,7 +71,7 @@ def differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]
 
 def verdict_of(body: dict[str, Any]) -> str:
     return str(
-        verdicts.badge(
+        badges.badge(
             body["verdict"],
             body["hits"] or 0,
             body["trials"] or 0,
@@ -92,7 +92,7 @@ def in_outcomes(before: dict[str, Any], now: dict[str, Any]) -> Iterator[Change]
     for at, check in checks_of(now).items():
         if at in earlier and earlier[at]["outcome"] != check["outcome"]:
             words = [
-                verdicts.outcome(check["name"], found["outcome"], lang)
+                badges.outcome(check["name"], found["outcome"], lang)
                 for found in (earlier[at], check)
             ]
             yield Change(name_of(*at, now), _("outcome"), *words)

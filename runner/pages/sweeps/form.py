@@ -13,13 +13,12 @@ from kb.choices import PARAMETERS, DeviceClass
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.requester import requester
-from runner import harness
+from runner import badges, harness
 from runner.harness import shown_value
 from runner.pages.run_form import Refusal, ReproForm, refusal_of, require_right
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
 from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
-from runner.wording import verdicts
 
 SHOWN_CHOICES = 2
 
@@ -102,7 +101,7 @@ def submit(request: HttpRequest, record: Record) -> str:
             data["repro"], data["build"], form.axes(), requester(request)
         )
     except harness.ParameterError as error:
-        raise Refusal(verdicts.refused_values_said(error, lang), 400) from error
+        raise Refusal(badges.refused_values_said(error, lang), 400) from error
     except TooMany as error:
         raise Refusal(sentences.too_many(error.cells, MOST_CELLS, lang), 400) from error
     except NoAxes as error:

@@ -8,9 +8,8 @@ from typing import Any
 
 from kb.choices import Verdict
 from kb.languages import current_lang
-from runner import harness
+from runner import badges, harness
 from runner.sweeps.boundary import is_number
-from runner.wording import verdicts
 
 SIDE = 20
 TEXT_PX = 8
@@ -140,7 +139,7 @@ def square(corner: tuple[int, int], cell: dict[str, Any]) -> Square:
     values = ", ".join(
         f"{name} = {harness.shown_value(value)}" for name, value in cell["at"].items()
     )
-    words = verdicts.badge(
+    words = badges.badge(
         cell["verdict"],
         cell["hits"] or 0,
         cell["trials"],

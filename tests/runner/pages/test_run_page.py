@@ -17,7 +17,7 @@ from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.run_page import notes_of
 from runner.pages.runs.killed import kills_of
-from runner.wording.queue import wait_words
+from runner.pages.runs.waits import wait_words
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
 

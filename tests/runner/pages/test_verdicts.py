@@ -14,9 +14,9 @@ from django.utils.translation import override
 from kb import wording
 from kb.choices import LANGS, Outcome, Verdict
 from kb.languages import Text
-from runner import harness, sandbox
+from runner import badges, harness, sandbox
 from runner.models import Run
-from runner.wording import blocks, verdicts
+from runner.takeaway import shared
 
 CONTRACT_REASONS = """
 device capability memory devices stack api compiler loader loopback not_taken
@@ -32,7 +32,7 @@ HAN = re.compile("[一-鿿]")
 def badge(
     verdict: str, lang: str, fidelity: str = "upstream_bug", **options: str
 ) -> str:
-    return str(verdicts.badge(verdict, 3, 5, fidelity, lang, **options))
+    return str(badges.badge(verdict, 3, 5, fidelity, lang, **options))
 
 
 ROOT = Path(settings.BASE_DIR)
@@ -67,8 +67,8 @@ def phrases(tables: Iterable[object]) -> set[str]:
 
 def literals(path: Path) -> Iterator[str]:
     """The texts of a module: not its docstrings, and no block that is written."""
-    before, _first, rest = path.read_text("utf-8").partition(blocks.FIRST)
-    tree = ast.parse(before + rest.partition(blocks.LAST)[2])
+    before, _first, rest = path.read_text("utf-8").partition(shared.FIRST)
+    tree = ast.parse(before + rest.partition(shared.LAST)[2])
     statements = {
         id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)
     }
@@ -107,9 +107,9 @@ class OnePlaceTest(SimpleTestCase):
         self.assertEqual(found, [])
 
     def test_files_that_travel_alone_have_the_words_of_the_table(self) -> None:
-        for name in blocks.BLOCKS:
+        for name in shared.BLOCKS:
             text = (ROOT / name).read_text("utf-8")
-            self.assertEqual(text, blocks.with_words(name), "run manage.py write_words")
+            self.assertEqual(text, shared.with_words(name), "run manage.py write_words")
 
     def test_templates_and_the_catalogue_quote_the_badges_as_they_are(self) -> None:
         badges = {
@@ -203,17 +203,17 @@ class ReasonTest(SimpleTestCase):
     def test_every_reason_has_words_in_both_languages(self) -> None:
         for reason in CONTRACT_REASONS.split():
             for lang in LANGS:
-                words = verdicts.reason_text(reason, lang)
+                words = badges.reason_text(reason, lang)
                 self.assertNotIn(words, ("", reason))
                 self.assertEqual(bool(HAN.search(words)), lang == "zh", reason)
 
     def test_details_are_kept(self) -> None:
         self.assertEqual(
-            verdicts.reason_text("crash:SIGSEGV", "en"), "a check crashed: SIGSEGV"
+            badges.reason_text("crash:SIGSEGV", "en"), "a check crashed: SIGSEGV"
         )
-        self.assertIn("内存", verdicts.reason_text("limit:memory", "zh"))
-        self.assertEqual(verdicts.reason_text("said:no such op", "zh"), "no such op")
-        self.assertEqual(verdicts.reason_text(None, "en"), "")
+        self.assertIn("内存", badges.reason_text("limit:memory", "zh"))
+        self.assertEqual(badges.reason_text("said:no such op", "zh"), "no such op")
+        self.assertEqual(badges.reason_text(None, "en"), "")
 
 
 class SentenceTest(SimpleTestCase):
@@ -228,7 +228,7 @@ class SentenceTest(SimpleTestCase):
             "device": "x86_64",
             "lang": lang,
         }
-        return verdicts.sentence(**{**facts, **changes})  # type: ignore[arg-type]
+        return badges.sentence(**{**facts, **changes})  # type: ignore[arg-type]
 
     def test_a_verdict_names_its_build(self) -> None:
         for verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT):
@@ -251,12 +251,12 @@ class SentenceTest(SimpleTestCase):
     def test_states_outcomes_and_workarounds_are_complete(self) -> None:
         for lang in LANGS:
             for state in Run.State.values:
-                self.assertTrue(verdicts.state(state, lang))
+                self.assertTrue(badges.state(state, lang))
             for outcome in Outcome.values:
-                self.assertTrue(verdicts.outcome("trigger", outcome, lang))
+                self.assertTrue(badges.outcome("trigger", outcome, lang))
             for status in ("verified", "does_not_help", "untested"):
-                self.assertTrue(all(verdicts.workaround(status, lang)))
-        self.assertEqual(verdicts.outcome("detector", "bug", "en"), "fires")
+                self.assertTrue(all(badges.workaround(status, lang)))
+        self.assertEqual(badges.outcome("detector", "bug", "en"), "fires")
 
 
 class TagTest(SimpleTestCase):

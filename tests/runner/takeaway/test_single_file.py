@@ -19,11 +19,10 @@ from django.test import SimpleTestCase, TestCase, tag
 
 from kb.choices import LANGS, Fidelity
 from kb.models import Record, Repro
-from runner import harness
+from runner import badges, harness
 from runner.evidence.exchange import receive_evidence
 from runner.takeaway import bundle
 from runner.takeaway.single_file import single_file
-from runner.wording import verdicts
 from tests.support import loaded, runs
 from tests.support.builds import torch_python
 
@@ -212,7 +211,7 @@ class OutputTest(FileTest):
             done = self.run_file(path, "--json", "out.json")
             body = json.loads((self.folder / "out.json").read_text())
             for lang in LANGS:
-                self.assertIn(verdicts.evidence_sentence(body)[lang], done.stdout)
+                self.assertIn(badges.evidence_sentence(body)[lang], done.stdout)
 
 
 class TextTest(SimpleTestCase):
