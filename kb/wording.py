@@ -329,7 +329,7 @@ NEVER_RUN = {
     ),
 }
 
-# --- facets of a log: what its name stands for (kb.search.reading.metrics) ---
+# --- facets of a log: what its name stands for (kb.search.reading.symptom_facets) ---
 FACETS = {
     "nan": _("{metric} is NaN"),
     "inf": _("{metric} is infinite"),

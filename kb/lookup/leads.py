@@ -16,9 +16,9 @@ from kb.search.ranking.leads import Lead, leads_from, near_of
 from kb.search.ranking.nearness import Text
 from kb.search.reading import names
 from kb.search.reading.code import names_of_code
-from kb.search.reading.metrics import metrics_in
 from kb.search.reading.parts import PRINTED, Kind
 from kb.search.reading.query import weighted_words
+from kb.search.reading.symptom_facets import metrics_in
 from kb.search.reading.tokens import HAN_RUN
 
 # Characters of a part that are read for their words: of a log its beginning.

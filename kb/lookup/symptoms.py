@@ -12,10 +12,10 @@ from kb.addresses import page_urls, record_urls
 from kb.lookup.paste import Paste
 from kb.models import Record, Symptom
 from kb.search.reading.log import key_line
-from kb.search.reading.metrics import metrics_in
 from kb.search.reading.parts import Kind
 from kb.search.reading.query import MAX_QUERY, Query, Term, read_query
 from kb.search.reading.signatures import Signature, read_signature
+from kb.search.reading.symptom_facets import metrics_in
 
 FIELDS = ("slug", "title_en", "title_zh")
 Json = dict[str, Any]

@@ -17,8 +17,13 @@ from kb.search.reading.cleaning import clean_line, without_escapes
 from kb.search.reading.error_ids import error_ids
 from kb.search.reading.lines import NOT_LETTERS, SelectedLines
 from kb.search.reading.masks import MASK, fingerprint, letters, masked, normalised
-from kb.search.reading.metrics import NO_METRICS, Metrics, may_have_facet, metrics_in
 from kb.search.reading.probe import Inside, Probe, read_probe
+from kb.search.reading.symptom_facets import (
+    NO_METRICS,
+    Metrics,
+    may_have_facet,
+    metrics_in,
+)
 from kb.search.reading.tokens import analyse_query, words_of
 
 # A log's first complaint is the cause as often as its last.

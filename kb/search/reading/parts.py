@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from kb.search.reading.cleaning import clean_line
 from kb.search.reading.log import CELL, CLASS, FRAME, RAISE, is_telling
-from kb.search.reading.metrics import metrics_in
 from kb.search.reading.probe import Inside
+from kb.search.reading.symptom_facets import metrics_in
 from kb.search.reading.tokens import HAN
 
 

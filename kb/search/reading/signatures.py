@@ -11,7 +11,7 @@ from kb.search.reading.error_ids import error_ids
 from kb.search.reading.glossary import MEANINGS
 from kb.search.reading.log import key_line, message_of, relative
 from kb.search.reading.masks import MASK, fingerprint, masked, normalised
-from kb.search.reading.metrics import metrics_in
+from kb.search.reading.symptom_facets import metrics_in
 from kb.search.reading.tokens import HAN_RUN, identifiers, is_common, words_of
 
 # Messages that any NaN brings about, whatever made it.

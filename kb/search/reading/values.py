@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from kb.search.reading.metrics import metrics_in
+from kb.search.reading.symptom_facets import metrics_in
 
 # What programs call the parameters of repros (`kb.choices.PARAMETERS`).
 SPELLINGS = {

@@ -14,7 +14,7 @@ from django.utils.translation import override
 from kb.lookup import symptoms
 from kb.lookup.answer import look_up
 from kb.models import Record, Symptom
-from kb.search.reading.metrics import metrics_in
+from kb.search.reading.symptom_facets import metrics_in
 from tests.support import loaded
 
 LOSS, SAMPLING = "loss-zero-grad-norm-nan", "probability-tensor-inf-nan"

@@ -12,8 +12,8 @@ from kb.search.reading import (
     lines,
     log,
     masks,
-    metrics,
     probe,
+    symptom_facets,
 )
 from kb.search.reading.log import key_line
 from tests.kb.search.test_log import only_key
@@ -171,7 +171,7 @@ class SurroundingsTests(SimpleTestCase):
                 self.assertIn(frame, read_log(text).frames)
 
 
-MODULES = (cleaning, error_ids_module, metrics, lines, log, masks, probe)
+MODULES = (cleaning, error_ids_module, symptom_facets, lines, log, masks, probe)
 # What makes an expression try again: long runs of what it may repeat, and no end.
 HOSTILE = (
     "a", "a.", "a_", "aB", "1", "1.", "0x", "[1,", "(", "'a", '"', "/", "\\", " ", ":",

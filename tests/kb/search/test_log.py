@@ -6,8 +6,8 @@ from kb.search.reading.error_ids import contradict, error_ids
 from kb.search.reading.lines import HEAD_LINES, LINE_CHARS, TAIL_LINES
 from kb.search.reading.log import Reading, key_line, relative
 from kb.search.reading.masks import masked
-from kb.search.reading.metrics import metrics_in
 from kb.search.reading.signatures import read_signature
+from kb.search.reading.symptom_facets import metrics_in
 from kb.search.reading.tokens import analyse, analyse_query
 from tests.support.log_corpus import read_log
 
