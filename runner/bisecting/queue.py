@@ -26,6 +26,7 @@ from runner.builds import registry
 from runner.models import Bisection, Build, Run, Worker
 from runner.runs import admission, jobs, refusals, submission
 from runner.runs.admission import FleetSnapshot
+from runner.runs.retries import LEASE
 from runner.runs.submission import MAY_WAIT
 from runner.transport import publish
 
@@ -123,7 +124,7 @@ def claim(worker: str) -> Bisection | None:
         return None
     pk = jobs.take(due(), worker)
     rows = Bisection.objects.select_related("run", "record")
-    return jobs.retry(lambda: rows.get(pk=pk), jobs.LEASE / 2) if pk else None
+    return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2) if pk else None
 
 
 def note_answer(row: Bisection) -> None:

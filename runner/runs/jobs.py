@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce, Now
@@ -22,23 +21,19 @@ from django.db.models.functions import Coalesce, Now
 from runner.models import Worker
 from runner.models.job import LongJob, QueueJob
 from runner.runs.refusals import Refusal, RunRefused
+from runner.runs.retries import LEASE, LONG_IS_LOST
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 Kind = TypeVar("Kind", bound=QueueJob)
 Long = TypeVar("Long", bound=LongJob)
 
-LEASE = timedelta(seconds=settings.LEASE_SECONDS)
-# Well within the lease, and often enough to hear of a cancellation in a second.
-BEAT_SECONDS = min(1.0, settings.LEASE_SECONDS / 4)
 DATABASE_PAUSE_S = 0.5
 # Long jobs that have not ended, of one requester and of the site, each kind for itself.
 OWN_JOBS = 2
 ALL_JOBS = 20
 # For refusals that end when a job does, not after a known time.
 RETRY_S = 30
-# Lapsed leases without one more piece, after which a long job kills its workers.
-MOST_LAPSES = 3
 State = QueueJob.State
 
 
@@ -172,8 +167,7 @@ def takes_none(worker: Worker | None) -> bool:
 
 
 def requeue_lapsed(kind: type[LongJob]) -> dict[str, int]:
-    lost = Q(lapses__gte=MOST_LAPSES - 1)
-    return end_lapsed(kind, lost, {}, lapses=F("lapses") + 1)
+    return end_lapsed(kind, LONG_IS_LOST, {}, lapses=F("lapses") + 1)
 
 
 def too_many(

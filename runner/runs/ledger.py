@@ -1,7 +1,8 @@
 """The queue of runs: the rows themselves, changed by conditional UPDATEs only.
 
 queued → running → finished | cancelled, and back to queued when a worker is lost.
-`claim` sets a lease, and `runner.runs.jobs` has what holds for all rows of the queue.
+`claim` sets a lease; `runner.runs.retries` says how often a lost run starts again, and
+`runner.runs.jobs` has what holds for all rows of the queue.
 
 `runner.runs.submission` queues runs; `runner.runs.scheduling` orders them.
 """
@@ -13,30 +14,15 @@ from functools import partial
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 
 from kb.choices import Verdict
-from runner import harness
 from runner.evidence import store as evidence_store
 from runner.models import Chore, Device, Installation, Run, Worker
 from runner.runs import fleet, jobs, scheduling
 from runner.runs.jobs import held
-
-MAX_ATTEMPTS = 3
-DEADLINE_SLACK_S = 120.0
-
-
-def deadline_s(run: Run) -> float:
-    """Seconds after which an attempt counts as hung.
-
-    Every check has its own limit; this one is for a worker that hangs itself.
-    """
-    header = run.repro.header
-    limit = float(header.get("timeout_s") or 60)
-    checks = len(harness.check_order(run.repro.checks, run.trials))
-    variants = len(header.get("variants") or {})
-    return limit * checks * (1 + variants) + DEADLINE_SLACK_S
+from runner.runs.retries import IS_LOST, LEASE
 
 
 # --- by the worker that holds the lease ----------------------------------------
@@ -61,7 +47,7 @@ def claim(
     # Retried because the lease is taken, so that nobody else would execute the run; for
     # less than a lease, after which the row may belong to another attempt.
     rows = Run.objects.select_related("repro", "build")
-    return jobs.retry(lambda: rows.get(pk=pk), jobs.LEASE / 2)
+    return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2)
 
 
 def take_next(
@@ -85,7 +71,7 @@ def take_next(
         attempt=F("attempt") + 1,
         worker=worker,
         gpu=",".join(gpu.uuid for gpu in fleet.gpus_for(run, free)),
-        lease_until=Now() + jobs.LEASE,
+        lease_until=Now() + LEASE,
         started_at=Now(),
     )
     return run.pk if taken else None
@@ -125,8 +111,7 @@ def finish_once(run: Run, result: dict[str, Any] | str) -> bool:
 # --- by anybody ----------------------------------------
 def sweep() -> dict[str, int]:
     """Requeue or end runs whose lease has expired. Safe in any number of processes."""
-    lost = Q(attempt__gte=MAX_ATTEMPTS)
-    swept = jobs.end_lapsed(Run, lost, {"verdict": Verdict.ERROR})
+    swept = jobs.end_lapsed(Run, IS_LOST, {"verdict": Verdict.ERROR})
     swept["build_missing"] = end_runs_of_removed_builds()
     Chore.note(Chore.SWEEP, swept)
     return swept

@@ -23,6 +23,7 @@ from runner.models import Build, Run, Sweep, Worker
 from runner.runs import fleet, jobs, refusals, scheduling
 from runner.runs.admission import FleetSnapshot
 from runner.runs.refusals import RunRefused
+from runner.runs.retries import LEASE
 from runner.sweeps import exchange
 from runner.sweeps.axes import checked
 from runner.sweeps.cells import Axis
@@ -83,7 +84,7 @@ def claim(queues: Sequence[str], worker: str) -> Sweep | None:
         return None
     pk = jobs.take(waiting, worker)
     rows = Sweep.objects.select_related("record", "build")
-    return jobs.retry(lambda: rows.get(pk=pk), jobs.LEASE / 2) if pk else None
+    return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2) if pk else None
 
 
 def waiting_in(queues: Sequence[str]) -> QuerySet[Sweep]:
@@ -104,7 +105,7 @@ def keep(sweep: Sweep, cell: dict[str, Any]) -> bool:
     cells = [*sweep.cells, cell]
     kept = jobs.retry(
         lambda: jobs.held(sweep).update(
-            cells=cells, same=sweep.same, lapses=0, lease_until=Now() + jobs.LEASE
+            cells=cells, same=sweep.same, lapses=0, lease_until=Now() + LEASE
         )
     )
     if kept:

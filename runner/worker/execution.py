@@ -24,7 +24,7 @@ from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
 from runner.pool import client, keeper as pool_keeper, start
-from runner.runs import host_gpus, jobs, ledger, live_log
+from runner.runs import host_gpus, jobs, ledger, live_log, retries
 from runner.runs.live_log import Line, LiveLog
 from runner.sandbox.coldstart import cache_owner, needs_of
 from runner.worker import beside
@@ -328,7 +328,7 @@ class LeaseKeeper(threading.Thread):
         self._live_log: LiveLog | None = None
         self._ending = threading.Event()
         self._began = self._renewed = time.monotonic()
-        self._deadline_s = ledger.deadline_s(run)
+        self._deadline_s = retries.deadline_s(run)
 
     # --- called by the thread that drives the checks
     def set_phase(self, phase: str, text: str) -> None:
@@ -368,14 +368,14 @@ class LeaseKeeper(threading.Thread):
             self._flush()
             if time.monotonic() - self._began > self._deadline_s:
                 self.lost = True  # not renewed: another attempt may start
-            elif time.monotonic() - self._renewed >= jobs.BEAT_SECONDS:
+            elif time.monotonic() - self._renewed >= retries.BEAT_SECONDS:
                 self._beat()
         except DatabaseFault as error:
             log.warning("Run %s: database: %s", self.run_row.pk, error)
             connection.close()
             self._live_log = None
             since_renewal = time.monotonic() - self._renewed
-            self.lost = self.lost or since_renewal > jobs.LEASE.total_seconds()
+            self.lost = self.lost or since_renewal > retries.LEASE.total_seconds()
 
     def _flush(self) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ import threading
 from django.db import Error as DatabaseFault, connection
 
 from runner.models.job import LongJob
-from runner.runs import jobs
+from runner.runs import jobs, retries
 from runner.worker import execution
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class LeaseKeeper(threading.Thread):
 
     def run(self) -> None:
         try:
-            while not self._ending.wait(jobs.BEAT_SECONDS):
+            while not self._ending.wait(retries.BEAT_SECONDS):
                 self._beat()
         finally:
             connection.close()

@@ -15,7 +15,7 @@ from django.utils import timezone
 from kb.models import Finding
 from runner.bisecting import queue, sentences
 from runner.models import Bisection, Evidence, Installation, Run, Worker
-from runner.runs import jobs, ledger
+from runner.runs import jobs, ledger, retries
 from runner.runs.refusals import RunRefused
 from runner.worker import bisecting, drain
 from tests.support import runs
@@ -201,7 +201,7 @@ class LossTest(LookCase, TestCase):
 
     def test_three_lapses_without_a_step_are_the_end(self) -> None:
         self.submit()
-        for _ in range(jobs.MOST_LAPSES):
+        for _ in range(retries.MOST_LAPSES):
             self.claim()
             swept = self.lapse()
         self.assertEqual(swept["lost"], 1)

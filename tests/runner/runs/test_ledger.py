@@ -15,7 +15,7 @@ from kb.requester import address_key
 from runner import harness
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
-from runner.runs import jobs, ledger, live_log, scheduling, submission
+from runner.runs import jobs, ledger, live_log, retries, scheduling, submission
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
@@ -247,7 +247,7 @@ class ClaimTest(TestCase):
         run = ledger.claim([QUEUE], "w")
         assert run and run.lease_until and run.started_at
         self.assertEqual((run.state, run.attempt, run.worker), ("running", 1, "w"))
-        self.assertEqual(run.lease_until - run.started_at, jobs.LEASE)
+        self.assertEqual(run.lease_until - run.started_at, retries.LEASE)
 
     def test_phase_and_beat_renew_only_what_is_held(self) -> None:
         runs.make_run()
@@ -388,12 +388,12 @@ class DeadlineTest(TestCase):
             name == "trigger" or name.startswith("workaround_") for name in repro.checks
         )
         checks = 1 + len(repro.checks) + again
-        limit = 10 * checks + ledger.DEADLINE_SLACK_S
-        self.assertEqual(ledger.deadline_s(run), limit)
+        limit = 10 * checks + retries.DEADLINE_SLACK_S
+        self.assertEqual(retries.deadline_s(run), limit)
         keeper = execution.LeaseKeeper(run)
         keeper._tick()
         self.assertFalse(keeper.lost)
-        with mock.patch.object(ledger, "deadline_s", return_value=-1):
+        with mock.patch.object(retries, "deadline_s", return_value=-1):
             late = execution.LeaseKeeper(run)
         late._tick()
         self.assertTrue(late.lost and late.should_stop())

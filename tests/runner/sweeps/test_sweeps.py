@@ -21,7 +21,7 @@ from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Run, Sweep, Worker
 from runner.pages.sweeps import maps
-from runner.runs import jobs, submission
+from runner.runs import jobs, retries, submission
 from runner.runs.refusals import RunRefused
 from runner.sweeps import exchange, queue
 from runner.sweeps.boundary import boundary_of
@@ -135,7 +135,7 @@ class LossTest(SweepCase, TestCase):
 
     def test_a_cell_makes_earlier_lapses_forgotten(self) -> None:
         self.submit()
-        for _ in range(jobs.MOST_LAPSES - 1):
+        for _ in range(retries.MOST_LAPSES - 1):
             self.claim()
             self.lapse()
         queue.keep(self.claim(), self.CELL)
@@ -143,7 +143,7 @@ class LossTest(SweepCase, TestCase):
 
     def test_three_lapses_without_a_cell_are_the_end(self) -> None:
         self.submit()
-        for _ in range(jobs.MOST_LAPSES):
+        for _ in range(retries.MOST_LAPSES):
             self.claim()
             swept = self.lapse()
         self.assertEqual(swept["lost"], 1)

@@ -13,7 +13,7 @@ from kb.models import Finding
 from runner import sandbox
 from runner.builds import registry
 from runner.models import Build, Evidence, Installation, Run
-from runner.runs import jobs, ledger, submission
+from runner.runs import jobs, ledger, retries, submission
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
 from tests.support import runs
@@ -30,7 +30,7 @@ class ExecutionTest(TransactionTestCase):
         self.folder = Path(folder.name)
         self.installation = runs.install(runs.stand_in_torch(self.folder))
         logging.getLogger("runner").setLevel(logging.WARNING)
-        quick = mock.patch.object(jobs, "BEAT_SECONDS", 0.2)
+        quick = mock.patch.object(retries, "BEAT_SECONDS", 0.2)
         quick.start()
         self.addCleanup(quick.stop)
 
