@@ -3057,9 +3057,14 @@ def _debian_release() -> str:
     return numbers and numbers + "-debian"
 
 
+# --- packages: from runner/evidence/packages.py by `manage.py write_words` ---
+_PACKAGES = ("numpy", "triton")
+# --- end of the packages ---
+
+
 def identity(torch: Any, header: Optional[Header]) -> Dict[str, Any]:
     """Which build this is (`build` of the evidence)."""
-    names = ["numpy", "triton"]
+    names = [*_PACKAGES]
     if header:
         names += [parse_dependency(source)[0] for source in header.dependencies]
     raw, cuda = str(torch.__version__), torch.version.cuda

@@ -1,7 +1,8 @@
 """What the files that travel alone share with the site, of which they import nothing.
 
-In each stand blocks between two marks: words of `kb.wording`, and in the pipe client
-the masks of `kb.lookup.masking`.
+In each stand blocks between two marks: words of `kb.wording`, in the harness also the
+names of `runner.evidence.packages`, and in the pipe client the masks of
+`kb.lookup.masking`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kb import wording
 from kb.languages import Text
 from kb.lookup import masking
 from kb.wording import Said
+from runner.evidence import packages
 
 FIRST = "# --- words: from kb/wording.py by `manage.py write_words` ---\n"
 LAST = "# --- end of the words ---\n"
@@ -24,6 +26,10 @@ MASKS_FIRST = (
     "# --- lines and masks: from kb/lookup/masking.py by `manage.py write_words` ---\n"
 )
 MASKS_LAST = "# --- end of lines and masks ---\n"
+PACKAGES_FIRST = (
+    "# --- packages: from runner/evidence/packages.py by `manage.py write_words` ---\n"
+)
+PACKAGES_LAST = "# --- end of the packages ---\n"
 # From here on kb/lookup/masking.py is what both have.
 SHARED = "# --- which lines ---"
 
@@ -40,6 +46,10 @@ def of_harness() -> str:
             f"_EXIT_STATUS = {literal(wording.EXIT_STATUS['en'])}",
         ]
     )
+
+
+def of_packages() -> str:
+    return f"_PACKAGES = ({', '.join(map(literal, packages.RECORDED))})"
 
 
 def of_pipe_client() -> str:
@@ -74,7 +84,10 @@ class Block(NamedTuple):
 
 
 BLOCKS: dict[str, list[Block]] = {
-    "runner/harness.py": [Block(FIRST, LAST, of_harness)],
+    "runner/harness.py": [
+        Block(PACKAGES_FIRST, PACKAGES_LAST, of_packages),
+        Block(FIRST, LAST, of_harness),
+    ],
     "static/doesitnan.py": [
         Block(MASKS_FIRST, MASKS_LAST, of_masks),
         Block(FIRST, LAST, of_pipe_client),

@@ -41,7 +41,8 @@ FLOORS: tuple[str, ...] = (
     # --- of the site ---
     "runner.models runner.transport",
     "runner.badges runner.builds",
-    "runner.evidence runner.takeaway",
+    "runner.evidence",
+    "runner.takeaway",
     "runner.runs",
     "runner.bisecting runner.releases runner.sweeps",
     "runner.access runner.worker",

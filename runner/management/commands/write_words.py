@@ -1,4 +1,4 @@
-"""`manage.py write_words`: give the files that travel alone the words of the site."""
+"""`manage.py write_words`: give the files that travel alone what they share with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runner.takeaway import shared
 
 
 class Command(BaseCommand):
-    help = "Write the words of kb/wording.py into the files that import nothing of it."
+    help = "Write words, masks and names of packages into the files that travel alone."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
