@@ -62,13 +62,8 @@ def sent_square(row: Finding, lang: str) -> Square:
 
 
 def of_finding(square: Square, row: Finding, judged: str) -> Square:
-    return replace(
-        square,
-        judged=judged,
-        evidence=row.evidence,
-        hits=row.hits,
-        trials=row.trials,
-    )
+    face = square.css, square.shape, square.shape_css, square.text, square.words
+    return Square(*face, judged, row.evidence, hits=row.hits, trials=row.trials)
 
 
 def inferred(squares: list[Square | None], at: int, lang: str) -> Square:

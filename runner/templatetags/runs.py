@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import template
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -17,7 +16,6 @@ from kb.languages import current_lang
 from kb.models import Record
 from kb.pages.record.claim_rows import ClaimRow
 from kb.templatetags.kb import (
-    gap,
     join_sentences,
     plural_builds,
     semicolons,
@@ -31,6 +29,7 @@ from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.plot import Plot
 from runner.pages.record.answer import RecordAnswer
+from runner.templatetags.cells import cell_url
 
 register = template.Library()
 
@@ -111,36 +110,12 @@ def evidence_link(digest: str, text: str = "") -> SafeString:
 
 
 @register.simple_tag
-def cell_url(span: Span, record: Record) -> str:
-    """To the evidence behind a cell; where nobody has run it, to where one can."""
-    square = span.square
-    if square.evidence and span.size == 1:
-        return evidence_path(short_digest(square.evidence))
-    if square.evidence or square.likely:
-        builds = [column.slug for column in span.columns] if square.evidence else []
-        query = {"record": record.pk, "build": builds}
-        return f"{reverse('matrix')}?{urlencode(query, doseq=True)}"
-    query = {"torch": span.columns[-1].slug}
-    return f"{record.get_absolute_url()}?{urlencode(query)}#run"
-
-
-@register.simple_tag
 def share_url(record: Record, answer: RecordAnswer) -> str:
     """The record in the reader's own language, on the build that is looked at."""
     about = {"torch": answer.choice.value if answer.choice else ""}
     about["device"] = answer.device
     query = urlencode({name: value for name, value in about.items() if value})
     return f"/{record.pk}?{query}"
-
-
-@register.simple_tag
-def cell_title(span: Span) -> str:
-    """In full: what it shows, in how many trials, on which builds."""
-    words = span.square.words
-    if span.trials:
-        lang = current_lang()
-        words += gap() + badges.counts(span.hits, span.trials, lang).strip()
-    return f"{span.label}: {words}"
 
 
 @register.simple_tag
@@ -155,7 +130,7 @@ def check_mark(square: Square, columns: list[Column], record: Record) -> SafeStr
     span = Span(columns, [square])
     words: SafeString = format_html('<span class="w">{}</span>', square.text)
     if square.evidence:
-        url, title = cell_url(span, record), square.words
+        url, title = cell_url(span, record, current_lang()), square.words
         words = format_html('<a href="{}" title="{}">{}</a>', url, title, words)
     return format_html(
         '<span class="v v-{}">{}{}</span>', square.css, shape_of(square), words
