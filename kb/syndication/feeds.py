@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.syndication.views import Feed
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
@@ -15,6 +15,8 @@ from kb.languages import HTML_TAG, current_lang
 from kb.models import Change, Flip, Record, Standing
 
 ENTRIES = 50
+# What an entry says of its record.
+SHOWN = ("slug", "title_en", "title_zh", "summary_en", "summary_zh")
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def new_records() -> list[Entry]:
     created = Record.history.filter(history_type="+", id__in=listed)
     dates = created.order_by("-history_date").values_list("id", "history_date")
     moments = dict(dates[:ENTRIES])
-    rows = Record.objects.filter(pk__in=moments).defer("html")
+    rows = Record.objects.filter(pk__in=moments).only(*SHOWN)
     return [
         Entry(row, f"{row.id} {row.text('title', current_lang())}", "", moments[row.pk])
         for row in rows
@@ -48,8 +50,10 @@ def new_records() -> list[Entry]:
 
 def flips(rows: QuerySet[Flip]) -> list[Entry]:
     """The newest of these."""
-    rows = rows.select_related("record").defer("record__html")
-    return [flip_entry(flip) for flip in rows.order_by("-observed_at", "pk")[:ENTRIES]]
+    rows = rows.order_by("-observed_at", "pk").prefetch_related(
+        Prefetch("record", Record.objects.only(*SHOWN))
+    )
+    return [flip_entry(flip) for flip in rows[:ENTRIES]]
 
 
 def flip_entry(flip: Flip | Change) -> Entry:
