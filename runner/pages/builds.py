@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Prefetch
 
-from kb.models import Finding
+from kb.models import Finding, Record
 from kb.pages.paging import Window, window
 from kb.versions.order import build_order
 from runner import sandbox
@@ -118,9 +118,12 @@ def build_list() -> BuildList:
     evidence = Evidence.objects.order_by().values_list("build")
     counts = dict(evidence.annotate(count=Count("*")))
     workers = worker_rows()
+    installed: dict[str | None, list[Installation]] = defaultdict(list)
+    for installation in Installation.objects.all():
+        installed[installation.build_id].append(installation)
     rows = [
-        row_of(build, workers, counts.get(build.slug, 0))
-        for build in Build.objects.prefetch_related("installations")
+        row_of(build, installed[build.slug], workers, counts.get(build.slug, 0))
+        for build in Build.objects.all()
     ]
     rows.sort(key=lambda row: build_order(row.build.raw, row.build.slug), reverse=True)
     return BuildList(
@@ -129,14 +132,18 @@ def build_list() -> BuildList:
         runnable=sum(bool(row.ready) for row in rows),
         has_gpu=any_gpu(workers),
         tiers=list(sandbox.TIERS),
-        unknown=list(Installation.objects.filter(build=None)),
+        unknown=installed[None],
         gpus=list(Device.objects.all()),
         releases=inventory.releases(),
     )
 
 
-def row_of(build: Build, workers: list[WorkerRow], evidence: int) -> BuildRow:
-    installations = list(build.installations.all())
+def row_of(
+    build: Build,
+    installations: list[Installation],
+    workers: list[WorkerRow],
+    evidence: int,
+) -> BuildRow:
     ready = [row for row in installations if row.state == Installation.State.READY]
     return BuildRow(
         build=build,
@@ -151,7 +158,6 @@ def row_of(build: Build, workers: list[WorkerRow], evidence: int) -> BuildRow:
 
 def worker_rows() -> list[WorkerRow]:
     """Online workers first; `queued` counts the runs that each could take."""
-    online = set(fleet.online_workers().values_list("name", flat=True))
     waiting = Run.objects.filter(state=Run.State.QUEUED).order_by()
     queued = {
         f"{build}.{device}": count
@@ -159,16 +165,16 @@ def worker_rows() -> list[WorkerRow]:
             count=Count("*")
         )
     }
-    running = Run.objects.filter(state=Run.State.RUNNING)
+    running = Run.objects.filter(state=Run.State.RUNNING).order_by()
     busy = Counter(running.values_list("worker", flat=True))
     rows = [
         WorkerRow(
             worker=worker,
-            online=worker.name in online,
+            online=worker.online,
             running=busy[worker.name],
             queued=sum(queued.get(queue, 0) for queue in worker.queues),
         )
-        for worker in Worker.objects.all()
+        for worker in Worker.objects.annotate(online=fleet.is_online())
     ]
     return sorted(rows, key=lambda row: (not row.online, row.worker.name))
 
@@ -178,24 +184,26 @@ def any_gpu(rows: list[WorkerRow]) -> bool:
 
 
 def find_build(slug: str) -> Build | None:
-    return Build.objects.prefetch_related("installations").filter(slug=slug).first()
+    return Build.objects.filter(slug=slug).first()
 
 
 def build_page(build: Build, page: str) -> BuildPage:
     """`page`: number of the page of verdicts, as in the address."""
     findings = Finding.objects.triggers().fresh().filter(build=build.slug)
     here = window(page, findings.count(), VERDICTS_SHOWN)
-    rows = findings.select_related("record").defer("record__html")
+    rows = findings.prefetch_related(
+        Prefetch("record", Record.objects.only("slug", "title_en", "title_zh"))
+    )
     evidence = list(build.evidence.all()[:EVIDENCE_SHOWN])
     faces.mark_standing(evidence)
+    installations = list(build.installations.all())
     return BuildPage(
-        row=row_of(build, worker_rows(), build.evidence.count()),
+        row=row_of(build, installations, worker_rows(), build.evidence.count()),
         findings=list(rows.order_by("record_id", "repro", "device_class")[here.rows]),
         window=here,
         evidence=evidence,
         installations=[
-            InstallationRow(row, inventory.capabilities(row))
-            for row in build.installations.all()
+            InstallationRow(row, inventory.capabilities(row)) for row in installations
         ],
     )
 
