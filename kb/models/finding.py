@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from django.db import models
@@ -14,6 +15,7 @@ CLAIM_COLUMNS = (
     *("repro", "check_name", "build", "outcome", "verdict", "fidelity"),
     *("stale", "confirmed", "evidence"),
 )
+CLAIM_VALUES = attrgetter(*CLAIM_COLUMNS)
 
 
 def claim_input(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,4 +162,5 @@ class Finding(models.Model):
 
     def as_claim_input(self) -> dict[str, Any]:
         """What `kb.findings.claims` needs, as plain data."""
-        return claim_input({name: getattr(self, name) for name in CLAIM_COLUMNS})
+        values = CLAIM_VALUES(self)
+        return claim_input(dict(zip(CLAIM_COLUMNS, values, strict=True)))
