@@ -74,14 +74,14 @@ def build(query: QueryDict) -> BrowsePage:
     group_by = group_by if group_by in GROUPINGS else GROUPINGS[0]
     chosen = chosen_facets(query)
     key = tuple((name, tuple(values)) for name, values in chosen.items())
-    placed, counts = arranged(current_generation(), on, group_by, key)
+    placed, sizes, counts = arranged(current_generation(), on, group_by, key)
     page_window = window(query.get("page", ""), len(placed), PER_PAGE)
     return BrowsePage(
         build=on,
         builds=builds,
         group_by=group_by,
         facets=list(facets(counts, chosen)),
-        groups=list(groups(placed, page_window, group_by, on)),
+        groups=list(groups(placed[page_window.rows], sizes, group_by, on)),
         window=page_window,
         total=len(every_record()),
         symptoms=[] if chosen or page_window.first > 1 else symptoms.every(),
@@ -98,17 +98,20 @@ def arranged(
     on: str,
     group_by: str,
     chosen: tuple[tuple[str, Values], ...],
-) -> tuple[Placed, dict[str, Counter[str]]]:
-    """The records in their order, and the counts of the facets; kept for `generation`,
-    so that going from page to page reads no more than the page.
+) -> tuple[Placed, Counter[str], dict[str, Counter[str]]]:
+    """The records in their order, the sizes of groups, and the counts of the facets.
+
+    Kept for `generation`, so that going from page to page reads no more than the page.
     """
     every = every_record()
     required = {name: list(values) for name, values in chosen}
     narrowed = narrow(every.items(), verdicts_on(on), required)
-    return in_groups(narrowed, every, group_by), narrowed.counts
+    return *in_groups(narrowed, every, group_by), narrowed.counts
 
 
-def in_groups(narrowed: Narrowed, facets_of: dict[str, str], group_by: str) -> Placed:
+def in_groups(
+    narrowed: Narrowed, facets_of: dict[str, str], group_by: str
+) -> tuple[Placed, Counter[str]]:
     """The largest group first, and in it records by id.
 
     Each record in one group only: a list that repeats records is hard to count.
@@ -118,7 +121,7 @@ def in_groups(narrowed: Narrowed, facets_of: dict[str, str], group_by: str) -> P
         for record in narrowed.records
     ]
     sizes = Counter(value for value, _record in placed)
-    return sorted(placed, key=lambda row: (-sizes[row[0]], row[0], row[1]))
+    return sorted(placed, key=lambda row: (-sizes[row[0]], row[0], row[1])), sizes
 
 
 def first_value(stored: str, name: str) -> str:
@@ -126,11 +129,11 @@ def first_value(stored: str, name: str) -> str:
     return values[0] if values else REST
 
 
-def groups(placed: Placed, here: Window, group_by: str, on: str) -> Iterator[Group]:
+def groups(
+    shown: Placed, sizes: Counter[str], group_by: str, on: str
+) -> Iterator[Group]:
     """The groups on this page, with the rows of it."""
-    shown = placed[here.rows]
     rows = rows_of([record for _value, record in shown], on)
-    sizes = Counter(value for value, _record in placed)
     for value, members in groupby(shown, key=lambda row: row[0]):
         label = value_label(group_by, value) if value != REST else _("none named")
         yield Group(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from django.http import QueryDict
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from kb.choices import SymptomClass, Upstream, Verdict
 from kb.search.ranking.filters import (
@@ -18,6 +19,9 @@ from kb.search.ranking.filters import (
     most_tested,
     tested_builds,
 )
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 # Values of a facet that stand there without being folded out.
 OPEN = 10
@@ -94,15 +98,17 @@ def facet_labels() -> dict[str, str]:
     }
 
 
+LABELS: dict[str, dict[str, _StrPromise]] = {
+    "symptom": dict(SymptomClass.choices),
+    "upstream": dict(Upstream.choices),
+    "workaround": {VERIFIED: gettext_lazy("verified by execution")},
+    "verdict": {
+        UNTESTED: gettext_lazy("not tested"),
+        MODEL: gettext_lazy("model only"),
+        **dict(Verdict.choices),
+    },
+}
+
+
 def value_label(facet: str, value: str) -> str:
-    labels: dict[str, dict[str, str]] = {
-        "symptom": {str(key): str(label) for key, label in SymptomClass.choices},
-        "upstream": {str(key): str(label) for key, label in Upstream.choices},
-        "workaround": {VERIFIED: _("verified by execution")},
-        "verdict": {
-            UNTESTED: _("not tested"),
-            MODEL: _("model only"),
-            **{str(key): str(label) for key, label in Verdict.choices},
-        },
-    }
-    return labels.get(facet, {}).get(value, value)
+    return str(LABELS.get(facet, {}).get(value, value))
