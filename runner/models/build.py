@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from kb.records.facts import BUILD_SLUG
 
-SLUG = RegexValidator(rf"^{BUILD_SLUG}$")
+SLUG = RegexValidator(rf"^{BUILD_SLUG}\Z")
 
 
 class BuildQuerySet(models.QuerySet["Build"]):

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 PREFIX = "dtn_"
 SECRET_BYTES = 32
 # As the origin of evidence has it; these two say where evidence was made here.
-NAME = RegexValidator(r"^(?!(?:site|repository)$)[a-z0-9._-]{1,40}$")
+NAME = RegexValidator(r"^(?!(?:site|repository)\Z)[a-z0-9._-]{1,40}\Z")
 USE_IS_NOTED_EVERY = timedelta(minutes=1)
 
 

@@ -255,6 +255,7 @@ class TokensCommandTest(TestCase):
         for arguments in (
             ("add", "ci", "--user", "nobody", "--scope", "run"),
             ("add", "Not a name", "--user", "ann", "--scope", "run"),
+            ("add", "ci\n", "--user", "ann", "--scope", "run"),
             ("revoke", "ci"),
         ):
             with self.subTest(arguments), self.assertRaises(CommandError):
