@@ -26,6 +26,11 @@ from runner.models import (
 from runner.runs import fleet
 
 VERDICTS_SHOWN = EVIDENCE_SHOWN = 50
+# What the list of latest runs shows of each.
+RUN_SHOWN = (
+    *("state", "verdict", "reason", "hits", "trials", "parameters", "created_at"),
+    *("build", "repro__fidelity", "repro__record__slug"),
+)
 
 
 @dataclass(frozen=True)
@@ -210,6 +215,5 @@ def build_page(build: Build, page: str) -> BuildPage:
 
 def worker_list() -> WorkerList:
     rows = worker_rows()
-    runs = Run.objects.select_related("repro__record")
-    runs = runs.defer("repro__source", "repro__record__html")
+    runs = Run.objects.select_related("repro__record").only(*RUN_SHOWN)
     return WorkerList(rows=rows, runs=list(runs[:20]), has_gpu=any_gpu(rows))
