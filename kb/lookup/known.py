@@ -15,11 +15,12 @@ from django.db.models import Prefetch
 
 from kb.choices import Verdict
 from kb.findings import diagnoses, remedies
+from kb.memory import keep, recall
 from kb.models import Finding, Record, Repro
 from kb.search.index.generation import Generation
 
-# Records in memory at most; what a single answer needs is far less.
-KEPT = 256
+# Records in memory at most, each of some 30 kB; a single answer needs far fewer.
+KEPT = 500
 # Columns of a record that an answer needs.
 FIELDS = (
     "slug",
@@ -39,12 +40,33 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Ran:
+    """What ran of records that were read at once; read when one of them is asked."""
+
+    records: Collection[str]
+
+    @cached_property
+    def findings(self) -> dict[str, list[Finding]]:
+        """By record, as findings are ordered everywhere."""
+        # Sorted here: building the ORDER BY takes longer than the query.
+        rows = Finding.objects.that_answer().filter(record__in=self.records).order_by()
+        found: dict[str, list[Finding]] = defaultdict(list)
+        for finding in sorted(rows, key=in_order):
+            found[finding.record_id].append(finding)
+        return dict(found)
+
+
+@dataclass(frozen=True)
 class Known:
     """A visible record with what ran. Shared by all requests: not to be modified."""
 
     row: Record
-    findings: list[Finding]
+    ran: Ran
     _workarounds: dict[str | None, list[Json]] = field(default_factory=dict)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.ran.findings.get(self.row.pk, [])
 
     @cached_property
     def is_seen(self) -> bool:
@@ -63,6 +85,8 @@ class Known:
     @cached_property
     def diagnoses(self) -> list[Json]:
         """The code that tells whether the bug is a reader's own."""
+        if not self.row.diagnoses:
+            return []  # what ran need not be read for that
         inputs = (finding.as_claim_input() for finding in self.findings)
         return diagnoses.of_record(self.row, inputs)
 
@@ -89,14 +113,12 @@ def document(remedy: remedies.Remedy) -> Json:
 def known(ids: Iterable[str], generation: Generation) -> dict[str, Known]:
     """Those of these records that are visible."""
     kept, wanted = kept_of(generation), dict.fromkeys(ids)
-    found = {pk: kept[pk] for pk in wanted if pk in kept}
+    found = recall(kept, wanted)
     missing = wanted.keys() - found.keys()
     if missing:
         read_now = read(missing)
-        if len(kept) + len(read_now) > KEPT:
-            kept.clear()
-        kept |= read_now
         found |= read_now
+        keep(kept, read_now, KEPT)
     return found
 
 
@@ -109,13 +131,9 @@ def read(ids: Collection[str]) -> dict[str, Known]:
     columns = ("record", "name", "fidelity", "device", "checks", "header")
     checks = Prefetch("repros", Repro.objects.only(*columns))
     rows = Record.objects.visible().only(*FIELDS).prefetch_related(checks)
-    rows_by_id = rows.in_bulk(list(ids))
-    findings: dict[str, list[Finding]] = defaultdict(list)
-    # Sorted here: building the ORDER BY takes longer than the query.
-    ran = Finding.objects.that_answer().filter(record__in=rows_by_id).order_by()
-    for finding in sorted(ran, key=in_order):
-        findings[finding.record_id].append(finding)
-    return {pk: Known(row, findings[pk]) for pk, row in rows_by_id.items()}
+    found = rows.in_bulk(list(ids))
+    ran = Ran(list(found))
+    return {pk: Known(row, ran) for pk, row in found.items()}
 
 
 def in_order(finding: Finding) -> tuple[str, ...]:

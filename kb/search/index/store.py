@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from django.db import connection
 
+from kb.memory import keep, recall
 from kb.models import Standing
 from kb.search.index.documents import Contents, Document, Row, State
 from kb.search.index.generation import Generation, current_generation
@@ -37,7 +39,10 @@ SURE_KEYS = ("fp:", "id:", "word:")
 # Characters of a key; a database index refuses longer values.
 MAX_KEY = 200
 CACHED_TOKENS = 50_000
-CACHED_DOCUMENTS = 200
+# Of a column.
+CACHED_POSTINGS = 4000
+# With its terms unpacked a document takes 25 kB.
+CACHED_DOCUMENTS = 2000
 
 
 class Engine(Protocol):
@@ -107,6 +112,10 @@ class Cache:
     terms: dict[str, Term] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
+    # Column -> token -> ids.
+    postings: dict[Column, dict[str, array[int]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
 
 
 class Store:
@@ -173,16 +182,13 @@ class Store:
     def documents(self, ids: Collection[int]) -> list[Document]:
         """These documents, in this order; unknown ids are left out."""
         cache = self._cache.documents
-        # Read once each: another thread may be emptying the cache.
-        documents = {pk: document for pk in ids if (document := cache.get(pk))}
+        documents = recall(cache, ids)
         missing = [pk for pk in ids if pk not in documents]
         if missing:
             rows = self.engine.documents(missing)
             loaded = {row[0]: Document(row, self.number) for row in rows}
-            if len(cache) + len(loaded) > CACHED_DOCUMENTS:
-                cache.clear()
-            cache |= loaded
             documents |= loaded
+            keep(cache, loaded, CACHED_DOCUMENTS)
         return [documents[pk] for pk in ids if pk in documents]
 
     def with_keys(self, keys: Collection[str]) -> list[Document]:
@@ -215,7 +221,7 @@ class Store:
         """The documents that have most of what these tokens are worth in a column."""
         scores: dict[int, float] = defaultdict(float)
         chosen = self.most_telling(values, column)
-        for token, ids in self.engine.postings(chosen, column).items():
+        for token, ids in self.postings(chosen, column).items():
             value = values[token]
             for pk in ids:
                 scores[pk] += value
@@ -224,6 +230,19 @@ class Store:
         nearest = [pk for pk, score in scores.items() if score >= least]
         nearest.sort(key=lambda pk: (-scores[pk], pk))
         return self.documents(nearest[:NEAREST])
+
+    def postings(self, tokens: list[str], column: Column) -> dict[str, array[int]]:
+        """The ids of the documents with each token, in the order of `tokens`."""
+        cache = self._cache.postings[column]
+        found = recall(cache, tokens)
+        missing = [token for token in tokens if token not in found]
+        if missing:
+            read = self.engine.postings(missing, column)
+            loaded = {token: array("q", ids) for token, ids in read.items()}
+            found |= loaded
+            keep(cache, loaded, CACHED_POSTINGS)
+        # Sums of the same numbers in another order differ in the last digits.
+        return {token: found[token] for token in tokens}
 
     def most_telling(self, values: Mapping[str, float], column: Column) -> list[str]:
         """The tokens worth most, as many as the budget of postings allows."""
