@@ -89,7 +89,8 @@ def of_tensors(printed: str) -> dict[str, float]:
 
 def add(weights: dict[str, float], more: dict[str, float]) -> None:
     for token, weight in more.items():
-        weights[token] = max(weight, weights.get(token, 0.0))
+        if weights.get(token, 0.0) < weight:
+            weights[token] = weight
 
 
 def with_traps(

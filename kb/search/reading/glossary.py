@@ -57,6 +57,8 @@ TOKENS_OF_SYNONYMS = {
     for phrase, others in SYNONYMS.items()
 }
 LONGEST = max(map(len, SYNONYMS))
+# With which words they begin.
+FIRST_WORDS = frozenset(phrase[0] for phrase in SYNONYMS)
 # Those in Chinese, the longest first: 梯度爆炸 before 梯度.
 HAN_PHRASES = sorted(
     (phrase[0] for phrase in SYNONYMS if HAN_RUN.match(phrase[0])),

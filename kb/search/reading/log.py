@@ -319,15 +319,25 @@ def is_telling(text: str) -> bool:
     return TELLING.search(text.lower()) is not None
 
 
+def may_have_class(text: str) -> bool:
+    """A cheap test, as most lines name no class of errors."""
+    return any(end in text for end in CLASS_ENDS)
+
+
+def has_class(text: str) -> bool:
+    """It names a class of errors, as what comes before a message."""
+    return may_have_class(text) and CLASS.search(text) is not None
+
+
 def messages_of(text: str, metrics: Metrics, telling: bool) -> list[tuple[str, str]]:
     """Every (class or "", message): an error may name the one that caused it."""
-    has_class = any(end in text for end in CLASS_ENDS)
+    named = may_have_class(text)
     messages = [
         (match[1], message)
-        for match in (CLASS.finditer(text) if has_class else ())
+        for match in (CLASS.finditer(text) if named else ())
         if (message := without_internals(text[match.end() :].strip()))
     ]
-    if has_class:
+    if named:
         messages += [
             (name, rest.partition(f"{quote})")[0])
             for name, quote, rest in REPR.findall(text)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from kb.search.reading.glossary import SAME_NAMES
-from kb.search.reading.tokens import fold
+from kb.search.reading.tokens import CACHED_WORDS, fold
 
 PREFIX = "op:"
-NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w{0,80}(?:\.[A-Za-z_]\w{0,80}){0,8}")
+NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}+")
 # KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d.
 PIECES = re.compile(
     r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
@@ -38,10 +39,12 @@ EVERYWHERE = frozenset(EVERYWHERE_LIST.split())
 def names_in(text: str) -> Iterator[str]:
     """The operators and modules that a text names, repeats kept."""
     for match in NAME.finditer(fold(text)):
+        written = match[0]
         called = text[match.end() : match.end() + 1] == "("
-        last = match[0].rpartition(".")[2]
-        if called or is_name(last) or "." in match[0]:
-            name = operator_name(match[0])
+        if not called and written.isalpha() and written.islower():
+            continue  # prose, as most words are
+        if called or "." in written or is_name(written):
+            name = operator_name(written)
             if name:
                 yield name
 
@@ -60,7 +63,12 @@ def is_name(word: str) -> bool:
 
 def operator_name(name: str) -> str:
     """`op:` and the canonical name; "" for names that say nothing."""
-    last = snake(name.rpartition(".")[2])
+    return _operator_name(name.rpartition(".")[2])
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def _operator_name(last: str) -> str:
+    last = snake(last)
     last = ENDINGS.sub("", last) or last
     last = SAME_NAMES.get(last, last)
     if len(last) < MIN_LETTERS or last in EVERYWHERE:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kb.search.reading.cleaning import clean_line
-from kb.search.reading.log import CELL, CLASS, FRAME, RAISE, is_telling
+from kb.search.reading.log import CELL, CLASS, FRAME, RAISE, has_class, is_telling
 from kb.search.reading.probe import Inside
 from kb.search.reading.symptom_facets import metrics_in
 from kb.search.reading.tokens import HAN
@@ -60,6 +60,8 @@ TENSOR = re.compile(
     r"(?:tensor|Parameter containing)\b[:(]"
     r"|.{0,200}\bgrad_fn=<|(?:#\s*)?[\])}, ]*(?:dtype|device)=['\"\w.:]+,?\s*\)?",
 )
+# One of them stands in whatever is one: a cheap test, as most lines are none.
+TENSOR_SIGNS = ("tensor", "grad_fn", "dtype", "device", "Parameter containing")
 STATEMENT = re.compile(
     r"(?:>>>|\.\.\.)\s\S|(?:async )?def \w+\s?\(|class \w+\s?[(:]"
     r"|import [\w.]+(?: as \w+)?(?:,|$|\s+#)|from [\w.]+ import [\w(*]"
@@ -201,10 +203,10 @@ class Reader:
 
 def kind_of_text(line: str, bare: str, before: Kind) -> Kind:
     """Of a line that is neither code nor part of a traceback."""
-    if TENSOR.match(bare) or (before == Kind.TENSOR and NUMBERS.match(bare)):
+    if is_tensor(bare) or (before == Kind.TENSOR and NUMBERS.match(bare)):
         return Kind.TENSOR
     cleaned = clean_line(line)
-    if cleaned.begins_entry or CLASS.search(cleaned.text) or RAISE.match(bare):
+    if cleaned.begins_entry or has_class(cleaned.text) or RAISE.match(bare):
         return Kind.LOG
     if metrics_in(cleaned.text).are_the_line:
         return Kind.WORDS if is_chinese(cleaned.text) else Kind.METRICS
@@ -227,13 +229,13 @@ def is_statement(bare: str) -> bool:
     if ASSIGNMENT.match(bare):
         _target, _sign, value = bare.partition("=")
         return bool(HAS_CALL.search(value)) and not metrics_in(bare).are_the_line
-    return bool(CALL.match(bare)) and not TENSOR.match(bare) and not CLASS.match(bare)
+    return bool(CALL.match(bare)) and not is_tensor(bare) and not CLASS.match(bare)
 
 
 def goes_on(line: str, bare: str) -> bool:
     """Code where code stands above."""
-    if CLASS.search(bare) or TENSOR.match(bare):
-        return bool(COMMENT.match(line)) and not TENSOR.match(bare)
+    if has_class(bare) or is_tensor(bare):
+        return bool(COMMENT.match(line)) and not is_tensor(bare)
     return bool(
         line[:1].isspace()
         or COMMENT.match(line)
@@ -241,6 +243,11 @@ def goes_on(line: str, bare: str) -> bool:
         or SUBSCRIPT.match(bare)
         or is_weak_statement(bare)
     )
+
+
+def is_tensor(bare: str) -> bool:
+    """Begins a printed tensor, or goes on with one."""
+    return any(sign in bare for sign in TENSOR_SIGNS) and bool(TENSOR.match(bare))
 
 
 def is_weak_statement(bare: str) -> bool:

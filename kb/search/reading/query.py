@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 
-from kb.search.reading.glossary import HAN_PHRASES, LONGEST, synonyms_of
+from kb.search.reading.glossary import FIRST_WORDS, HAN_PHRASES, LONGEST, synonyms_of
 from kb.search.reading.names import names_in, operator_name
 from kb.search.reading.tokens import (
     CACHED_WORDS,
     HAN_RUN,
     MAX_WORD,
     OUTER,
-    WORD,
     fold,
     identifiers,
+    is_han,
     is_plain,
+    runs_of,
     singular,
     word_tokens,
     words_of,
@@ -87,15 +88,20 @@ def weighted_words(text: str) -> dict[str, float]:
     """
     weights: dict[str, float] = {}
     for term in _terms_of(fold(text)).values():
-        for token in term.tokens:
-            weights[token] = max(term.weight, weights.get(token, 0))
+        raise_to(term.weight, term.tokens, weights)
         for phrase in term.synonyms:
-            for token in phrase:
-                share = SYNONYM_WEIGHT * term.weight / len(phrase)
-                weights[token] = max(share, weights.get(token, 0))
+            share = SYNONYM_WEIGHT * term.weight / len(phrase)
+            raise_to(share, phrase, weights)
     for name in (*names_in(text), *names_among_han(text)):
         weights[name] = NAME_WEIGHT
     return {token: weight for token, weight in weights.items() if token[-1] != "*"}
+
+
+def raise_to(weight: float, tokens: Iterable[str], weights: dict[str, float]) -> None:
+    """Give these tokens at least this weight."""
+    for token in tokens:
+        if weights.get(token, 0.0) < weight:
+            weights[token] = weight
 
 
 def names_among_han(text: str) -> Iterator[str]:
@@ -107,9 +113,8 @@ def names_among_han(text: str) -> Iterator[str]:
 def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:
     terms: dict[tuple[str, ...], Term] = {}
     words: list[list[Term]] = []
-    for match in WORD.finditer(folded):
-        run = match[0]
-        if HAN_RUN.match(run):
+    for run in runs_of(folded):
+        if is_han(run):
             words.append([])
             group = list(_han_terms(run))
         else:
@@ -136,10 +141,11 @@ def _word_terms(word: str) -> tuple[Term, ...]:
 def _terms_with_synonyms(words: list[list[Term]]) -> Iterator[Term]:
     """The terms of English phrases in the glossary, with the synonyms added."""
     heads = [group[0].tokens[-1] if group else "" for group in words]
+    begun = [at for at, head in enumerate(heads) if head in FIRST_WORDS]
     for length in range(1, LONGEST + 1):
-        for at in range(len(heads) - length + 1):
+        for at in begun:
             synonyms = synonyms_of(tuple(heads[at : at + length]))
-            if synonyms:
+            if synonyms and at + length <= len(heads):
                 for group in words[at : at + length]:
                     term = group[0]
                     group[0] = replace(term, synonyms=(*term.synonyms, *synonyms))

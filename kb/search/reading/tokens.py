@@ -12,6 +12,8 @@ HAN = r"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # A word keeps the punctuation that identifiers carry inside: grad_output.strides,
 # 2.6.0a0+df5bbc09d1, pytorch/pytorch#138581, MHA.cpp:674.
 WORD = re.compile(rf"[{HAN}]++|(?:[^\W{HAN}]++[-.:=+/#]*+)++")
+# The same for text of ASCII alone, which most logs are; it takes a fifth of the time.
+ASCII_WORD = re.compile(r"\w[\w.:=+/#-]*+", re.ASCII)
 HAN_RUN = re.compile(rf"[{HAN}]++")
 OUTER = "-.:=+/#_"
 CAMEL = re.compile(r"[A-Z]++(?![a-z])|[A-Z][a-z]++|[a-z]++|[0-9]++")
@@ -72,6 +74,15 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).translate(SIMPLIFIED)
 
 
+def runs_of(folded: str) -> list[str]:
+    """The runs of Han characters and of everything else that is a word."""
+    return (ASCII_WORD if folded.isascii() else WORD).findall(folded)
+
+
+def is_han(run: str) -> bool:
+    return not run.isascii() and HAN_RUN.match(run) is not None
+
+
 def analyse(text: str) -> list[str]:
     """Tokens of a text to be found, repeats kept.
 
@@ -109,13 +120,13 @@ def is_plain(word: str) -> bool:
 
 def words_of(text: str) -> list[str]:
     """The words of `text` as they stand, in lower case; identifiers whole."""
-    words = (word.strip(OUTER).lower() for word in WORD.findall(fold(text)))
+    words = (word.strip(OUTER).lower() for word in runs_of(fold(text)))
     return [word for word in words if word]
 
 
 def identifiers(text: str) -> list[str]:
     """The words of `text` that are names rather than prose, in lower case."""
-    words = (word.strip(OUTER) for word in WORD.findall(fold(text)))
+    words = (word.strip(OUTER) for word in runs_of(fold(text)))
     return [word.lower() for word in words if is_identifier(word)]
 
 
@@ -126,9 +137,8 @@ def is_identifier(word: str) -> bool:
 
 
 def _tokens(text: str, for_index: bool) -> Iterator[str]:
-    for match in WORD.finditer(text):
-        run = match[0]
-        if HAN_RUN.match(run):
+    for run in runs_of(text):
+        if is_han(run):
             yield from _han(run, for_index)
         else:
             word = run.strip(OUTER)[:MAX_WORD]
