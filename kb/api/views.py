@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import (
     OpenApiExample,
@@ -43,6 +43,8 @@ RECORD_ID = OpenApiParameter(
     description="Such as NAN-0002.",
     examples=[OpenApiExample("record", "NAN-0002")],
 )
+
+LISTED = ("slug", "title_en", "title_zh", "symptom_class", "upstream", "modified")
 
 
 def get_record(record_id: str, *along: str) -> Record:
@@ -111,7 +113,7 @@ class RecordList(Endpoint):
         """Published records by id; with `q`, as the search page finds them."""
         if SEARCHES & set(query):
             return search_results(request, query)
-        rows = filtered(query).prefetch_related("findings")
+        rows = listed(filtered(query))
         by_id = Order(("id",), pin="id")
         return listing(request, query, rows, by_id, RecordPageSerializer)
 
@@ -129,7 +131,7 @@ def search_results(request: Request, query: dict[str, Any]) -> Response:
         )
         found = [record for record in found if record in recent]
     end = start + query["limit"]
-    rows = Record.objects.visible().prefetch_related("findings")
+    rows = listed(Record.objects.visible())
     rows_by_id = rows.in_bulk(found[start:end])
     items = [rows_by_id[pk] for pk in found[start:end] if pk in rows_by_id]
     more = [newest, end] if end < len(found) else None
@@ -148,6 +150,12 @@ def find_records(query: dict[str, Any]) -> list[str]:
     sort = query.get("sort", SORTS[0])
     found = search_listing(query.get("q", ""), chosen, verdicts, sort).found
     return [record for record, _score in found]
+
+
+def listed(rows: QuerySet[Record]) -> QuerySet[Record]:
+    """As a list shows them: without articles, with the verdicts that results count."""
+    verdicts = Finding.objects.standing().triggers().of_the_bug()
+    return rows.only(*LISTED).prefetch_related(Prefetch("findings", verdicts))
 
 
 def filtered(query: dict[str, Any]) -> QuerySet[Record]:

@@ -317,7 +317,8 @@ def _in_log_lines(line: str) -> list[Package]:
 
 def _in_file_names(line: str) -> list[Package]:
     """The names of wheels, of conda's packages, of images."""
-    files = [*WHEEL.finditer(unquote(line)), *CONDA_FILE.finditer(line)]
+    wheels = WHEEL.finditer(unquote(line)) if "whl" in line else ()
+    files = [*wheels, *CONDA_FILE.finditer(line)]
     if files:
         return packages_of(files)
     image = torch_of_image(line)

@@ -47,6 +47,8 @@ def spoken_of(paste: Paste) -> dict[str, float]:
     weights: dict[str, float] = {}
     for kind in Kind:
         text = "\n".join(paste.texts(kind))
+        if not (text or kind == Kind.PROBE):
+            continue
         if kind == Kind.CODE:
             add(weights, of_code(text[:WRITTEN_CHARS]))
         elif kind == Kind.PROBE and paste.reading.probe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO
@@ -64,13 +65,16 @@ class Paste:
 
     def texts(self, kind: Kind) -> list[str]:
         """The text of each part of this kind."""
-        ranges = [part for part in self.parts if part.kind == kind]
         return [
-            "\n".join(
-                line for number, line in self.lines if part.first <= number <= part.last
-            )
-            for part in ranges
+            "\n".join(line for _number, line in self.lines_of(part))
+            for part in self.parts
+            if part.kind == kind
         ]
+
+    def lines_of(self, part: Part) -> list[tuple[int, str]]:
+        """The numbered lines of one part; lines stand in the order of their numbers."""
+        first = bisect_left(self.lines, (part.first, ""))
+        return self.lines[first : bisect_left(self.lines, (part.last + 1, ""))]
 
 
 def check_size(log: str, env: str) -> None:

@@ -46,7 +46,7 @@ def code_of(paste: Paste) -> Iterator[Lines]:
     left = MOST_CHARS
     for part in paste.parts:
         if part.kind == Kind.CODE:
-            lines = [row for row in paste.lines if part.first <= row[0] <= part.last]
+            lines = paste.lines_of(part)
             left -= sum(len(text) + 1 for _number, text in lines)
             if left < 0:
                 return

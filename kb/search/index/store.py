@@ -24,6 +24,7 @@ from kb.search.index.documents import Contents, Document, Row, State
 from kb.search.index.generation import Generation, current_generation
 from kb.search.index.postgres import PostgresEngine
 from kb.search.index.sqlite import SqliteEngine
+from kb.search.reading.signatures import Signature, plain
 from kb.search.reading.tokens import is_common
 
 Column = Literal["any", "title", "sign"]
@@ -38,11 +39,11 @@ MAX_WITH_KEYS = 100
 SURE_KEYS = ("fp:", "id:", "word:")
 # Characters of a key; a database index refuses longer values.
 MAX_KEY = 200
-CACHED_TOKENS = 50_000
+CACHED_TOKENS, CACHED_SIGNATURES = 50_000, 10_000
 # Of a column.
 CACHED_POSTINGS = 4000
 # With its terms unpacked a document takes 25 kB.
-CACHED_DOCUMENTS = 2000
+CACHED_DOCUMENTS = 5000
 
 
 class Engine(Protocol):
@@ -104,6 +105,17 @@ class Term(NamedTuple):
 NO_TERM = Term()
 
 
+class Weighed(NamedTuple):
+    """A signature by the words that tell: their whole weight, and the rarest first.
+
+    `plain`: its text as texts are compared word for word.
+    """
+
+    whole: float
+    rare: tuple[str, ...]
+    plain: str
+
+
 @dataclass
 class Cache:
     """What was read from one snapshot of the index; `generation` is its cache key."""
@@ -111,6 +123,7 @@ class Cache:
     generation: int
     terms: dict[str, Term] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
+    signatures: dict[Signature, Weighed] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
     # Column -> token -> ids.
     postings: dict[Column, dict[str, array[int]]] = field(
@@ -173,6 +186,23 @@ class Store:
             token: self.idf(token) if idf is None else idf
             for token, idf in values.items()
         }
+
+    def weighed(self, signatures: Iterable[Signature]) -> dict[Signature, Weighed]:
+        """What each signature weighs, which is the same for every log."""
+        cache, wanted = self._cache.signatures, dict.fromkeys(signatures)
+        found = {sign: weight for sign in wanted if (weight := cache.get(sign))}
+        missing = [sign for sign in wanted if sign not in found]
+        if missing:
+            self.prefetch({token for sign in missing for token in sign.tokens})
+            loaded = {sign: self._weighed(sign) for sign in missing}
+            found |= loaded
+            keep(cache, loaded, CACHED_SIGNATURES)
+        return found
+
+    def _weighed(self, signature: Signature) -> Weighed:
+        idf = self.idf_of(signature.tokens)
+        rare = sorted(idf, key=lambda token: (-idf[token], token))
+        return Weighed(math.fsum(idf.values()), tuple(rare), plain(signature.text))
 
     def rarity(self, documents: int) -> float:
         """The inverse document frequency of BM25, for this document frequency."""

@@ -105,7 +105,8 @@ class Lines:
                 self.holders[token].append(at)
         self.all_tokens = frozenset(self.holders)
         signs = [sign for document in documents for sign in document.signatures]
-        self.idf = store.idf_of(self.all_tokens.union(*(sign.tokens for sign in signs)))
+        store.prefetch(self.all_tokens)
+        self.weighed = store.weighed(signs)
         self.worth = [self.value(line.tokens) for line in self.lines]
         self.complaints = LineSearch(
             [plain(line.text) for line in self.lines if not line.quoted]
@@ -121,7 +122,7 @@ class Lines:
 
     def value(self, tokens: Iterable[str]) -> float:
         """The summed weight of tokens; the same in whatever order they come."""
-        return math.fsum(map(self.idf.__getitem__, tokens))
+        return math.fsum(map(self.store.idf, tokens))
 
     def naming(self, signature: Signature) -> Why | None:
         """The line with the official name that the signature consists of.
@@ -157,7 +158,7 @@ class Lines:
         Only a code in a line that complains makes a match: what a healthy run
         prints too (a command, a kernel's name) is no more than a hint.
         """
-        text = plain(signature.text)
+        text = self.weighed[signature].plain
         at = self.complaints.find(text)
         if at is not None:
             number = self.lines[at].number
@@ -170,12 +171,11 @@ class Lines:
 
     def remarking(self, signature: Signature) -> Why | None:
         """The line that says what a remark says, numbers and a few words aside."""
-        at = self.text.find(plain(signature.text))
+        whole, rare, text = self.weighed[signature]
+        at = self.text.find(text)
         if at is not None:
             number = self.reading.cleaned[at][0]
             return Why(number, signature.text, Confidence.POSSIBLE, 1.0)
-        whole = self.value(signature.tokens)
-        rare = sorted(signature.tokens, key=self.rarest_first)
         best = (0.0, 0)
         for at in self.text.find_any(rare[:2], CLOSE_LINES):
             text = self.reading.cleaned[at][1]
@@ -202,11 +202,8 @@ class Lines:
         if at not in self._read:
             number, text = self.reading.cleaned[at]
             self._read[at] = line = key_line(number, "", text)
-            self.idf |= self.store.idf_of(line.tokens)
+            self.store.prefetch(line.tokens)
         return self._read[at]
-
-    def rarest_first(self, token: str) -> tuple[float, str]:
-        return -self.idf[token], token
 
     def share(
         self, line: KeyLine, worth: float, signature: Signature, whole: float
@@ -226,7 +223,7 @@ class Lines:
 
     def showing(self, signature: Signature) -> Why | None:
         """The line that is nearest to a message signature."""
-        whole = self.value(signature.tokens)
+        whole = self.weighed[signature].whole
         if not self.can_show(signature, whole):
             return None
         share, nearest = 0.0, None
@@ -286,11 +283,11 @@ class Lines:
         """
         numbers: set[int] = set()
         left = whole
-        for token in sorted(signature.tokens, key=self.rarest_first):
+        for token in self.weighed[signature].rare:
             if left < POSSIBLE * whole:
                 break
             numbers.update(self.holders.get(token, ()))
-            left -= self.idf[token]
+            left -= self.store.idf(token)
         # The whole of it, or its beginning, whatever its words are worth.
         begins = signature.letters[:CUT_LETTERS]
         numbers.update(self.letters.find_any([begins], CLOSE_LINES))

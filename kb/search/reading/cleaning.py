@@ -109,7 +109,10 @@ def clean_line(line: str) -> CleanLine:
     if "%|" in text or "━" in text or "█" in text:
         text = BAR.sub("  ", text)
     start, entries = after_prefixes(text)
-    text = " ".join(LOGGED_AT.sub("", text[start:]).split()).rstrip(TRAILING)
+    text = text[start:]
+    if ".py:" in text:
+        text = LOGGED_AT.sub("", text)
+    text = " ".join(text.split()).rstrip(TRAILING)
     return CleanLine(text, bool(entries), any(map(COMPLAINT.search, entries)))
 
 

@@ -220,11 +220,16 @@ def particular_words(lines: list[tuple[int, str]]) -> list[str]:
     """The log's distinct words; of very many the longest."""
     words = set(words_of("\n".join(text for _, text in lines)))
     # A setting stands as NAME=1 in a shell's line and as NAME in a record.
-    words |= {part for word in words for part in COMPOUND.split(word)}
-    words = {word for word in words if len(word) > 2 and not NUMERIC.fullmatch(word)}
+    compound = [word for word in words if not word.isalnum()]
+    words |= {part for word in compound for part in COMPOUND.split(word)}
+    words = {word for word in words if len(word) > 2 and not is_number(word)}
     if len(words) > MAX_WORDS:
         return sorted(words, key=lambda word: (-len(word), word))[:MAX_WORDS]
     return sorted(words)
+
+
+def is_number(word: str) -> bool:
+    return not word.isalpha() and NUMERIC.fullmatch(word) is not None
 
 
 def _collect(line: Line, reading: Reading) -> list[tuple[str, str]]:
