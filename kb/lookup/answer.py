@@ -83,7 +83,7 @@ def answer(paste: Paste, env: str) -> Json:
     store = current_store()
     matches = match_log(paste.reading, store)[:MAX_MATCHES]
     spoken = leads.Leads(paste, store)
-    generation = current_generation()
+    generation = store.generation
     found = known([match.record for match in matches], generation)
     items = ranked(matches, found, paste.reading, environment, spoken.nearness)
     matched = {item["record"] for item in items}

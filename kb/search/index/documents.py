@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
@@ -41,14 +40,6 @@ FACETS = (
     "SELECT d.id, d.record_id, s.facets FROM kb_searchdocument d "
     "JOIN kb_standing s ON s.record_id = d.record_id"
 )
-
-
-class State(NamedTuple):
-    """The columns of SearchState; all 0 in a new database."""
-
-    documents: int = 0
-    length: int = 0
-    generation: int = 0
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from kb.search.index.documents import COLUMNS, FACETS, Contents, Row, State
+from kb.search.index.documents import COLUMNS, FACETS, Contents, Row
 
 VECTORS = {"any": "any_vector", "title": "title_vector", "sign": "sign_vector"}
 
@@ -58,10 +58,6 @@ class PostgresEngine:
         return fetch(
             "SELECT key, document_id FROM kb_searchkey WHERE key = ANY(%s)", [keys]
         )
-
-    def state(self) -> State:
-        rows = fetch("SELECT documents, length, generation FROM kb_searchstate", [])
-        return State(*rows[0]) if rows else State()
 
     def documents(self, ids: list[int]) -> list[Row]:
         select = f"SELECT {COLUMNS} FROM kb_searchdocument"  # noqa: S608

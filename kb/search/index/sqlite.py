@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import connection
 
-from kb.search.index.documents import COLUMNS, FACETS, Contents, Row, State
+from kb.search.index.documents import COLUMNS, FACETS, Contents, Row
 
 TABLES = {"any": "kb_searchany", "title": "kb_searchtitle", "sign": "kb_searchsign"}
 # Parts of one statement; SQLite takes 500.
@@ -72,10 +72,6 @@ class SqliteEngine:
             "WHERE key IN (SELECT value FROM json_each(%s))",
             [as_json(keys)],
         )
-
-    def state(self) -> State:
-        rows = fetch("SELECT documents, length, generation FROM kb_searchstate", [])
-        return State(*rows[0]) if rows else State()
 
     def documents(self, ids: list[int]) -> list[Row]:
         select = f"SELECT {COLUMNS} FROM kb_searchdocument"  # noqa: S608

@@ -20,8 +20,13 @@ from django.db import connection
 
 from kb.memory import keep, recall
 from kb.models import Standing
-from kb.search.index.documents import Contents, Document, Row, State
-from kb.search.index.generation import Generation, current_generation
+from kb.search.index.documents import Contents, Document, Row
+from kb.search.index.generation import (
+    Generation,
+    State,
+    current_generation,
+    current_state,
+)
 from kb.search.index.postgres import PostgresEngine
 from kb.search.index.sqlite import SqliteEngine
 from kb.search.reading.signatures import Signature, plain
@@ -63,9 +68,6 @@ class Engine(Protocol):
 
     def with_keys(self, keys: list[str]) -> list[tuple[str, int]]:
         """(key, document) of every document with one of these keys."""
-
-    def state(self) -> State:
-        """The totals as they are now."""
 
     def documents(self, ids: list[int]) -> list[Row]:
         """What is stored of these documents, in any order."""
@@ -118,9 +120,9 @@ class Weighed(NamedTuple):
 
 @dataclass
 class Cache:
-    """What was read from one snapshot of the index; `generation` is its cache key."""
+    """What was read from one snapshot of the index; `records`: its version counter."""
 
-    generation: int
+    records: int
     terms: dict[str, Term] = field(default_factory=dict)
     idf: dict[str, float] = field(default_factory=dict)
     signatures: dict[Signature, Weighed] = field(default_factory=dict)
@@ -206,7 +208,7 @@ class Store:
 
     def rarity(self, documents: int) -> float:
         """The inverse document frequency of BM25, for this document frequency."""
-        return math.log(1 + (self.count - documents + 0.5) / (documents + 0.5))
+        return rarity(self.count, documents)
 
     # --- documents ----------------------------------------------------------------
     def documents(self, ids: Collection[int]) -> list[Document]:
@@ -294,19 +296,23 @@ class Store:
         return chosen
 
 
+@lru_cache(maxsize=20_000)
+def rarity(count: int, documents: int) -> float:
+    return math.log(1 + (count - documents + 0.5) / (documents + 0.5))
+
+
 _cache = Cache(0)
 
 
 def current_store() -> Store:
     """The store of the published records, as the current transaction sees them."""
     global _cache
-    engine = current_engine()
-    state = engine.state()
+    state = current_state()
     cache = _cache
-    if cache.generation != state.generation:
+    if cache.records != state.records:
         # In one assignment, as another thread may be reading.
-        _cache = cache = Cache(state.generation)
-    return Store(state, engine, cache)
+        _cache = cache = Cache(state.records)
+    return Store(state, current_engine(), cache)
 
 
 def records_of(store: Store, ids: Iterable[int]) -> dict[int, tuple[str, str]]:

@@ -37,6 +37,7 @@ class Text:
             if (documents := store.term(token).documents)
         }
         self.numbers = {store.number(token): token for token in self.worth}
+        self.worth_of = dict(zip(self.numbers, self.worth.values(), strict=True))
         self.total = math.fsum(self.worth.values())
 
     def nearest(self) -> list[Document]:
@@ -45,14 +46,18 @@ class Text:
 
     def nearness(self, document: Document) -> float:
         """What the document's words are worth of all the text's, 0 to 1."""
-        return math.fsum(self.shares(document).values()) / (self.total or 1.0)
+        return math.fsum(self._shares(document).values()) / (self.total or 1.0)
 
     def shares(self, document: Document) -> dict[str, float]:
         """What each shared word is worth in this document."""
-        store, terms = self.store, document.terms
-        norm = K1 * (1 - B + B * document.length / store.average_length)
+        shares = self._shares(document)
+        return {self.numbers[number]: share for number, share in shares.items()}
+
+    def _shares(self, document: Document) -> dict[int, float]:
+        terms, worth_of = document.terms, self.worth_of
+        norm = K1 * (1 - B + B * document.length / self.store.average_length)
         return {
-            (token := self.numbers[number]): self.worth[token] * n / (n + norm)
-            for number in self.numbers.keys() & terms.keys()
+            number: worth_of[number] * n / (n + norm)
+            for number in worth_of.keys() & terms.keys()
             if (n := terms[number])
         }
