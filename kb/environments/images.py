@@ -41,15 +41,15 @@ INSIDE = re.compile(
 
 def torch_of_image(text: str) -> str | None:
     """The torch version that an image named in `text` holds, as far as it says."""
-    month = MONTH.search(text)
-    if month:
-        return torch_of_month(month[1] or month[2] or month[3])
-    tagged = TAGGED.search(text)
-    if tagged:
-        return tagged[1] or tagged[2]
-    if ":" not in text:
-        return None
-    inside = INSIDE.search(text)
+    low = text.lower()
+    if "pytorch" in low or "ngc" in low:
+        month = MONTH.search(text)
+        if month:
+            return torch_of_month(month[1] or month[2] or month[3])
+        tagged = TAGGED.search(text)
+        if tagged:
+            return tagged[1] or tagged[2]
+    inside = INSIDE.search(text) if ":" in text else None
     return inside[1] if inside else None
 
 

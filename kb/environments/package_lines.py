@@ -187,13 +187,16 @@ JSON_PAIR = re.compile(
 TABLE_PIN = re.compile(
     rf"['\"]?({NAME})['\"]?\s?=\s?\{{[^}}]*?version\s?=\s?\"=*({VERSION})\""
 )
-# A log may name versions that it requires or recommends.
-WISH = re.compile(
-    r"requir|minimum|at least|expect|should|need|upgrad|downgrad|recommend|support|"
-    r"since|until|before|after|older|newer|fixed|incompatib|conflict|[<>]=?\s?\d|~=|!=|"
-    r"要求|需要|建议|推荐|升级|降级|至少|最低|以上|以下|之前|之后|修复|支持|不兼容|正式版|最后版本",
-    re.IGNORECASE,
+# A log may name versions that it requires or recommends. Words are looked for one by
+# one, as `MARKS` are.
+WISHES = (
+    *("requir", "minimum", "at least", "expect", "should", "need", "upgrad"),
+    *("downgrad", "recommend", "support", "since", "until", "before", "after"),
+    *("older", "newer", "fixed", "incompatib", "conflict", "~=", "!="),
+    *("要求", "需要", "建议", "推荐", "升级", "降级", "至少", "最低", "以上", "以下"),
+    *("之前", "之后", "修复", "支持", "不兼容", "正式版", "最后版本"),
 )
+BOUND = re.compile(r"[<>]=?\s?\d")
 ENVIRONMENT = re.compile(
     r"[-*#>\s]*(?:[\u4e00-\u9fff]{0,4}(?:环境|版本)(?:信息|配置|说明)?|env(?:ironment)?|versions?)"
     r"\**\s*[:：]\s*(\S.+)",
@@ -234,7 +237,7 @@ def packages_in_log(line: str) -> Iterator[Package]:
     if not HAS_DIGIT.search(line) or not may_name(line):
         return
     packages = _explicit(line, in_log=True)
-    if packages or WISH.search(line):
+    if packages or is_wish(line):
         yield from packages
         return
     labelled = ENVIRONMENT.match(line)
@@ -263,6 +266,12 @@ def may_name(line: str) -> bool:
     """Whether a line of a log can name a package at all; most cannot."""
     low = line.lower()
     return any(mark in low for mark in MARKS)
+
+
+def is_wish(line: str) -> bool:
+    """It says which version is wanted or advised, not which is there."""
+    low = line.lower()
+    return any(word in low for word in WISHES) or BOUND.search(line) is not None
 
 
 def _after_prefix(part: str) -> re.Match[str] | None:
@@ -370,7 +379,7 @@ def _listed(line: str) -> list[Package]:
 def _in_prose(line: str) -> list[Package]:
     """Packages in bullets, tables and sentences: "torch 2.5.1, CUDA 12.4"."""
     # DeepSpeed names the torch that its wheel was made with, which is not this one.
-    sure = not (WISH.search(line) or "wheel compiled w" in line)
+    sure = not (is_wish(line) or "wheel compiled w" in line)
     packages = []
     whole = NAMED.match(line.replace(" | ", ": ", 1) if line.startswith("|") else line)
     for part in SEPARATOR.split(line):

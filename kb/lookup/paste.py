@@ -17,6 +17,7 @@ from kb.environments.environment import (
     parse_environment,
 )
 from kb.environments.spoken import spoken_of
+from kb.search.reading.cleaning import CleanLines
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
 from kb.search.reading.log import Reading, read_lines, read_quotes
 from kb.search.reading.parts import (
@@ -115,7 +116,8 @@ def read_stream(stream: BinaryIO) -> Paste:
 
 
 def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste:
-    parts = corrected(split_parts(selected.lines), corrections)
+    cleaned = CleanLines()
+    parts = corrected(split_parts(selected.lines, cleaned), corrections)
     kind_of = {
         number: part.kind
         for part in parts
@@ -123,7 +125,7 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     }
     printed = [line for line in selected.lines if kind_of.get(line[0]) in PRINTED]
     written = [line for line in selected.lines if kind_of.get(line[0]) == Kind.WORDS]
-    reading = read_lines(replace(selected, lines=printed))
+    reading = read_lines(replace(selected, lines=printed), cleaned)
     read_quotes(reading, written)
     # Code compares with ==, which in a list names a version.
     stated = [line for line in selected.lines if kind_of.get(line[0]) != Kind.CODE]

@@ -116,6 +116,14 @@ def clean_line(line: str) -> CleanLine:
     return CleanLine(text, bool(entries), any(map(COMPLAINT.search, entries)))
 
 
+class CleanLines(dict[str, CleanLine]):
+    """Lines of one paste by how they stand there, each cleaned once, when asked for."""
+
+    def __missing__(self, line: str) -> CleanLine:
+        self[line] = cleaned = clean_line(line)
+        return cleaned
+
+
 def after_prefixes(text: str) -> tuple[int, list[str]]:
     """Where the text proper begins, and the prefixes that begin an entry."""
     start, entries = skip(text, 0), []

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kb.search.reading.cleaning import clean_line, without_escapes
+from kb.search.reading.cleaning import CleanLines, clean_line, without_escapes
 from kb.search.reading.error_ids import error_ids
 from kb.search.reading.lines import NOT_LETTERS, SelectedLines
 from kb.search.reading.masks import MASK, fingerprint, letters, masked, normalised
@@ -153,9 +153,15 @@ class Reading:
     probe: Probe | None = None
 
 
-def read_lines(selected: SelectedLines) -> Reading:
+def read_lines(selected: SelectedLines, cleaned: CleanLines | None = None) -> Reading:
+    """`cleaned`: what of the lines has been cleaned for another purpose."""
     reading = Reading(cut_lines=selected.cut_lines, cut_bytes=selected.cut_bytes)
-    lines = [line for number, raw in selected.lines if (line := read_line(number, raw))]
+    cleaned = CleanLines() if cleaned is None else cleaned
+    lines = [
+        Line(number, raw, *clean)
+        for number, raw in selected.lines
+        if (clean := cleaned[raw]).text
+    ]
     for line in lines:
         reading.lines.setdefault(line.number, line.raw.strip())
         reading.cleaned.append((line.number, normalised(line.text).lower()))
@@ -209,11 +215,6 @@ def first_and_last(messages: list[Message], first: int, last: int) -> list[Messa
     if len(messages) > first + last:
         return messages[:first] + messages[-last:]
     return messages
-
-
-def read_line(number: int, raw: str) -> Line | None:
-    line = clean_line(raw)
-    return Line(number, raw, *line) if line.text else None
 
 
 def particular_words(lines: list[tuple[int, str]]) -> list[str]:

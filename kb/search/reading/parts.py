@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kb.search.reading.cleaning import clean_line
+from kb.search.reading.cleaning import CleanLines
 from kb.search.reading.log import CELL, CLASS, FRAME, RAISE, has_class, is_telling
 from kb.search.reading.probe import Inside
 from kb.search.reading.symptom_facets import metrics_in
@@ -125,10 +125,15 @@ PYTHON_WORDS = frozenset(keyword.kwlist) | {"none", "true", "false", "self"}
 MIN_WORDS, MIN_FUNCTION_WORDS = 5, 3
 
 
-def split_parts(lines: Sequence[tuple[int, str]]) -> list[Part]:
-    """The parts of numbered lines, in order; blank lines lie within or between them."""
+def split_parts(
+    lines: Sequence[tuple[int, str]], cleaned: CleanLines | None = None
+) -> list[Part]:
+    """The parts of numbered lines, in order; blank lines lie within or between them.
+
+    `cleaned` keeps what of the lines had to be cleaned, for another purpose.
+    """
     kinds = [Kind.LOG] * len(lines)
-    reader = Reader()
+    reader = Reader(CleanLines() if cleaned is None else cleaned)
     for at, (_number, line) in enumerate(lines[:MAX_LINES]):
         kinds[at] = reader.kind(line[:MAX_CHARS])
     settle(kinds, [line for _number, line in lines])
@@ -158,7 +163,8 @@ def corrected(parts: Iterable[Part], corrections: Iterable[Part]) -> list[Part]:
 class Reader:
     """The kind of each line, by itself and by what came before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, cleaned: CleanLines) -> None:
+        self.cleaned = cleaned
         self.before = Kind.LOG
         # Brackets that code left open.
         self.open = 0
@@ -190,7 +196,7 @@ class Reader:
             return Kind.CODE
         if self.before == Kind.CODE and goes_on(line, bare):
             return Kind.CODE
-        return kind_of_text(line, bare, self.before)
+        return kind_of_text(line, bare, self.before, self.cleaned)
 
     def is_traceback(self, line: str, bare: str) -> bool:
         if TRACE.match(line) or FRAME.search(line) or CELL.search(line):
@@ -201,18 +207,18 @@ class Reader:
         return self.in_frame or (inside and bool(CLASS.match(bare)))
 
 
-def kind_of_text(line: str, bare: str, before: Kind) -> Kind:
+def kind_of_text(line: str, bare: str, before: Kind, cleaned: CleanLines) -> Kind:
     """Of a line that is neither code nor part of a traceback."""
     if is_tensor(bare) or (before == Kind.TENSOR and NUMBERS.match(bare)):
         return Kind.TENSOR
-    cleaned = clean_line(line)
-    if cleaned.begins_entry or has_class(cleaned.text) or RAISE.match(bare):
+    clean = cleaned[line]
+    if clean.begins_entry or has_class(clean.text) or RAISE.match(bare):
         return Kind.LOG
-    if metrics_in(cleaned.text).are_the_line:
-        return Kind.WORDS if is_chinese(cleaned.text) else Kind.METRICS
+    if metrics_in(clean.text).are_the_line:
+        return Kind.WORDS if is_chinese(clean.text) else Kind.METRICS
     if NUMBERS.match(bare) and "[" in bare:
         return Kind.TENSOR
-    if cleaned.text != " ".join(bare.split()) and not bare.startswith(MARKS):
+    if clean.text != " ".join(bare.split()) and not bare.startswith(MARKS):
         return Kind.LOG  # what a launcher or a progress bar put round it
     if PACKAGE.match(bare) and not is_spoken(bare):
         return Kind.ENVIRONMENT

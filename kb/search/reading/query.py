@@ -106,7 +106,7 @@ def raise_to(weight: float, tokens: Iterable[str], weights: dict[str, float]) ->
 
 def names_among_han(text: str) -> Iterator[str]:
     """In Chinese text, which has no English grammar, "where" is a name."""
-    if HAN_RUN.search(text):
+    if not text.isascii() and HAN_RUN.search(text):
         yield from map(operator_name, FUNCTION_WORDS.intersection(words_of(text)))
 
 
