@@ -189,6 +189,8 @@ DATABASES = {
     )
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
+    # A file does not go away as a server does; the check is a statement a request.
+    DATABASES["default"]["CONN_HEALTH_CHECKS"] = False
     # Writers queue instead of failing: web and worker share the file.
     DATABASES["default"]["OPTIONS"] = {
         "timeout": 20,
