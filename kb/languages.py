@@ -19,6 +19,12 @@ SHORT = {code: lang for lang, code in DJANGO_LANG.items()}
 HTML_TAG = {"en": "en", "zh": "zh-Hans"}
 OTHER = {"en": "zh", "zh": "en"}
 OWN_NAME = {"en": "English", "zh": "中文"}
+# What stands between sentences, clauses and words; Chinese tells words of a list apart.
+SPACE = {"en": " ", "zh": ""}
+COLON = {"en": ": ", "zh": "："}
+SEMICOLON = {"en": "; ", "zh": "；"}
+COMMA = {"en": ", ", "zh": "，"}
+LIST_COMMA = {"en": ", ", "zh": "、"}
 
 
 def in_each_language(make: Callable[[], str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from kb import wording as words
 from kb.choices import Fidelity, Verdict
-from kb.languages import DJANGO_LANG, Text
+from kb.languages import COLON, DJANGO_LANG, LIST_COMMA, SEMICOLON, SPACE, Text
 from kb.wording import Said
 from runner import harness, parameters
 from runner.models import Run
@@ -170,7 +170,7 @@ def reason_text(reason: str | None, lang: str) -> str:
         detail = words.LIMITS[detail][lang]
     if not found or not detail:
         return found or detail
-    return f"{found}：{detail}" if lang == "zh" else f"{found}: {detail}"
+    return f"{found}{COLON[lang]}{detail}"
 
 
 def sentence(
@@ -203,10 +203,10 @@ def sentence(
         build=build,
         device=device,
         reason=reason_text(reason, lang).rstrip("。."),
-        values=("、" if lang == "zh" else ", ").join(values),
+        values=LIST_COMMA[lang].join(values),
     )
     if judged and 0 < hits < trials:
-        found += ("" if lang == "zh" else " ") + words.SOMETIMES[lang]
+        found += SPACE[lang] + words.SOMETIMES[lang]
     return found
 
 
@@ -266,8 +266,7 @@ def refused_values(error: harness.ParameterError, lang: str) -> list[tuple[str, 
 
 def refused_values_said(error: harness.ParameterError, lang: str) -> str:
     """The same in one line."""
-    colon, semicolon = (": ", "; ") if lang == "en" else ("：", "；")
-    return semicolon.join(map(colon.join, refused_values(error, lang)))
+    return SEMICOLON[lang].join(map(COLON[lang].join, refused_values(error, lang)))
 
 
 def outcome(check: str, found: str, lang: str) -> str:

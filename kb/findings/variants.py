@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kb.choices import PARAMETERS, Fidelity, Outcome, Verdict
-from kb.languages import current_lang
+from kb.languages import LIST_COMMA, current_lang
 from kb.models import Finding, Repro
 
 SHORT = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
@@ -48,8 +48,7 @@ class Reach:
 def values_text(row: tuple[str, list[Any]]) -> str:
     """A dtype speaks for itself; other values need the name of their parameter."""
     name, values = row
-    comma = "、" if current_lang() == "zh" else ", "
-    listed = comma.join(shown(value) for value in values)
+    listed = LIST_COMMA[current_lang()].join(shown(value) for value in values)
     return listed if name == "dtype" else f"{PARAMETERS.get(name, name)} {listed}"
 
 

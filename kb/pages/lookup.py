@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _, ngettext
 
 from kb import wording
-from kb.languages import current_lang
+from kb.languages import LIST_COMMA, current_lang
 from kb.lookup import answer as lookup
 from kb.models import Record
 from kb.pages import front as front_page, triage
@@ -286,7 +286,7 @@ def kinds_of(key_lines: list[dict[str, Any]], matches: list[Match]) -> dict[int,
 
 
 def listed(names: Iterable[str]) -> str:
-    return ("、" if current_lang() == "zh" else ", ").join(dict.fromkeys(names))
+    return LIST_COMMA[current_lang()].join(dict.fromkeys(names))
 
 
 def taken_for(query: dict[str, Any]) -> str:

@@ -15,7 +15,15 @@ from django.utils.translation import gettext as _, ngettext
 
 from kb import wording
 from kb.choices import FIX_KINDS, PRECONDITIONS, SOURCE_KINDS, ClaimState
-from kb.languages import OTHER, Text, current_lang
+from kb.languages import (
+    COMMA,
+    LIST_COMMA,
+    OTHER,
+    SEMICOLON,
+    SPACE,
+    Text,
+    current_lang,
+)
 from kb.models import Claim, Record, Symptom
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
@@ -125,10 +133,6 @@ def plural_builds(count: int) -> str:
     return ngettext("%(count)d build", "%(count)d builds", count) % {"count": count}
 
 
-COMMA = {"en": ", ", "zh": "，"}
-SEMICOLON = {"en": "; ", "zh": "；"}
-
-
 @register.filter
 def commas(parts: Iterable[Any]) -> SafeString:
     """ "a, b", in Chinese "a，b"; what is not marked as safe is escaped."""
@@ -224,13 +228,13 @@ def answer_class(answer: str) -> str:
 @register.simple_tag
 def gap() -> str:
     """The space after a colon or a sentence; Chinese has none."""
-    return "" if current_lang() == "zh" else " "
+    return SPACE[current_lang()]
 
 
 @register.filter
 def join_words(words: Iterable[Any], css: str = "") -> SafeString:
     """ "a, b"; in Chinese "a、b". With `css` each is in a span of that class."""
-    comma = "、" if current_lang() == "zh" else ", "
+    comma = LIST_COMMA[current_lang()]
     span = f'<span class="{escape(css)}">{{}}</span>' if css else "{}"
     return format_html_join(comma, span, ((word,) for word in words))
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from kb.choices import Outcome
-from kb.languages import current_lang
+from kb.languages import LIST_COMMA, current_lang
 from runner import badges
 from runner.models import Run
 from runner.pages.observations import group_of, marks
@@ -136,7 +136,7 @@ def outcome_phase(name: str, checks: list[dict[str, Any]]) -> Phase:
     lang = current_lang()
     outcomes = {item["outcome"] for item in checks}
     if len(outcomes) > 1:
-        counts = ("、" if lang == "zh" else ", ").join(
+        counts = LIST_COMMA[lang].join(
             f"{badges.outcome(name, outcome, lang)} "
             f"{sum(item['outcome'] == outcome for item in checks)}/{len(checks)}"
             for outcome in sorted(outcomes)

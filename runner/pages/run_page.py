@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from kb.choices import Fidelity, Verdict
 from kb.findings import checks
 from kb.findings.claims import JUDGED
-from kb.languages import current_lang
+from kb.languages import SEMICOLON, current_lang
 from kb.models import Record, Repro
 from kb.versions.order import build_order
 from runner import access, badges, harness
@@ -283,7 +283,7 @@ def notes_of(body: dict[str, Any], record: Record | None) -> list[str]:
             checks.title_of(record, f"{kind}_{name}")[lang] if record else name
             for name in names
         ]
-        return ("；" if lang == "zh" else "; ").join(titles)
+        return SEMICOLON[lang].join(titles)
 
     by_status: dict[str, list[str]] = {}
     for name, status in body.get("workarounds", {}).items():

@@ -10,7 +10,7 @@ from typing import Any
 from django import template
 from django.urls import reverse
 
-from kb.languages import current_lang
+from kb.languages import SPACE, current_lang
 from kb.models import Record
 from kb.templatetags.kb import short_digest
 from runner import badges
@@ -43,8 +43,7 @@ def cell_of(span: Span, record: Record, lang: str) -> Cell:
     label = span.label
     words = span.square.words
     if trials := span.trials:
-        gap = "" if lang == "zh" else " "
-        words += gap + badges.counts(span.hits, trials, lang).strip()
+        words += SPACE[lang] + badges.counts(span.hits, trials, lang).strip()
     url = cell_url(span, record, lang)
     return Cell(span, span.square, span.size, label, url, f"{label}: {words}")
 

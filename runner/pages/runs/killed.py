@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from kb.languages import current_lang
+from kb.languages import SEMICOLON, current_lang
 from runner import harness
 from runner.pages.observations import group_of
 from runner.pages.phases import label_of
@@ -22,7 +22,7 @@ def kills_of(body: dict[str, Any]) -> Iterator[str]:
         reasons = dict.fromkeys(reason_of(kill["by"]) for kill in kills)
         said = {
             "check": label_of(group_of(item["name"])),
-            "why": ("；" if current_lang() == "zh" else "; ").join(reasons),
+            "why": SEMICOLON[current_lang()].join(reasons),
         }
         if len(kills) > harness.MOST_REPEATS:
             yield (
