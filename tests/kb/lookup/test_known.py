@@ -77,3 +77,15 @@ class KnownTests(ShippedCase):
                 self.assertEqual(set(known.known([pk], generation)), {pk})
             self.assertLessEqual(len(known.kept_of(generation)), 2)
             self.assertEqual(set(known.known(ids, generation)), set(ids))
+
+    def test_what_ran_is_read_once_for_all_and_only_when_asked(self) -> None:
+        ids = list(Record.objects.order_by("pk").values_list("pk", flat=True)[:5])
+        found = known.read(ids)
+        with CaptureQueriesContext(connection) as asked:
+            first = found[ids[0]]
+            first.row.diagnoses = []
+            self.assertEqual(first.diagnoses, [])
+        self.assertEqual(len(asked), 0)
+        with self.assertNumQueries(1):
+            rows = [row for item in found.values() for row in item.findings]
+        self.assertLessEqual({row.record_id for row in rows}, set(ids))
