@@ -8,7 +8,8 @@ from pathlib import Path
 from django.test import tag
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_browser import BrowserTest
+from kb.publishing import saving
+from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
 
 WARNING = 'UserWarning: "strides" \\ differ'
 DROP = """
@@ -53,6 +54,15 @@ def long_log() -> str:
 
 @tag("browser")
 class FrontPageTest(BrowserTest):
+    def test_a_long_name_among_the_latest_verdicts_breaks_on_a_phone(self) -> None:
+        record = self.repro.record
+        record.title_en = 'LigerFusedLinearCrossEntropyLoss(reduction="none") is wrong'
+        saving.save(record)
+        self.evidence()
+        page = self.open("/en/", viewport={"width": 360, "height": 800})
+        expect(page.get_by_role("link", name=record.title_en).first).to_be_visible()
+        self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
+
     def file(self, text: str) -> Path:
         folder = self.enterContext(tempfile.TemporaryDirectory())
         path = Path(folder) / "train.log"
