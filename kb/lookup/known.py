@@ -15,9 +15,9 @@ from django.db.models import Prefetch
 
 from kb.choices import Verdict
 from kb.findings import diagnoses, remedies
-from kb.memory import keep, recall
 from kb.models import Finding, Record, Repro
 from kb.search.index.generation import Generation
+from kb.search.index.memory import keep, recall
 
 # Records in memory at most, each of some 30 kB; a single answer needs far fewer.
 KEPT = 500

@@ -19,7 +19,7 @@ ROOT = Path(settings.BASE_DIR)
 APPS = ("config", "kb", "runner")
 # From the ground up. Rooms of one floor do not know each other.
 FLOORS: tuple[str, ...] = (
-    "kb.languages kb.apps kb.memory kb.progress kb.style_sheets kb.requester kb.hourly "
+    "kb.languages kb.apps kb.progress kb.style_sheets kb.requester kb.hourly "
     "kb.rules runner.exits runner.harness",
     "kb.wording",
     "kb.choices",

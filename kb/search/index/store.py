@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple, Protocol
 
 from django.db import connection
 
-from kb.memory import keep, recall
 from kb.models import Standing
 from kb.search.index.documents import Contents, Document, Row
 from kb.search.index.generation import (
@@ -27,6 +26,7 @@ from kb.search.index.generation import (
     current_generation,
     current_state,
 )
+from kb.search.index.memory import keep, recall
 from kb.search.index.postgres import PostgresEngine
 from kb.search.index.sqlite import SqliteEngine
 from kb.search.reading.signatures import Signature, plain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.test import SimpleTestCase
 
-from kb.memory import keep, recall
+from kb.search.index.memory import keep, recall
 
 
 class MemoryTest(SimpleTestCase):
