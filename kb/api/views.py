@@ -44,6 +44,7 @@ RECORD_ID = OpenApiParameter(
     examples=[OpenApiExample("record", "NAN-0002")],
 )
 
+# Columns of `RecordItemSerializer`; another one would be asked for each record.
 LISTED = ("slug", "title_en", "title_zh", "symptom_class", "upstream", "modified")
 
 
