@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -25,8 +26,16 @@ def page_urls(name: str, *args: Any) -> dict[str, str]:
 
 def record_urls(record: Record) -> Json:
     """Of a record's page in each language, of the record and its runs in the API."""
+    path, runs = api_paths(record.id)
     return {
         "html": {lang: absolute(path) for lang, path in record.urls().items()},
-        "record": absolute(reverse("api-record-detail", args=[record.id])),
-        "runs": absolute(f"{reverse('api-run-list')}?record={record.id}"),
+        "record": absolute(path),
+        "runs": absolute(runs),
     }
+
+
+@lru_cache(maxsize=1000)
+def api_paths(record: str) -> tuple[str, str]:
+    """Of the record and of its runs."""
+    path = reverse("api-record-detail", args=[record])
+    return path, f"{reverse('api-run-list')}?record={record}"
