@@ -12,13 +12,32 @@ from kb.choices import Publication
 from kb.findings import standings
 from kb.lookup import known
 from kb.lookup.answer import look_up
-from kb.models import Finding, Record
+from kb.models import Finding, Record, Repro
 from kb.publishing import saving
 from kb.search.index.generation import current_generation
 from tests.kb.lookup.test_lookup import LOGS, ShippedCase
 
 LOG = (LOGS / "lora-lost-grad.log").read_text()
 TABLES = ("kb_record", "kb_repro", "kb_finding", "kb_testedbuild")
+
+
+def saw(record: str, check: str, outcome: str) -> None:
+    """A check of the record ended so on one build."""
+    row = Record.objects.get(pk=record)
+    Finding.objects.create(
+        record=row,
+        repro="repro",
+        fidelity="upstream_bug",
+        build="2.4.0-cpu",
+        build_raw="2.4.0+cpu",
+        device_class="cpu",
+        check_name=check,
+        outcome=outcome,
+        verdict="bug_present",
+        evidence="sha256:ab",
+        observed_at=timezone.now(),
+    )
+    standings.refresh(row)
 
 
 class KnownTests(ShippedCase):
@@ -32,21 +51,7 @@ class KnownTests(ShippedCase):
     def test_a_finding_shows_in_the_next_answer(self) -> None:
         (entry, *_) = look_up(LOG)["matches"][0]["workarounds"]
         self.assertEqual(entry["status"], "untested")
-        record = Record.objects.get(id="NAN-0002")
-        Finding.objects.create(
-            record=record,
-            repro="repro",
-            fidelity="upstream_bug",
-            build="2.4.0-cpu",
-            build_raw="2.4.0+cpu",
-            device_class="cpu",
-            check_name=f"workaround_{entry['name']}",
-            outcome="clean",
-            verdict="bug_present",
-            evidence="sha256:ab",
-            observed_at=timezone.now(),
-        )
-        standings.refresh(record)
+        saw("NAN-0002", f"workaround_{entry['name']}", "clean")
         (entry, *_) = look_up(LOG)["matches"][0]["workarounds"]
         self.assertEqual(entry["status"], "verified")
 
@@ -80,6 +85,8 @@ class KnownTests(ShippedCase):
 
     def test_what_ran_is_read_once_for_all_and_only_when_asked(self) -> None:
         ids = list(Record.objects.order_by("pk").values_list("pk", flat=True)[:5])
+        saw(ids[1], "trigger", "reproduced")
+        saw(ids[3], "trigger", "reproduced")
         found = known.read(ids)
         with CaptureQueriesContext(connection) as asked:
             first = found[ids[0]]
@@ -88,4 +95,13 @@ class KnownTests(ShippedCase):
         self.assertEqual(len(asked), 0)
         with self.assertNumQueries(1):
             rows = [row for item in found.values() for row in item.findings]
-        self.assertLessEqual({row.record_id for row in rows}, set(ids))
+        self.assertEqual([row.record_id for row in rows], [ids[1], ids[3]])
+
+    def test_nothing_is_read_where_no_repro_is_and_nothing_ran(self) -> None:
+        ids = list(Record.objects.order_by("pk").values_list("pk", flat=True)[:5])
+        Repro.objects.filter(record__in=ids).delete()
+        with self.assertNumQueries(1):
+            found = known.read(ids)
+        with self.assertNumQueries(0):
+            for item in found.values():
+                self.assertEqual((item.findings, item.with_parameters), ([], []))
