@@ -13,7 +13,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from django.db import connection
@@ -107,15 +107,26 @@ class Term(NamedTuple):
 NO_TERM = Term()
 
 
-class Weighed(NamedTuple):
-    """A signature by the words that tell: their whole weight, and the rarest first.
+@dataclass(frozen=True)
+class Weighed:
+    """A signature by the words that tell; most are left at once for their `whole`.
 
-    `plain`: its text as texts are compared word for word.
+    `idf`: the weight of each of its tokens; `whole`: of all together.
     """
 
+    text: str
+    idf: Mapping[str, float]
     whole: float
-    rare: tuple[str, ...]
-    plain: str
+
+    @cached_property
+    def rare(self) -> tuple[str, ...]:
+        """The tokens, the rarest first."""
+        return tuple(sorted(self.idf, key=lambda token: (-self.idf[token], token)))
+
+    @cached_property
+    def plain(self) -> str:
+        """The text as texts are compared word for word."""
+        return plain(self.text)
 
 
 @dataclass
@@ -202,9 +213,8 @@ class Store:
         return found
 
     def _weighed(self, signature: Signature) -> Weighed:
-        idf = self.idf_of(signature.tokens)
-        rare = sorted(idf, key=lambda token: (-idf[token], token))
-        return Weighed(math.fsum(idf.values()), tuple(rare), plain(signature.text))
+        idf = {token: self.idf(token) for token in signature.tokens}
+        return Weighed(signature.text, idf, math.fsum(idf.values()))
 
     def rarity(self, documents: int) -> float:
         """The inverse document frequency of BM25, for this document frequency."""

@@ -171,8 +171,9 @@ class Lines:
 
     def remarking(self, signature: Signature) -> Why | None:
         """The line that says what a remark says, numbers and a few words aside."""
-        whole, rare, text = self.weighed[signature]
-        at = self.text.find(text)
+        weighed = self.weighed[signature]
+        whole, rare = weighed.whole, weighed.rare
+        at = self.text.find(weighed.plain)
         if at is not None:
             number = self.reading.cleaned[at][0]
             return Why(number, signature.text, Confidence.POSSIBLE, 1.0)
