@@ -90,7 +90,8 @@ def metrics_in(text: str) -> Metrics:
     """
     pairs = METRIC.findall(text)
     low = text.lower()
-    if may_have_facet(text):
+    telling = may_have_facet(text)
+    if telling:
         pairs += row_of(text)
     count = len(pairs)
     facets: dict[str, None] = {}
@@ -98,7 +99,8 @@ def metrics_in(text: str) -> Metrics:
     if "nan" in low or "inf" in low or "finite" in low:
         facets = dict.fromkeys(f"nan_in_{name}" for name in ANOMALY.findall(text))
         pairs += other_forms(text)
-    for name, number in pairs[:MAX_PAIRS]:
+        telling = True
+    for name, number in pairs[:MAX_PAIRS] if telling else ():
         state = _state(number)
         for metric in _names(name) if state else ():
             if metric in EXACT.get(state, (metric,)):
