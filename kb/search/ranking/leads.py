@@ -46,11 +46,13 @@ def leads_from(near: Near, text: Text, known: Collection[str] = ()) -> list[Lead
     needed = min(MIN_SHARED, len(text.worth))
     leads = []
     for score, document in near[:MAX_LEADS]:
+        if score < least:
+            break
         shares = text.shares(document)
         words = sorted(shares, key=lambda token: (-shares[token], token))
         said = shown(words)
         # Single letters, "nan" or "tensor" alone are in every record: no reason.
-        if score >= least and len(words) >= needed and not all(map(is_common, said)):
+        if len(words) >= needed and not all(map(is_common, said)):
             leads.append(Lead(document.record, score, said))
     return leads
 
@@ -59,9 +61,11 @@ def shown(words: list[str]) -> tuple[str, ...]:
     """As they are shown: each once, names without their prefix, no part of another."""
     chosen: list[str] = []
     for word in words:
+        if len(chosen) == WHY_WORDS:
+            break
         plain = word.removeprefix(PREFIX)
         if len(plain) < 2 and not HAN_RUN.match(plain):
             continue
         if not any(plain in other or other in plain for other in chosen):
             chosen.append(plain)
-    return tuple(chosen[:WHY_WORDS])
+    return tuple(chosen)

@@ -113,6 +113,7 @@ def names_among_han(text: str) -> Iterator[str]:
 def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:
     terms: dict[tuple[str, ...], Term] = {}
     words: list[list[Term]] = []
+    seen: set[str] = set()
     for run in runs_of(folded):
         if is_han(run):
             words.append([])
@@ -120,6 +121,9 @@ def _terms_of(folded: str) -> dict[tuple[str, ...], Term]:
         else:
             group = list(_word_terms(run.strip(OUTER)[:MAX_WORD]))
             words.append(group)
+        if run in seen:
+            continue  # as the words of a log are, again and again
+        seen.add(run)
         for term in group:
             terms.setdefault(term.tokens, term)
     for term in _terms_with_synonyms(words):
