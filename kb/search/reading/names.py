@@ -14,7 +14,10 @@ from kb.search.reading.glossary import SAME_NAMES
 from kb.search.reading.tokens import CACHED_WORDS, fold
 
 PREFIX = "op:"
-NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}+")
+# And the bracket of a call.
+NAME = re.compile(
+    r"(?<![\w.])([A-Za-z_]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}+)(\(?)"
+)
 # KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d.
 PIECES = re.compile(
     r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
@@ -38,9 +41,7 @@ EVERYWHERE = frozenset(EVERYWHERE_LIST.split())
 
 def names_in(text: str) -> Iterator[str]:
     """The operators and modules that a text names, repeats kept."""
-    for match in NAME.finditer(fold(text)):
-        written = match[0]
-        called = text[match.end() : match.end() + 1] == "("
+    for written, called in NAME.findall(fold(text)):
         if not called and written.isalpha() and written.islower():
             continue  # prose, as most words are
         if called or "." in written or is_name(written):

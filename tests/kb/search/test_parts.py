@@ -123,6 +123,8 @@ class NameTests(SimpleTestCase):
             list(names_in("it calls torch.where and softmax(x)")),
             ["op:where", "op:softmax"],
         )
+        # The ellipsis is three characters once it is folded.
+        self.assertEqual(list(names_in("… then softmax(x) and exp")), ["op:softmax"])
 
     def test_imports_are_resolved(self) -> None:
         names = names_of_code(
