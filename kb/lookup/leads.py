@@ -17,7 +17,7 @@ from kb.search.ranking.nearness import Text
 from kb.search.reading import names
 from kb.search.reading.code import names_of_code
 from kb.search.reading.parts import PRINTED, Kind
-from kb.search.reading.query import weighted_words
+from kb.search.reading.query import raise_to, weighted_words
 from kb.search.reading.symptom_facets import metrics_in
 from kb.search.reading.tokens import HAN_RUN
 
@@ -50,23 +50,23 @@ def spoken_of(paste: Paste) -> dict[str, float]:
         if not (text or kind == Kind.PROBE):
             continue
         if kind == Kind.CODE:
-            add(weights, of_code(text[:WRITTEN_CHARS]))
+            raise_to(of_code(text[:WRITTEN_CHARS]), weights)
         elif kind == Kind.PROBE and paste.reading.probe:
-            add(weights, weighted_words(paste.reading.probe.words))
+            raise_to(weighted_words(paste.reading.probe.words), weights)
         elif kind == Kind.TENSOR:
-            add(weights, of_tensors(text[:PRINTED_CHARS]))
+            raise_to(of_tensors(text[:PRINTED_CHARS]), weights)
         elif kind in PRINTED:
-            add(weights, weighted_words(text[:PRINTED_CHARS]))
+            raise_to(weighted_words(text[:PRINTED_CHARS]), weights)
         elif kind == Kind.ENVIRONMENT:
             for begun in spoken.spoken_of(text):
-                add(weights, weighted_words(begun.words[:WRITTEN_CHARS]))
+                raise_to(weighted_words(begun.words[:WRITTEN_CHARS]), weights)
         else:
-            add(weights, weighted_words(text[:WRITTEN_CHARS]))
+            raise_to(weighted_words(text[:WRITTEN_CHARS]), weights)
     lines = "\n".join(line.text for line in paste.reading.key_lines[:KEY_LINES])
-    add(weights, of_tensors(lines))
+    raise_to(of_tensors(lines), weights)
     written = " ".join("\n".join(paste.texts(Kind.WORDS)).split())[:WRITTEN_CHARS]
     facets = {*paste.reading.facets, *metrics_in(written).facets}
-    add(weights, {facet.lower(): 1.0 for facet in facets})
+    raise_to({facet.lower(): 1.0 for facet in facets}, weights)
     return weights
 
 
@@ -87,12 +87,6 @@ def of_tensors(printed: str) -> dict[str, float]:
     """What lines say beside how tensors are printed, and what made the tensors."""
     weights = weighted_words(names.PRINTED.sub(" ", printed))
     return weights | dict.fromkeys(names.made_by(printed), 1.0)
-
-
-def add(weights: dict[str, float], more: dict[str, float]) -> None:
-    for token, weight in more.items():
-        if weights.get(token, 0.0) < weight:
-            weights[token] = weight
 
 
 def with_traps(

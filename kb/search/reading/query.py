@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
@@ -88,18 +88,18 @@ def weighted_words(text: str) -> dict[str, float]:
     """
     weights: dict[str, float] = {}
     for term in _terms_of(fold(text)).values():
-        raise_to(term.weight, term.tokens, weights)
+        raise_to(dict.fromkeys(term.tokens, term.weight), weights)
         for phrase in term.synonyms:
             share = SYNONYM_WEIGHT * term.weight / len(phrase)
-            raise_to(share, phrase, weights)
+            raise_to(dict.fromkeys(phrase, share), weights)
     for name in (*names_in(text), *names_among_han(text)):
         weights[name] = NAME_WEIGHT
     return {token: weight for token, weight in weights.items() if token[-1] != "*"}
 
 
-def raise_to(weight: float, tokens: Iterable[str], weights: dict[str, float]) -> None:
-    """Give these tokens at least this weight."""
-    for token in tokens:
+def raise_to(least: Mapping[str, float], weights: dict[str, float]) -> None:
+    """Give each of these tokens at least this weight."""
+    for token, weight in least.items():
         if weights.get(token, 0.0) < weight:
             weights[token] = weight
 
