@@ -6,13 +6,14 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import NamedTuple
 
 from kb.choices import LANGS, SECTIONS
-from kb.models import Record
+from kb.models import Claim, Record, Repro
 from kb.search.reading import masks, tokens
 from kb.search.reading.names import names_in
 from kb.search.reading.signatures import Signature, read_signatures, read_titles
@@ -144,34 +145,67 @@ def unpacked(signatures: str) -> tuple[Signature, ...]:
     return tuple(map(Signature.unpack, json.loads(signatures)))
 
 
+class Beside(NamedTuple):
+    """Texts of a record that stand in rows of their own."""
+
+    # Of its repros.
+    sources: list[str]
+    # In both languages.
+    claims: list[str]
+
+
 def contents_of(record: Record) -> Contents:
+    return contents_of_all([record])[0]
+
+
+def contents_of_all(records: Collection[Record]) -> list[Contents]:
+    """Of each record; what stands beside them is read once for all."""
+    beside = texts_beside([record.pk for record in records])
+    return [contents_with(record, beside[record.pk]) for record in records]
+
+
+def texts_beside(ids: Collection[str]) -> dict[str, Beside]:
+    found = {pk: Beside([], []) for pk in ids}
+    sources = Repro.objects.filter(record__in=ids).order_by("record", "name")
+    for pk, source in sources.values_list("record", "source"):
+        found[pk].sources.append(source)
+    claims = Claim.objects.filter(record__in=ids).order_by("record", "position")
+    for pk, *texts in claims.values_list("record", "text_en", "text_zh"):
+        found[pk].claims.extend(texts)
+    return found
+
+
+def contents_with(record: Record, beside: Beside) -> Contents:
     signatures = (
         *read_signatures(record.signatures),
         *read_titles(record.sources),
     )
-    title = " ".join(record.both("title").values())
+    title = words_and_names(" ".join(record.both("title").values()))
+    quoted = "\n".join(entry["text"] for entry in record.signatures)
+    claims = "\n".join(preconditions_of(record) + beside.claims)
     texts = (
         (title, TITLE),
-        (" ".join(record.both("summary").values()), SUMMARY),
-        ("\n".join(entry["text"] for entry in record.signatures), SIGNATURE),
-        ("\n".join(sources_of(record)), SOURCE),
-        ("\n".join(claims_of(record)), CLAIM),
-        (body_of(record), 1),
+        (words_and_names(" ".join(record.both("summary").values())), SUMMARY),
+        (words_and_names(quoted), SIGNATURE),
+        (words_and_names("\n".join(sources_of(record))), SOURCE),
+        (words_and_names(claims), CLAIM),
     )
-    weights: Counter[str] = Counter()
-    for text, weight in texts:
-        for token in (*analyse(text), *names_in(text)):
-            weights[token] += weight
-    weights.update(called_in(record))
+    weights = Counter(words_and_names(body_of(record)))
+    for words, weight in texts:
+        for token, times in Counter(words).items():
+            weights[token] += weight * times
+    weights.update(called_in(beside.sources))
     for token in sign_of(signatures):
         weights[token] = weights[token] or SIGNATURE
-    in_title = frozenset((*analyse(title), *names_in(title)))
-    return Contents(weights, in_title, signatures, sum(weights.values()))
+    return Contents(weights, frozenset(title), signatures, sum(weights.values()))
 
 
-def called_in(record: Record) -> dict[str, int]:
-    """The operators and modules that its repros name."""
-    sources = record.repros.order_by("name").values_list("source", flat=True)
+def words_and_names(text: str) -> list[str]:
+    return [*analyse(text), *names_in(text)]
+
+
+def called_in(sources: Iterable[str]) -> dict[str, int]:
+    """The operators and modules that repros name."""
     called = Counter(name for source in sources for name in names_in(source))
     return {name: min(CALLED * n, MOST_CALLED) for name, n in called.items()}
 
@@ -181,11 +215,9 @@ def sources_of(record: Record) -> list[str]:
     return [f"{entry['title']} {entry.get('url', '')}" for entry in record.sources]
 
 
-def claims_of(record: Record) -> list[str]:
-    """What is claimed of it and what it takes, in both languages."""
-    texts = [text for entry in record.preconditions for text in entry["text"].values()]
-    rows = record.claims.order_by("position").values_list("text_en", "text_zh")
-    return texts + [text for row in rows for text in row]
+def preconditions_of(record: Record) -> list[str]:
+    """What it takes, in both languages."""
+    return [text for entry in record.preconditions for text in entry["text"].values()]
 
 
 def body_of(record: Record) -> str:

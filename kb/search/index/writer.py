@@ -26,6 +26,7 @@ from kb.search.index.documents import (
     Contents,
     Terms,
     contents_of,
+    contents_of_all,
     packed,
     unpacked,
 )
@@ -78,7 +79,7 @@ def clear() -> None:
 def add(records: list[Record]) -> None:
     """Index records that are not in the index."""
     engine = current_engine()
-    contents = [contents_of(record) for record in records]
+    contents = contents_of_all(records)
     numbers = engine.count(counted(contents))
     rows = SearchDocument.objects.bulk_create(
         SearchDocument(

@@ -15,9 +15,7 @@ from kb.search.reading.tokens import CACHED_WORDS, fold
 
 PREFIX = "op:"
 # And the bracket of a call.
-NAME = re.compile(
-    r"(?<![\w.])([A-Za-z_]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}+)(\(?)"
-)
+NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}+)(\(?)")
 # KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d.
 PIECES = re.compile(
     r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
