@@ -60,6 +60,7 @@ def read_pairs(path: Path) -> dict[int, str]:
 
 
 SIMPLIFIED = read_pairs(Path(__file__).with_name("t2s.txt"))
+TRADITIONAL = re.compile(f"[{re.escape(''.join(map(chr, SIMPLIFIED)))}]")
 
 
 def is_common(token: str) -> bool:
@@ -71,7 +72,9 @@ def fold(text: str) -> str:
     """Compatibility forms and traditional script folded; case is kept."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", text).translate(SIMPLIFIED)
+    text = unicodedata.normalize("NFKC", text)
+    # To replace takes ten times as long as to look, and few texts have any.
+    return text.translate(SIMPLIFIED) if TRADITIONAL.search(text) else text
 
 
 def runs_of(folded: str) -> list[str]:
@@ -142,7 +145,7 @@ def _tokens(text: str, for_index: bool) -> Iterator[str]:
             yield from _han(run, for_index)
         else:
             word = run.strip(OUTER)[:MAX_WORD]
-            yield from _word(word, for_index) if for_index else _wanted(word)
+            yield from _indexed(word) if for_index else _wanted(word)
 
 
 def _han(run: str, for_index: bool) -> Iterator[str]:
@@ -150,6 +153,12 @@ def _han(run: str, for_index: bool) -> Iterator[str]:
         yield run[at : at + 2]
     if for_index or len(run) == 1:
         yield run[-1]
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def _indexed(word: str) -> tuple[str, ...]:
+    """Tokens to be found by; words repeat within a record and between records."""
+    return tuple(_word(word, for_index=True))
 
 
 @lru_cache(maxsize=CACHED_WORDS)
