@@ -35,6 +35,7 @@ from kb.publishing import editing, saving
 from kb.publishing.loading import load_records
 from kb.search.index import writer
 from kb.search.index.documents import ALGORITHM, Terms, contents_of
+from kb.search.index.sqlite import TABLES
 from kb.search.index.store import NEAREST, current_engine, current_store
 from kb.search.reading.tokens import analyse
 from runner.evidence.repros import inspect
@@ -255,6 +256,14 @@ class CheckTests(IndexCase):
         self.assertEqual(
             set(SearchDocument.objects.values_list("algorithm", flat=True)), {ALGORITHM}
         )
+
+    @skipUnless(connection.vendor == "sqlite", "PostgreSQL has one index of each kind")
+    def test_the_index_lies_in_few_pieces_also_after_it_was_emptied(self) -> None:
+        writer.rebuild()
+        with connection.cursor() as cursor:
+            for table in TABLES.values():
+                cursor.execute(f"SELECT v FROM {table}_config WHERE k = 'automerge'")
+                self.assertEqual(cursor.fetchone(), (2,))
 
 
 class StoreTests(IndexCase):
