@@ -85,8 +85,8 @@ class KnownTests(ShippedCase):
 
     def test_what_ran_is_read_once_for_all_and_only_when_asked(self) -> None:
         ids = list(Record.objects.order_by("pk").values_list("pk", flat=True)[:5])
-        saw(ids[1], "trigger", "reproduced")
-        saw(ids[3], "trigger", "reproduced")
+        saw(ids[1], "trigger", "bug")
+        saw(ids[3], "trigger", "bug")
         found = known.read(ids)
         with CaptureQueriesContext(connection) as asked:
             first = found[ids[0]]
