@@ -6,38 +6,18 @@ from unittest import mock
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from kb.choices import Publication
-from kb.findings import standings
 from kb.lookup import known
 from kb.lookup.answer import look_up
-from kb.models import Finding, Record, Repro
+from kb.models import Record, Repro
 from kb.publishing import saving
 from kb.search.index.generation import current_generation
 from tests.kb.lookup.test_lookup import LOGS, ShippedCase
+from tests.support.findings import saw
 
 LOG = (LOGS / "lora-lost-grad.log").read_text()
 TABLES = ("kb_record", "kb_repro", "kb_finding", "kb_testedbuild")
-
-
-def saw(record: str, check: str, outcome: str) -> None:
-    """A check of the record ended so on one build."""
-    row = Record.objects.get(pk=record)
-    Finding.objects.create(
-        record=row,
-        repro="repro",
-        fidelity="upstream_bug",
-        build="2.4.0-cpu",
-        build_raw="2.4.0+cpu",
-        device_class="cpu",
-        check_name=check,
-        outcome=outcome,
-        verdict="bug_present",
-        evidence="sha256:ab",
-        observed_at=timezone.now(),
-    )
-    standings.refresh(row)
 
 
 class KnownTests(ShippedCase):

@@ -22,6 +22,7 @@ from kb.models import Finding, Record
 from kb.publishing import saving
 from tests import TESTS
 from tests.support import loaded, log_corpus
+from tests.support.findings import saw
 from tests.support.records import save_all
 
 LOGS = TESTS / "logs"
@@ -257,26 +258,8 @@ class AnswerTests(ShippedCase):
 
     def test_findings_decide(self) -> None:
         log = (LOGS / "lora-lost-grad.log").read_text()
-        record = Record.objects.get(id="NAN-0002")
-        for check, outcome in (
-            ("trigger", "bug"),
-            ("workaround_disable_checkpointing", "clean"),
-        ):
-            Finding.objects.create(
-                record=record,
-                repro="repro",
-                fidelity="upstream_bug",
-                build="2.4.0-cu121",
-                build_raw="2.4.0+cu121",
-                device_class="cpu",
-                check_name=check,
-                outcome=outcome,
-                verdict="bug_present",
-                evidence="sha256:ab",
-                origin="site",
-                observed_at=timezone.now(),
-            )
-        standings.refresh(record)
+        saw("NAN-0002", "trigger", "bug", "2.4.0+cu121")
+        saw("NAN-0002", "workaround_disable_checkpointing", "clean", "2.4.0+cu121")
         found = look_up(log, "torch==2.4.0+cu121")
         match = found["matches"][0]
         self.assertEqual(match["affected"]["basis"], "tested_build")
