@@ -855,9 +855,7 @@ def _beyond(
 
 def _parameter_reads(source: str) -> Iterator[str]:
     """The names in calls `parameter("name")`; "" for one that names none."""
-    with _PARSING:
-        tree = ast.parse(source)
-    for node in ast.walk(tree):
+    for node in ast.walk(_tree(source)):
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id == "parameter":  # type: ignore[attr-defined]
             first = [*node.args, None][0]  # type: ignore[attr-defined]
@@ -887,10 +885,16 @@ _CHECK_FAMILIES = ("workaround_", "refuted_")
 _PARSING = threading.Lock()
 
 
+# One repro is read several times over, for its header, checks and pieces of evidence.
+@functools.lru_cache(maxsize=2)
+def _tree(source: str) -> ast.Module:
+    with _PARSING:
+        return ast.parse(source)
+
+
 def _functions(source: str) -> List[Any]:
     try:
-        with _PARSING:
-            body = ast.parse(source).body
+        body = _tree(source).body
     except SyntaxError as error:
         raise ContractError(["line %s: %s" % (error.lineno, error.msg)]) from None
     except (ValueError, RecursionError, MemoryError) as error:
