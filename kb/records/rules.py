@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -19,7 +21,7 @@ from kb.records.values import (
     table,
     text,
 )
-from kb.rules.findings import Unreadable, fires
+from kb.rules.findings import Unreadable, fires, parsed
 from kb.rules.patterns import ARGUMENT, Rule
 
 MOST_STEPS = 4
@@ -184,13 +186,14 @@ def proof_problems(
     A rule has to fire in the trigger of one of them, and to be silent in the control
     of each and in every `apply_`. `rules`: by their key in issue.toml.
     """
+    modules = readable(sources) if rules else {}
     for key, row in rules.items():
         rule = Rule(dict(row))
         fired = {
             (stem, function)
-            for stem, source in sources.items()
-            for function in functions_of(source)
-            if fires_in(rule, source, function, defaults(headers.get(stem, {})))
+            for stem, module in modules.items()
+            for function in functions_of(sources[stem])
+            if fires(rule, module, function, defaults(headers.get(stem, {})))
         }
         if not any(function == "trigger" for _stem, function in fired):
             yield key, _("fires in the trigger of no repro")
@@ -208,13 +211,13 @@ def functions_of(source: str) -> list[str]:
     return re.findall(pattern, source, re.MULTILINE)
 
 
-def fires_in(
-    rule: Rule, source: str, function: str, parameters: Mapping[str, Any]
-) -> bool:
-    try:
-        return fires(rule, source, function, parameters)
-    except Unreadable:
-        return False  # the contract reports it
+def readable(sources: Mapping[str, str]) -> dict[str, ast.Module]:
+    """Those of the sources that are Python; of the others the contract speaks."""
+    found = {}
+    for stem, source in sources.items():
+        with suppress(Unreadable):
+            found[stem] = parsed(source)
+    return found
 
 
 def defaults(header: Mapping[str, Any]) -> dict[str, Any]:

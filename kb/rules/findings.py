@@ -187,14 +187,11 @@ def mended(source: str, findings: Sequence[Finding]) -> str:
 
 
 def fires(
-    rule: Rule, source: str, function: str, parameters: Mapping[str, Any]
+    rule: Rule, module: ast.Module, function: str, parameters: Mapping[str, Any]
 ) -> bool:
-    """Whether a rule finds something where one function of a repro runs.
-
-    Raises Unreadable.
-    """
+    """Whether a rule finds something where one function of a repro runs."""
     reader = Reader(OF_FILE, DEEPEST, parameters)
-    reader.read_module(parsed(source))
+    reader.read_module(module)
     value = reader.scope.find(function)
     if value is None or value.node is None:
         return False
