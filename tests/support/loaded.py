@@ -20,6 +20,7 @@ from django.db import connection, transaction
 from kb.models import SearchDocument, SearchRemoved, SearchState, TallyState
 from kb.publishing.loading import load_records
 from kb.search.index import writer
+from kb.search.index.documents import Contents
 from kb.search.index.store import current_engine
 from runner.evidence.folders import load_evidence
 from runner.evidence.repros import inspect
@@ -32,6 +33,8 @@ STATES = (SearchState, TallyState)
 NO_CONTENT = (*STATES, SearchRemoved)
 
 Rows = dict[str, list[tuple[Any, ...]]]
+# Of each table, and what the full-text index has of each document.
+Loaded = tuple[Rows, dict[int, Contents]]
 
 
 def shipped() -> None:
@@ -55,13 +58,13 @@ def copied(name: str, load: Callable[[], object]) -> None:
         load()
         return
 
-    def rows() -> Rows:
+    def made() -> Loaded:
         load()
-        return read()
+        return read(), writer.stored_contents(SearchDocument.objects.all())
 
-    found = once(name, rows)
+    found = once(name, made)
     if is_empty():  # another process has loaded them
-        write(found)
+        write(*found)
 
 
 def once(name: str, make: Callable[[], Any]) -> Any:
@@ -108,7 +111,7 @@ def portable(value: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
-def write(rows: Rows) -> None:
+def write(rows: Rows, contents: dict[int, Contents]) -> None:
     """The rows with their numbers, the full-text index and sequences that fit."""
     with transaction.atomic(), connection.cursor() as cursor:
         for state in STATES:
@@ -122,7 +125,7 @@ def write(rows: Rows) -> None:
                     f"VALUES ({places})",
                     found,
                 )
-        current_engine().add(writer.stored_contents(SearchDocument.objects.all()))
+        current_engine().add(contents)
         for state in STATES:  # what was read of an earlier copy is not of this one
             state.objects.update(generation=writer.new_generation())
         for statement in connection.ops.sequence_reset_sql(no_style(), models()):
