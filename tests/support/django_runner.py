@@ -126,6 +126,8 @@ class Runner(DiscoverRunner):
         super().setup_test_environment(**kwargs)
         # Refusals are what many tests are about.
         logging.getLogger("django.request").setLevel(logging.ERROR)
+        # Quick ones; how slow those of a site are is Django's own concern.
+        settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
         # Tests write rows past the counters that pages are kept under.
         settings.PAGE_CACHE_SECONDS = 0
         self.folder = tempfile.TemporaryDirectory()

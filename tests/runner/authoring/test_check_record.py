@@ -19,7 +19,7 @@ from django.test import SimpleTestCase, TestCase, override_settings
 from kb.models import Record
 from runner import sandbox
 from runner.authoring import record_files
-from tests.support import draft, runs
+from tests.support import draft, loaded, runs
 from tests.support.builds import torch_python
 from tests.support.sample_record import edit, write_sample
 
@@ -61,14 +61,13 @@ class CheckCase(TestCase):
 def migrate_once(*arguments: object, **options: object) -> None:
     """As `migrate` leaves an empty database in memory, copied from the first time."""
     connection.ensure_connection()
-    if not TABLES:
-        call_command("migrate", verbosity=0, interactive=False)
-        TABLES.append(connection.connection.serialize())
-    else:
-        connection.connection.deserialize(TABLES[0])
+    connection.connection.deserialize(loaded.once("scratch tables", tables))
 
 
-TABLES: list[bytes] = []
+def tables() -> bytes:
+    call_command("migrate", verbosity=0, interactive=False)
+    made: bytes = connection.connection.serialize()
+    return made
 
 
 class SkeletonTest(CheckCase):
