@@ -1,6 +1,6 @@
 """Record, run and evidence pages in a real Chromium: what is drawn, followed, printed.
 
-Needs /usr/bin/chromium and the playwright package; nothing is downloaded.
+Needs what tests/browser/test_browser.py needs.
 """
 
 from __future__ import annotations
