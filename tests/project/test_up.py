@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
-from django.test import SimpleTestCase
+from django.test import SimpleTestCase, tag
 
 from runner.worker import supervisor
 from tests.support.builds import torch_python
@@ -32,6 +32,7 @@ def environ_of(pid: str) -> bytes:
         return b""
 
 
+@tag("long")
 class UpTest(SimpleTestCase):
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="with space "))

@@ -14,7 +14,7 @@ from unittest import mock
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.test import SimpleTestCase, TestCase, override_settings
+from django.test import SimpleTestCase, TestCase, override_settings, tag
 
 from kb.models import Record
 from runner import sandbox
@@ -27,6 +27,7 @@ FINE = f"Nothing is missing in {draft.SLUG}."
 
 
 @override_settings(SANDBOX_MIN_TIER="D")
+@tag("any_database")  # its records are never the site's
 class CheckCase(TestCase):
     """A record with every open place filled in, under a torch that knows its name."""
 
@@ -296,6 +297,7 @@ LENGTH = parameter("length")
 '''
 
 
+@tag("long")
 class NewcomerTest(SimpleTestCase):
     """After `make dev`: a torch build, no tables, in processes of their own."""
 

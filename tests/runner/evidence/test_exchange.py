@@ -239,7 +239,7 @@ class DepthTest(SimpleTestCase):
                 self.assertEqual(harness.too_deep(data), deep)
 
 
-@tag("any_database")
+@tag("any_database", "long")
 class ShippedTest(TestCase):
     """What our own harness and sandbox wrote is evidence to the strict reader, too."""
 

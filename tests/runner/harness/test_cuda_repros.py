@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.test import SimpleTestCase
+from django.test import SimpleTestCase, tag
 
 from runner import harness
 from tests.support import builds
@@ -32,6 +32,7 @@ def of_gpus() -> dict[Path, tuple[harness.Header, list[str]]]:
     return found
 
 
+@tag("long")
 class CudaReproTest(SimpleTestCase):
     def on_cpu(self, paths: list[Path], checks: list[list[str]]) -> Any:
         done = subprocess.run(

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 from unittest import TestCase, addModuleCleanup
 
+from django.test import tag
+
 from runner import harness
 from runner.harness import ChannelReader, CheckSpec, LogTail, Report
 from tests import ROOT
@@ -567,6 +569,7 @@ def outcomes(evidence: dict[str, Any]) -> dict[str, str]:
     return {check["name"]: check["outcome"] for check in evidence["checks"]}
 
 
+@tag("long")
 class DriveTest(TestCase):
     maxDiff = None
     evidence: dict[str, Any]

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from django.test import TestCase
+from django.test import TestCase, tag
 
 from kb.publishing import saving
 from runner import harness
@@ -65,6 +65,7 @@ class DoctorCase(TestCase):
         }
 
 
+@tag("long")
 class DoctorTest(DoctorCase):
     def test_a_bug_counts_unless_it_is_a_model_or_by_design(self) -> None:
         self.add("NAN-9001", upstream="by_design")

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from django.core.management import CommandError, call_command
+from django.test import tag
 
 from kb.models import Repro
 from runner.evidence.signing import keys
@@ -22,6 +23,7 @@ from tests.support.ordinary_user import NOBODY, ordinary
 from tests.support.ssh import SshCase
 
 
+@tag("long")
 class KitTest(KitCase):
     def test_an_ordinary_user_without_network_is_killed_twice(self) -> None:
         user = ordinary(self.python)

@@ -11,6 +11,7 @@ from io import StringIO
 from typing import Any
 
 from django.core.management import call_command
+from django.test import tag
 
 from kb.choices import SHIPPED
 from runner.evidence.signing import keys
@@ -24,6 +25,7 @@ from tests.support.ssh import SshCase
 DTYPES = ["float32", "bfloat16", "float16"]
 
 
+@tag("long")
 class KitSweepTest(SshCase, KitCase):
     def add_swept(self, waits_for: str = "", device: str = "cpu") -> Any:
         """A repro that shows the bug but in float16, and may wait in bfloat16."""

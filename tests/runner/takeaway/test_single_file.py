@@ -344,7 +344,7 @@ class BisectTest(FileTest):
         self.assertEqual(self.bisected("--bisect", "--find-fix"), "8 fixed")
 
 
-@tag("any_database")
+@tag("any_database", "long")
 class SameVerdictTest(TestCase):
     """The same bytes give the same verdict here, on the site and alone."""
 
