@@ -18,7 +18,7 @@ LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url 
 	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
 
 .PHONY: help run dev check test test-all test-postgres test-on-postgres test-servers \
-	test-fuzz test-browser gauntlet attack bench client lock clean
+	test-corpus test-fuzz test-browser gauntlet attack bench client lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -43,13 +43,17 @@ test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
 test-all: dev  ## the rest: tests against database servers, brokers and a browser
-	@$(MAKE) --no-print-directory --jobs 4 --output-sync=target \
-		test-on-postgres test-servers test-fuzz test-browser
+	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target \
+		test-on-postgres test-servers test-corpus test-fuzz test-browser
 
-# Each of the four waits much of its time, so they share the cores. None makes the
+# Each of the five waits much of its time, so they share the cores. None makes the
 # environment: what calls them has done so.
 test-servers:
-	$(PY) manage.py test --tag servers --exclude-tag fuzz $(TESTS)
+	$(PY) manage.py test --tag servers --exclude-tag corpus --exclude-tag fuzz $(TESTS)
+
+# Every shipped repro, and hostile programs in every tier.
+test-corpus:
+	$(PY) manage.py test --tag corpus $(TESTS)
 
 test-fuzz:
 	$(PY) manage.py test --tag fuzz $(TESTS)

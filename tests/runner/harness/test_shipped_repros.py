@@ -166,7 +166,7 @@ class KindsTest(ShippedRepro):
         self.shows("NAN-0009")
 
 
-@tag("servers")  # For their length, two minutes of processor time and one.
+@tag("servers", "corpus")  # For their length, two minutes of processor time and one.
 class LongKindsTest(ShippedRepro):
     def test_with_a_compiler(self) -> None:
         self.shows("NAN-0007")
@@ -176,7 +176,8 @@ class LongKindsTest(ShippedRepro):
 
 
 class EveryOtherTest(Comparing):
-    @tag("servers")  # Minutes on every core: with the long ones, not before a commit.
+    # Minutes on every core: with the long ones, not before a commit.
+    @tag("servers", "corpus")
     def test_they_show_what_was_recorded(self) -> None:
         rest = [which for which in SHIPPED if which not in ALONE]
         self.assertGreater(len(rest), 50)

@@ -161,7 +161,7 @@ class WarmTest(Gauntlet):
             self.assertNotEqual(*drawn, key)
 
 
-@tag("servers")
+@tag("servers", "corpus")
 class EveryTierTest(Gauntlet):
     """What layers must hold, in every tier that this machine offers.
 
