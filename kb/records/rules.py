@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
 from django.utils.translation import gettext as _
 
+from kb.records.snippets import parsed
 from kb.records.values import (
     Check,
     Key,
@@ -21,7 +20,7 @@ from kb.records.values import (
     table,
     text,
 )
-from kb.rules.findings import Unreadable, fires, parsed
+from kb.rules.findings import fires
 from kb.rules.patterns import ARGUMENT, Rule
 
 MOST_STEPS = 4
@@ -186,7 +185,12 @@ def proof_problems(
     A rule has to fire in the trigger of one of them, and to be silent in the control
     of each and in every `apply_`. `rules`: by their key in issue.toml.
     """
-    modules = readable(sources) if rules else {}
+    # Of those that are no Python the contract speaks.
+    modules = {
+        stem: module
+        for stem, source in sources.items()
+        if (module := parsed(source)) is not None
+    }
     for key, row in rules.items():
         rule = Rule(dict(row))
         fired = {
@@ -209,15 +213,6 @@ def proof_problems(
 def functions_of(source: str) -> list[str]:
     pattern = r"^def (trigger|control|apply_[a-z0-9_]+)\("
     return re.findall(pattern, source, re.MULTILINE)
-
-
-def readable(sources: Mapping[str, str]) -> dict[str, ast.Module]:
-    """Those of the sources that are Python; of the others the contract speaks."""
-    found = {}
-    for stem, source in sources.items():
-        with suppress(Unreadable):
-            found[stem] = parsed(source)
-    return found
 
 
 def defaults(header: Mapping[str, Any]) -> dict[str, Any]:
