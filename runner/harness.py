@@ -885,9 +885,9 @@ _CHECK_FAMILIES = ("workaround_", "refuted_")
 _PARSING = threading.Lock()
 
 
-# One repro is read several times over, for its header, checks and pieces of evidence.
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=2)  # One repro is read several times over.
 def _tree(source: str) -> ast.Module:
+    """Shared by all who ask for it, so nobody changes it."""
     with _PARSING:
         return ast.parse(source)
 
