@@ -1,7 +1,7 @@
 """The site in a real Chromium: policy, layout, live runs, keys, and no JavaScript.
 
-Needs chromium-headless-shell, or chromium, and the playwright package; nothing is
-downloaded.
+Needs chromium-headless-shell, or /usr/bin/chromium, and the playwright package;
+nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support import page_types, runs
 from tests.support.sample_record import write_sample
 
 # The shell is the same without windows, whose own pages would take a third of the time.
-CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+CHROMIUM = shutil.which("chromium-headless-shell") or "/usr/bin/chromium"
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
