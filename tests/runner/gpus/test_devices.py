@@ -8,6 +8,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 from django.conf import settings
@@ -25,6 +26,20 @@ SUBPROCESS_S = 60
 
 def replayed(name: str) -> Nvidia:
     return Nvidia(Recorded(ANSWERS / f"{name}.json"))
+
+
+def answers_of(name: str) -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads((ANSWERS / f"{name}.json").read_text())
+    return answers
+
+
+def form_of(answer: object) -> object:
+    """Types instead of values; the same for lists and structures."""
+    if isinstance(answer, dict):
+        return {key: form_of(value) for key, value in answer.items()}
+    if isinstance(answer, list):
+        return [form_of(value) for value in answer]
+    return type(answer)
 
 
 class Nothing:
@@ -78,6 +93,25 @@ class SnapshotTest(SimpleTestCase):
         }
         self.assertEqual({key: gpu[key] for key in expected}, expected)
         self.assertEqual(gpu["ecc"]["corrected_aggregate"], 3)
+
+    def test_what_was_composed_has_the_form_of_what_a_driver_said(self) -> None:
+        """The recorded file is what the driver of an H200 answered."""
+        composed, recorded = map(answers_of, ("h200", "h200_recorded"))
+        self.assertNotIn("not recorded", recorded.pop("about"))
+        (of_one,), (of_other,) = composed["devices"], recorded["devices"]
+        self.assertEqual(of_one.keys(), of_other.keys())
+        for name in of_one.keys() - {"nvmlDeviceGetComputeRunningProcesses"}:
+            self.assertEqual(form_of(of_one[name]), form_of(of_other[name]), name)
+        self.assertLessEqual(recorded.keys(), composed.keys())
+
+    def test_a_driver_that_answered_leaves_no_field_without_a_value(self) -> None:
+        found = devices.snapshot(replayed("h200_recorded"))
+        (gpu,) = found["devices"]
+        failed = {name for name, value in gpu.items() if is_error(value)}
+        # These two are of instances of MIG, which was off.
+        self.assertEqual(failed, {"gpu_instance", "compute_instance"})
+        self.assertEqual((found["driver"], gpu["power"]), ("580.159.04", 121.121))
+        self.assertEqual(gpu["memory_total"], 143771)
 
     def test_a_field_that_fails_takes_no_other_along(self) -> None:
         (gpu,) = devices.snapshot(replayed("geforce"))["devices"]
