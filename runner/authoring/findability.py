@@ -75,18 +75,29 @@ def search_part(file: RecordFile, pasted: Mapping[Path, str]) -> Part:
             )
     for path, log in pasted.items():
         try:
-            matches = [row["record"] for row in look_up(log)["matches"]]
+            found = found_first(log)
         except (EmptyPaste, PasteTooLarge) as error:
             part.problems.append(f"{shown(path)}: {error}")
             continue
-        if matches[:1] != [file.id]:
+        if file.id not in found:
             part.problems.append(
-                f"{shown(path)}: the look-up of this log finds {first(matches)}. It "
-                "needs a line that one of the signatures matches."
+                f"{shown(path)}: the look-up of this log finds {first(found)}. It "
+                "needs a line that one of the signatures matches, or words that this "
+                "record alone has."
             )
     if not pasted:
         part.problems.append(no_log(file))
     return part
+
+
+def found_first(log: str) -> list[str]:
+    """The first match and the first lead: a reader's own words lead, and match nothing.
+
+    Raises EmptyPaste, PasteTooLarge.
+    """
+    answer = look_up(log)
+    rows = [*answer["matches"][:1], *answer["leads"][:1]]
+    return [row["record"] for row in rows]
 
 
 def first(found: list[str]) -> str:

@@ -179,11 +179,16 @@ class FileTest(FilledCase):
 
     def test_a_log_that_no_signature_matches(self) -> None:
         log = self.folder / "logs" / "known" / f"{draft.SLUG}.log"
-        log.write_text("step 1 loss 2.0\nall is well\n")
+        log.write_text("epoch 1 of 3\nall is well\n")
         self.assert_missing(f"{log}: the look-up of this log finds nothing")
         log.unlink()
         (self.folder / "logs" / "known.toml").write_text("[known]\n")
         self.assert_missing("no pasted log is kept for NAN-0001")
+
+    def test_a_log_of_somebodys_own_words(self) -> None:
+        log = self.folder / "logs" / "known" / f"{draft.SLUG}.log"
+        log.write_text("why is the root of my negative radicand not a number?\n")
+        self.assertNotIn(f"{log}: the look-up", self.check()[1])
 
     def test_a_title_that_finds_another_record(self) -> None:
         other = write_sample(self.root)
