@@ -126,12 +126,13 @@ class Examination:
         """One repro after the other, as long as there are some and there is time."""
         repro = None if self.is_over() else self.queue.take()
         while repro is not None:
+            evidence = None
             try:
-                # Over time there is no evidence.
-                with contextlib.suppress(harness.Cancelled):
-                    self.keep(repro, self.evidence_of(repro))
+                with contextlib.suppress(harness.Cancelled):  # over time: none
+                    evidence = self.evidence_of(repro)
+                    self.keep(repro, evidence)
             finally:
-                self.queue.give_back(repro)
+                self.queue.give_back(repro, evidence)
             repro = None if self.is_over() else self.queue.take()
 
     def evidence_of(self, repro: Json) -> Any:
@@ -211,7 +212,7 @@ class InOrder:
             return self.waiting.pop()
         return None
 
-    def give_back(self, repro: Json) -> None:
+    def give_back(self, repro: Json, evidence: Optional[Json]) -> None:
         """What it had is free again; here a repro holds nothing."""
 
 

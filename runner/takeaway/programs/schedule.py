@@ -9,8 +9,9 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 Json = Dict[str, Any]
-# Seconds that compiling adds to a check, roughly; only a guess where nothing ever ran.
-COMPILE_S = 15.0
+# Seconds that compiling and a GPU add to a check, roughly: 5 to 6, and 1.5, beside an
+# H200. Only a guess, where nothing ever ran; the pace of the node corrects it.
+COMPILE_S, GPU_S = 6.0, 1.5
 
 
 def expected_s(repro: Json, start_s: float) -> float:
@@ -18,7 +19,8 @@ def expected_s(repro: Json, start_s: float) -> float:
 
     Every check starts torch anew; what ran elsewhere says how much comes on top.
     """
-    starts_s: float = repro["checks"] * start_s
+    gpu_s = GPU_S if repro["device"] == "cuda" else 0.0
+    starts_s: float = repro["checks"] * (start_s + gpu_s)
     if repro["usual_s"] is not None:
         return max(float(repro["usual_s"]), starts_s)
     compile_s = COMPILE_S * int(repro["checks"]) if repro["compiles"] else 0.0
@@ -96,11 +98,14 @@ class Schedule:
             return in_time[0]
         return min(startable, key=self.seconds, default=None)
 
-    def give_back(self, repro: Json) -> None:
+    def give_back(self, repro: Json, evidence: Optional[Json]) -> None:
+        """What it held is free again. `evidence`: None where nothing came of it."""
         with self.changed:
             self.free += self.held(repro)
-            self.spent_s += time.monotonic() - self.began[name_of(repro)]
-            self.planned_s += self.expected[name_of(repro)]
+            # One that does not apply here ends at its first check: that is no pace.
+            if evidence and evidence["is_affected"] is not None:
+                self.spent_s += time.monotonic() - self.began[name_of(repro)]
+                self.planned_s += self.expected[name_of(repro)]
             self.changed.notify_all()
 
     def remaining_s(self, jobs: int) -> float:

@@ -123,12 +123,31 @@ class KitTest(KitCase):
         self.assertEqual(first["record"], "NAN-9003")
         second = queue.take()
         self.assertEqual(second["record"], "NAN-9001", "the GPU is in use")
-        queue.give_back(first)
+        queue.give_back(first, None)
         self.assertEqual(queue.take()["record"], "NAN-9004")
         left[0] = 0.0
-        queue.give_back(rows[3])
+        queue.give_back(rows[3], None)
         self.assertEqual(queue.take()["record"], "NAN-9002", "nothing else is left")
         self.assertIsNone(queue.take())
+
+    def test_the_pace_is_that_of_repros_that_ran_to_their_end(self) -> None:
+        row = {"record": "NAN-9001", "name": "repro", "device": "cpu", "gpus": 0}
+        row |= {"unseen": True, "decides": 1}
+        rows = [row | {"record": f"NAN-900{number}"} for number in (1, 2, 3)]
+        expected = {(each["record"], "repro"): 100.0 for each in rows}
+        queue = schedule.Schedule(rows, expected, lambda: 1000.0, gpus=0)
+        queue.give_back(queue.take(), {"is_affected": None})
+        self.assertEqual(queue.remaining_s(1), 200, "it ended at once")
+        queue.give_back(queue.take(), {"is_affected": True})
+        self.assertLess(queue.remaining_s(1), 100)
+
+    def test_a_gpu_and_a_compiler_take_their_time(self) -> None:
+        plain = {"device": "cpu", "checks": 10, "usual_s": None, "compiles": False}
+        self.assertEqual(schedule.expected_s(plain, 2.0), 20)
+        self.assertEqual(schedule.expected_s(plain | {"device": "cuda"}, 2.0), 35)
+        self.assertEqual(schedule.expected_s(plain | {"compiles": True}, 2.0), 80)
+        known = plain | {"device": "cuda", "usual_s": 50.0}
+        self.assertEqual(schedule.expected_s(known, 2.0), 50)
 
     def test_a_file_that_holds_something_is_not_lost(self) -> None:
         self.add("NAN-9001")
