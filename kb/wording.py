@@ -214,6 +214,8 @@ NOT_EXECUTED = {
     "setting": _("not executed: a setting of a framework"),
     "model": _("not executed: a check applies it to a model only"),
     "gpu": _("not executed: it needs a GPU, and nobody has run it on one"),
+    "bug_unseen": _("executed only where the bug did not show"),
+    "no_result": _("executed without a result: its check ended in an error"),
 }
 OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
 EXIT_STATUS = _("Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kb.choices import DeviceClass, Fidelity, Verdict
+from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
 from kb.findings import claims, results
 from kb.findings.results import JUDGED, Cell
 from kb.models import Finding, Record
@@ -20,8 +20,8 @@ TORCH = "torch"
 UPGRADE = "upgrade"
 # Why a workaround without a check was not executed, by its kind.
 NOT_EXECUTED = {UPGRADE: "release", "downgrade": "release", "config": "setting"}
-MODEL, GPU = "model", "gpu"
-REASONS = ("release", "setting", MODEL, GPU)
+MODEL, GPU, BUG_UNSEEN, NO_RESULT = "model", "gpu", "bug_unseen", "no_result"
+REASONS = ("release", "setting", MODEL, GPU, BUG_UNSEEN, NO_RESULT)
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Remedy:
     """A workaround as it is documented, and what runs show of it.
 
     `seen_on`: builds without the bug above those with it, where it is an upgrade.
-    `not_executed`: why nothing ran it (`REASONS`), "" where something did or could.
+    `not_executed`: why no run shows what it does (`REASONS`), "" where one could.
     """
 
     entry: dict[str, Any]
@@ -97,7 +97,12 @@ def not_executed(
     check = f"workaround_{entry['name']}"
     repros = [repro for repro in record.repros.all() if check in repro.checks]
     real = {r.device for r in repros if r.fidelity != Fidelity.MECHANISM_MODEL}
-    if real:
-        seen = {row.device_class for row in findings if row.verdict in JUDGED}
-        return GPU if real == {DeviceClass.CUDA} and real.isdisjoint(seen) else ""
-    return NOT_EXECUTED.get(entry["kind"], MODEL if repros else "")
+    if not real:
+        return NOT_EXECUTED.get(entry["kind"], MODEL if repros else "")
+    tried = {row.verdict: row.outcome for row in findings if row.check_name == check}
+    if tried.get(Verdict.BUG_PRESENT) == Outcome.ERROR:
+        return NO_RESULT
+    if tried.keys() == {Verdict.BUG_ABSENT}:
+        return BUG_UNSEEN
+    seen = {row.device_class for row in findings if row.verdict in JUDGED}
+    return GPU if real == {DeviceClass.CUDA} and real.isdisjoint(seen) else ""

@@ -112,6 +112,21 @@ class RemedyTest(TestCase):
         )
         self.assertEqual(self.remedy().not_executed, "")
 
+    def test_what_was_tried_and_shows_nothing_says_so(self) -> None:
+        self.record.workarounds = [entry("raise", "code")]
+        self.record.repros.create(
+            **{"name": "repro", "source": "", "digest": "sha256:1", "device": "cuda"},
+            **{"fidelity": "upstream_bug", "checks": ["workaround_raise"]},
+        )
+        tried = {"device_class": "cuda", "check_name": "workaround_raise"}
+        self.saw("2.10.0", "bug_absent", **tried)
+        self.assertEqual(self.remedy().not_executed, "bug_unseen")
+        self.saw("2.11.0", "bug_present", outcome="error", **tried)
+        self.assertEqual(self.remedy().not_executed, "no_result")
+        self.saw("2.12.1", "bug_present", outcome="clean", **tried)
+        self.assertEqual(self.remedy().status, "verified")
+        self.assertEqual(self.remedy().not_executed, "")
+
     def test_the_first_that_was_verified_is_best(self) -> None:
         listed: Any = [
             SimpleNamespace(status=status)
