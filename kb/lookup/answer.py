@@ -49,6 +49,7 @@ __all__ = [
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
 NEAR_BONUS = 4.0
+SURE = (Confidence.EXACT, Confidence.MATCH)
 FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 
@@ -82,9 +83,10 @@ def answer(paste: Paste, env: str) -> Json:
     environment = parse_environment(env).merged(paste.environment)
     store = current_store()
     matches = match_log(paste.reading, store)[:MAX_MATCHES]
-    spoken = leads.Leads(paste, store)
     generation = store.generation
     found = known([match.record for match in matches], generation)
+    words = {} if is_sure(matches, found) else leads.spoken_of(paste)
+    spoken = leads.Leads(words, store)
     items = ranked(matches, found, paste.reading, environment, spoken.nearness)
     matched = {item["record"] for item in items}
     traps = traps_in(paste, matched)
@@ -102,9 +104,17 @@ def answer(paste: Paste, env: str) -> Json:
     }
 
 
+def is_sure(matches: list[LogMatch], found: Mapping[str, Known]) -> bool:
+    """Whether a record that readers see matches for certain.
+
+    What merely speaks of the same would only stand in the way of that answer.
+    """
+    return any(match.confidence in SURE and match.record in found for match in matches)
+
+
 def several_causes(items: list[Json], paste: Paste) -> list[Json]:
     """Symptoms that the paste shows, where it does not tell their cause."""
-    if items and items[0]["confidence"] in (Confidence.EXACT, Confidence.MATCH):
+    if items and items[0]["confidence"] in SURE:
         return []
     return symptoms.documents_of(symptoms.of_paste(paste))
 

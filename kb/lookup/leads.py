@@ -29,10 +29,9 @@ Json = dict[str, Any]
 
 
 class Leads:
-    """What a paste speaks of, compared with the records once."""
+    """The weighted words that a paste speaks of, compared with the records once."""
 
-    def __init__(self, paste: Paste, store: Store) -> None:
-        weights = {} if paste.is_only_environment else spoken_of(paste)
+    def __init__(self, weights: Mapping[str, float], store: Store) -> None:
         self.text = Text(weights, store)
         self.near = near_of(self.text)
         self.nearness = {document.record: score for score, document in self.near}
@@ -45,6 +44,8 @@ class Leads:
 def spoken_of(paste: Paste) -> dict[str, float]:
     """The weighted words of all parts but lists of packages, and the symptoms."""
     weights: dict[str, float] = {}
+    if paste.is_only_environment:
+        return weights
     for kind in Kind:
         text = "\n".join(paste.texts(kind))
         if not (text or kind == Kind.PROBE):

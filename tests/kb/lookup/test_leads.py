@@ -16,6 +16,7 @@ y = fn.scaled_dot_product_attention(x, x, x, is_causal=True)
 # None of the inputs have requires_grad=True. Gradients will be None
 """
 WARNING = "None of the inputs have requires_grad=True. Gradients will be None"
+TRAP = "scores = scores.half().masked_fill(hidden, -1e9)"
 SAMPLING = "probability tensor contains either `inf`, `nan` or element < 0"
 
 
@@ -117,6 +118,16 @@ class LeadTests(TestCase):
         found = look_up(f"UserWarning: {WARNING}")
         self.assertEqual(found["matches"][0]["record"], "NAN-0002")
         self.assertNotIn("NAN-0002", [lead["record"] for lead in found["leads"]])
+
+    def test_a_sure_answer_has_none_but_traps(self) -> None:
+        words = "why is the ctc loss inf when the label is too long?"
+        self.assertEqual(self.leads(words)[0], "NAN-0033")
+        sure = look_up(f"UserWarning: {WARNING}\n\n{words}")
+        self.assertEqual((sure["outcome"], sure["leads"]), ("exact", []))
+        trapped = look_up(f"UserWarning: {WARNING}\n\n{TRAP}")
+        (lead,) = trapped["leads"]
+        self.assertEqual((trapped["outcome"], lead["record"]), ("exact", "NAN-0014"))
+        self.assertEqual(lead["trap"]["rule"], "fill_below_float16")
 
     def test_prose_matches_word_for_word_only(self) -> None:
         told = look_up(f"I always get this: {WARNING} and I do not know why.")
