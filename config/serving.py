@@ -27,7 +27,7 @@ from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
-from waitress.task import ThreadedTaskDispatcher
+from waitress.task import ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import Error
 
 # Seconds without a request; for a request's head; for all of it; to fetch an answer.
@@ -64,10 +64,24 @@ class Parser(HTTPRequestParser):
         return consumed
 
 
+class Task(WSGITask):
+    """Keeps the connection after a status that has no body, such as 304.
+
+    waitress closes it there, as where a length is missing, and each time that a reader
+    asks whether a page has changed costs a connection.
+    """
+
+    def set_close_on_finish(self) -> None:
+        asked = self.request.headers.get("CONNECTION", "").lower()
+        if self.has_body or self.version == "1.0" or asked == "close":
+            super().set_close_on_finish()
+
+
 class Channel(HTTPChannel):
     """One connection; the loop reads and writes it, a thread only calls service()."""
 
     parser_class = Parser
+    task_class = Task
     arriving: Parser | None = None  # the request that `began` is of
     began = 0.0
 
@@ -150,6 +164,25 @@ class Server(TcpWSGIServer):
         )
 
 
+class Threads(ThreadedTaskDispatcher):
+    """Starts another thread, up to `most`, only where all are busy.
+
+    Each has a connection to the database: waitress would have all of them take turns.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def add_task(self, task: Channel) -> None:
+        with self.lock:
+            count = len(self.threads)
+            busy = self.active_count + len(self.queue) >= count - self.stop_count
+        if busy and count < self.most:
+            self.set_thread_count(count + 1)
+        super().add_task(task)
+
+
 def adjustments(threads: int, longest_line: int, most: int, of_one: int) -> Adjustments:
     adj = Adjustments(
         threads=threads,
@@ -215,8 +248,7 @@ def serve(
 ) -> list[Server]:
     """Servers on sockets that are bound; turn(channels) makes all of them work."""
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    threads = ThreadedTaskDispatcher()
-    threads.set_thread_count(adj.threads)
+    threads = Threads(adj.threads)
     return [
         Server(
             application,

@@ -57,6 +57,9 @@ class ServingTest(SimpleTestCase):
     def answer(
         self, environ: dict[str, Any], start: Callable[..., object]
     ) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/same":
+            start("304 Not Modified", [("ETag", '"1"')])
+            return []
         start("200 OK", [("Content-Type", "application/json")])
         if environ["PATH_INFO"] == "/slow":
             self.serving.set()
@@ -216,6 +219,34 @@ class TrustTest(ServingTest):
         self.assertEqual(
             self.status(b"/", b"Transfer-Encoding: x, chunked\r\n"), b"501"
         )
+
+    def test_what_has_not_changed_keeps_the_connection(self) -> None:
+        with self.connect(ASK % (b"/same", b"")) as client:
+            for _ in range(2):
+                answer = client.recv(1000)
+                self.assertTrue(answer.startswith(b"HTTP/1.1 304"), answer)
+                self.assertNotIn(b"Connection: close", answer)
+                client.sendall(ASK % (b"/same", b""))
+        self.assertIn(b"Connection: close", self.ask(b"/same"))
+        with self.connect(b"GET /same HTTP/1.0\r\n\r\n") as client:
+            self.assertTrue(rest(client).startswith(b"HTTP/1.0 304"))
+
+    def test_a_thread_is_started_where_none_is_free(self) -> None:
+        threads = serving.Threads(2)
+        self.addCleanup(threads.shutdown)
+        held, done = threading.Event(), threading.Semaphore(0)
+        self.addCleanup(held.set)
+        quick, slow = mock.Mock(), mock.Mock()
+        quick.service.side_effect = done.release
+        slow.service.side_effect = held.wait
+        for started in (1, 1, 1):
+            threads.add_task(quick)
+            self.assertTrue(done.acquire(timeout=PATIENCE_S))
+            wait_for(lambda: threads.active_count == 0, "the thread is free")
+            self.assertEqual(len(threads.threads), started)
+        for started in (1, 2, 2):
+            threads.add_task(slow)
+            self.assertEqual(len(threads.threads), started)
 
     def test_requests_in_one_piece_are_answered_in_turn(self) -> None:
         first, last = (ASK % (b"/%d" % n, b"Content-Length: 1\r\n") for n in (1, 2))
