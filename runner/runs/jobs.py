@@ -134,6 +134,9 @@ def end_lapsed(
     `lost`: those that end, with `as_lost`; the others wait again, with `again`.
     """
     rows = kind._default_manager.filter(state=State.RUNNING, lease_until__lt=Now())
+    # Read first: every worker asks every other second, and writing takes the lock.
+    if not rows.exists():
+        return dict.fromkeys(("cancelled", "lost", "requeued"), 0)
     cancelled = rows.filter(cancel_requested=True)
     as_lost = {**ended(kind, State.FINISHED), "reason": "lost", **as_lost}
     return {

@@ -128,6 +128,8 @@ def end_runs_of_removed_builds() -> int:
     orphans = Run.objects.filter(~Exists(installed), state=Run.State.QUEUED)
     if served:
         orphans = orphans.exclude(fleet.in_queues(served))
+    if not orphans.exists():
+        return 0
     return orphans.update(
         state=Run.State.FINISHED,
         verdict=Verdict.ERROR,
