@@ -99,7 +99,11 @@ def not_executed(
     real = {r.device for r in repros if r.fidelity != Fidelity.MECHANISM_MODEL}
     if not real:
         return NOT_EXECUTED.get(entry["kind"], MODEL if repros else "")
-    tried = {row.verdict: row.outcome for row in findings if row.check_name == check}
+    tried = {
+        row.verdict: row.outcome
+        for row in findings
+        if row.check_name == check and row.stands
+    }
     if tried.get(Verdict.BUG_PRESENT) == Outcome.ERROR:
         return NO_RESULT
     if tried.keys() == {Verdict.BUG_ABSENT}:

@@ -103,7 +103,7 @@ class Schedule:
         with self.changed:
             self.free += self.held(repro)
             # One that does not apply here ends at its first check: that is no pace.
-            if evidence and evidence["is_affected"] is not None:
+            if evidence and evidence["hits"] is not None:
                 self.spent_s += time.monotonic() - self.began[name_of(repro)]
                 self.planned_s += self.expected[name_of(repro)]
             self.changed.notify_all()

@@ -119,6 +119,8 @@ class RemedyTest(TestCase):
             **{"fidelity": "upstream_bug", "checks": ["workaround_raise"]},
         )
         tried = {"device_class": "cuda", "check_name": "workaround_raise"}
+        self.saw("2.9.1", "bug_absent", stale=True, **tried)
+        self.assertNotEqual(self.remedy().not_executed, "bug_unseen")
         self.saw("2.10.0", "bug_absent", **tried)
         self.assertEqual(self.remedy().not_executed, "bug_unseen")
         self.saw("2.11.0", "bug_present", outcome="error", **tried)

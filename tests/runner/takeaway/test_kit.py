@@ -136,9 +136,9 @@ class KitTest(KitCase):
         rows = [row | {"record": f"NAN-900{number}"} for number in (1, 2, 3)]
         expected = {(each["record"], "repro"): 100.0 for each in rows}
         queue = schedule.Schedule(rows, expected, lambda: 1000.0, gpus=0)
-        queue.give_back(queue.take(), {"is_affected": None})
+        queue.give_back(queue.take(), {"hits": None})
         self.assertEqual(queue.remaining_s(1), 200, "it ended at once")
-        queue.give_back(queue.take(), {"is_affected": True})
+        queue.give_back(queue.take(), {"hits": 1})
         self.assertLess(queue.remaining_s(1), 100)
 
     def test_a_gpu_and_a_compiler_take_their_time(self) -> None:
