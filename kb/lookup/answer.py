@@ -30,7 +30,7 @@ from kb.lookup.traps import traps_in
 from kb.models import Record
 from kb.search.index.generation import Generation, current_generation
 from kb.search.index.store import current_store
-from kb.search.ranking.log_lines import BY_CONFIDENCE, Confidence, Why
+from kb.search.ranking.log_lines import BY_CONFIDENCE, SURE, Confidence, Why
 from kb.search.ranking.logs import LogMatch, match_log
 from kb.search.reading.log import Reading
 from kb.search.reading.masks import ALGORITHM
@@ -49,7 +49,6 @@ __all__ = [
 MAX_MATCHES = 20
 MAX_KEY_LINES = 50
 NEAR_BONUS = 4.0
-SURE = (Confidence.EXACT, Confidence.MATCH)
 FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 

@@ -23,6 +23,7 @@ from kb.pages.paste.form import Pasted
 from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
 from kb.pages.paste.symptoms import Symptom, causes_in, symptoms_of
 from kb.pages.paste.values import ReadValues, values_of
+from kb.search.ranking.log_lines import SURE
 from kb.search.reading.cleaning import UNSEEN
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
@@ -200,7 +201,7 @@ def result_page(pasted: Pasted, result: dict[str, Any], said: list[str]) -> Look
         for item in result["matches"]
         if item["record"] in records
     ]
-    sure = bool(matches) and result["outcome"] in ("exact", "match")
+    sure = bool(matches) and result["outcome"] in SURE
     also = [records[key] for key in result["also_affecting"] if key in records]
     best = matches[0] if sure else None
     # What tells causes apart is said of each once.

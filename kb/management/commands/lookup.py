@@ -20,7 +20,7 @@ from kb import wording
 from kb.languages import SHORT
 from kb.lookup.answer import look_up_stream
 from kb.lookup.paste import MAX_BYTES, EmptyPaste
-from kb.search.ranking.log_lines import Confidence
+from kb.search.ranking.log_lines import SURE, Confidence
 from kb.terminal import in_terminal_language
 
 EXIT = {
@@ -30,7 +30,6 @@ EXIT = {
     Confidence.POSSIBLE: 3,
 }
 USAGE = 2
-SURE = (Confidence.EXACT, Confidence.MATCH)
 BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 

@@ -49,6 +49,7 @@ class Confidence(StrEnum):
     NONE = "none"
 
 
+SURE = (Confidence.EXACT, Confidence.MATCH)
 BY_CONFIDENCE = {confidence: at for at, confidence in enumerate(Confidence)}
 
 
