@@ -5,19 +5,29 @@ ISOLATED := --exclude-tag servers --exclude-tag browser --exclude-tag gauntlet
 # Two processes a core: tests wait for the processes they start half of their time.
 PARALLEL ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 POSTGRES ?= postgres://postgres@127.0.0.1:5432
+# Runs of root have users and control groups of their own; root may reach more Pythons.
+AS_ROOT := tests.runner.sandbox tests.runner.pool \
+	tests.runner.builds.test_compile_seed tests.project.test_patterns
 ATTACKS := \
 	tests.project.test_closed tests.project.test_page_cache \
 	tests.project.test_serving tests.project.test_slow_clients \
-	tests.api.test_access tests.api.test_cut_off tests.api.test_fuzz \
-	tests.runner.evidence.test_faces tests.runner.evidence.test_sent_builds \
-	tests.runner.evidence.test_signatures \
-	tests.runner.runs.test_queue_access tests.runner.runs.test_chaos \
+	tests.project.test_outage tests.kb.pages.test_theme tests.runner.agents.test_http \
+	tests.kb.lookup.test_slots tests.api.test_access tests.api.test_cut_off tests.api.test_fuzz \
+	tests.runner.evidence.test_sent tests.runner.evidence.test_sent_builds \
+	tests.runner.evidence.test_shape tests.kb.records.test_unseen \
+	tests.runner.evidence.test_bombs tests.kb.rules.test_hostile \
+	tests.runner.runs.test_queue_access tests.runner.runs.test_joining \
+	tests.runner.runs.test_chaos \
 	tests.runner.pool.test_pool.CompilerTest \
-	tests.runner.sandbox.test_hostile tests.runner.sandbox.test_jail
-LOCK := $(PY) -m piptools compile --quiet --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --no-header --strip-extras --allow-unsafe pyproject.toml
+	tests.runner.sandbox.test_hostile tests.runner.sandbox.test_jail \
+	tests.runner.sandbox.test_shared_user
+# For every Python from 3.11 on at once. What is pinned already stays, unless UPGRADE=1.
+LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
+	$(if $(UPGRADE),--upgrade) pyproject.toml
+EXTRAS := mcp redis
 
-.PHONY: help run dev check test test-all test-postgres test-on-postgres test-servers \
+.PHONY: help run dev check test test-root test-all test-postgres test-on-postgres test-servers \
 	test-corpus test-fuzz test-browser gauntlet attack bench client lock clean
 
 help:  ## this list
@@ -29,7 +39,7 @@ run:  ## the site: installs what is missing, then PORT=8000 HOST=127.0.0.1
 
 dev:  ## the environment for work on the code, and the default torch build
 	@$(PYTHON) config/bootstrap.py dev
-	@$(PY) manage.py builds add --install-only $(if $(CUDA),--cuda)
+	@$(PY) manage.py builds add --install-only --yes $(if $(CUDA),--cuda)
 
 check: dev  ## lint, types, templates, styles and migrations
 	$(PY) -m ruff check .
@@ -41,6 +51,9 @@ check: dev  ## lint, types, templates, styles and migrations
 
 test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
+
+test-root: dev  ## those of make test that root runs otherwise, as it has other layers
+	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(AS_ROOT)
 
 test-all: dev  ## the rest: tests against database servers, brokers and a browser
 	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target \
@@ -76,16 +89,20 @@ gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every
 attack: dev  ## the attacks of docs/security.md once more, on loopback only
 	$(PY) manage.py test --exclude-tag gauntlet $(ATTACKS)
 
-bench: dev  ## figures as JSON and as a table (ONLY=search, FULL=1)
+bench: dev  ## figures as JSON and as a table (ONLY=search: one section)
 	$(PY) -m tests.bench
 
 client: dev  ## the client as a wheel in dist/ (SITE=https://… is the site that it asks)
 	@$(PY) manage.py build_client $(if $(SITE),--site $(SITE))
 
 lock: dev  ## requirements*.txt from pyproject.toml (UPGRADE=1 for newer releases)
-	$(LOCK) $(if $(UPGRADE),--upgrade) --output-file requirements.txt
-	$(LOCK) $(if $(UPGRADE),--upgrade) --extra dev --constraint requirements.txt \
-		--output-file requirements-dev.txt
+	$(LOCK) --output-file requirements.txt
+	for extra in $(EXTRAS); do \
+		$(LOCK) --constraint requirements.txt --extra $$extra \
+			--output-file requirements-$$extra.txt || exit; \
+	done
+	$(LOCK) --constraint requirements-mcp.txt --constraint requirements-redis.txt \
+		--extra dev --output-file requirements-dev.txt
 
 clean:  ## removes the environments, never the data in var/
 	rm -rf .venv .mypy_cache .ruff_cache

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.backends import RemoteUserBackend
 from django.contrib.auth.middleware import (
     LoginRequiredMiddleware,
@@ -20,6 +22,9 @@ from rest_framework.views import APIView
 
 from config.middleware import GetResponse
 from kb import problems
+
+log = logging.getLogger(__name__)
+LOOKALIKES = str.maketrans("01I", "oll")
 
 
 class ReadLoginMiddleware(LoginRequiredMiddleware):
@@ -74,10 +79,16 @@ class ProxyUserMiddleware(PersistentRemoteUserMiddleware):
         return f"HTTP_{name}"
 
 
+def readings(name: str) -> set[str]:
+    """How a name may be read: in any case, and with letters for their lookalikes."""
+    return {name.lower(), name.translate(LOOKALIKES).lower()}
+
+
 class ProxyUserBackend(RemoteUserBackend):
     """Knows whom the proxy knows; a new user starts in REMOTE_USER_GROUP.
 
     A header that was sent twice arrives as one value with a comma: it is nobody's name.
+    Nobody new is called what reads like somebody known: an operator makes that account.
     Staff and superusers log in by password, unless REMOTE_USER_STAFF is set.
     """
 
@@ -88,6 +99,13 @@ class ProxyUserBackend(RemoteUserBackend):
     ) -> Any:
         if remote_user is None or not self.USERNAME.fullmatch(remote_user):
             return None
+        users = get_user_model().objects
+        if not users.filter(username=remote_user).exists():
+            names = users.values_list("username", flat=True)
+            alike = [name for name in names if readings(name) & readings(remote_user)]
+            if alike:
+                log.warning("No account %s is made beside %s", remote_user, alike[0])
+                return None
         return super().authenticate(request, remote_user)
 
     def user_can_authenticate(self, user: Any) -> bool:

@@ -1,7 +1,4 @@
-"""The OpenAPI document of /api/v1/, as served and as committed in docs/openapi.json.
-
-`manage.py spectacular --format openapi-json --file docs/openapi.json` writes it anew.
-"""
+"""The OpenAPI document of /api/v1/, made when it is asked for: no file has it."""
 
 from __future__ import annotations
 

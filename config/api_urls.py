@@ -5,7 +5,7 @@ from django.urls import path, re_path
 from config.api_schema import Schema
 from kb.api import lookups, views as kb
 from kb.api.compare import Compare
-from runner.api import bisections, files, results, runs as runner, service, sweeps
+from runner.api import files, results, runs as runner, service, sweeps
 from runner.takeaway import wheel
 
 urlpatterns = [
@@ -38,10 +38,8 @@ urlpatterns = [
         kb.ContradictionList.as_view(),
         name="api-contradiction-list",
     ),
-    path("affected", lookups.Affected.as_view(), name="api-affected"),
     path("compare", Compare.as_view(), name="api-compare"),
     path("lookup", lookups.Lookup.as_view(), name="api-lookup"),
-    path("lookup/batch", lookups.LookupBatch.as_view(), name="api-lookup-batch"),
     path("builds", results.BuildList.as_view(), name="api-build-list"),
     path("workers", results.WorkerList.as_view(), name="api-worker-list"),
     path("runs", runner.RunList.as_view(), name="api-run-list"),
@@ -56,17 +54,6 @@ urlpatterns = [
         "sweeps/<str:sweep_id>/cancel",
         sweeps.SweepCancel.as_view(),
         name="api-sweep-cancel",
-    ),
-    path("bisections", bisections.BisectionList.as_view(), name="api-bisection-list"),
-    path(
-        "bisections/<str:bisection_id>",
-        bisections.BisectionDetail.as_view(),
-        name="api-bisection-detail",
-    ),
-    path(
-        "bisections/<str:bisection_id>/cancel",
-        bisections.BisectionCancel.as_view(),
-        name="api-bisection-cancel",
     ),
     path("evidence", results.EvidenceList.as_view(), name="api-evidence-list"),
     path(

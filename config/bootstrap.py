@@ -254,9 +254,7 @@ def install(goal: str) -> None:
         return
     from runner.builds import venvs
 
-    names = [line for line in (ROOT / LOCKS[goal]).open() if "==" in line]
-    what = "Installing {} packages into .venv".format(len(names))
-    with venvs.timed(say, what):
+    with venvs.timed(say, "Installing {} into .venv".format(LOCKS[goal])):
         if not is_working():
             venvs.create(VENV)
         for stamp in VENV.glob(".*.digest"):
@@ -309,7 +307,8 @@ def main(arguments: List[str]) -> int:
     except venvs.LockHeld as error:
         return refuse(["process {} is installing into .venv".format(error.owner)])
     except venvs.InstallError as error:
-        return refuse(["the packages could not be installed:\n{}".format(error), INDEX])
+        failed = "the packages could not be installed:\n{}".format(error)
+        return refuse([failed, INDEX] if error.is_of_the_index else [failed])
     if goal == "run":
         python = str(VENV / "bin" / "python")
         command = [python, str(ROOT / "manage.py"), "up", *arguments[1:]]

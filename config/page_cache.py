@@ -32,7 +32,7 @@ from kb import progress
 from kb.pages import reader_choice, theme
 from kb.requester import requester
 from kb.search.index.generation import current_generation
-from runner.models import Bisection, Installation, Run, Sweep
+from runner.models import Installation, Run, Sweep
 from runner.models.job import QueueJob
 from runner.runs import fleet, throttle
 
@@ -40,8 +40,8 @@ from runner.runs import fleet, throttle
 KNOWLEDGE = frozenset(
     [
         *("front", "record-list", "claim-list", "contradiction-list"),
-        *("symptom-detail", "triage", "evidence-detail"),
-        *("release-list", "release-detail", "compare"),
+        *("symptom-detail", "evidence-detail"),
+        *("compare-start", "compare"),
     ]
 )
 # Pages that can start a run, too.
@@ -149,7 +149,7 @@ def ask_fleet() -> str:
         *("name", "queues", "devices", "paused", "draining", "slots", "protocol")
     )
     rows = (
-        *map(standing_of, (Run, Sweep, Bisection)),
+        *map(standing_of, (Run, Sweep)),
         list(workers),
         list(Installation.objects.order_by("pk").values_list("pk", "state", "build")),
     )

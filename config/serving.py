@@ -28,13 +28,16 @@ from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher, WSGITask
-from waitress.utilities import Error
+from waitress.utilities import Error, RequestEntityTooLarge
 
 # Seconds without a request; for a request's head; for all of it; to fetch an answer.
 IDLE_S, HEAD_S, REQUEST_S, ANSWER_S = 30.0, 10.0, 60.0, 120.0
 # Of one process, and of one address where no proxy stands before all of them.
 CONNECTIONS, PER_ADDRESS = 1000, 500
 HEAD_BYTES, BODY_BYTES = 32 * 1024, 8 * 1024 * 1024
+# A body over the limit is read to its end, and thrown away, up to this length: whoever
+# still sends when the connection is closed sees a reset and not the answer.
+THROWN_BYTES = 64 * 1024 * 1024
 # More than this of a body or of an answer waits in a file.
 IN_MEMORY = 64 * 1024
 LOOP_S = 0.5  # so long a signal may wait
@@ -51,12 +54,28 @@ class TooLong(Error):
 
 
 class Parser(HTTPRequestParser):
-    """Refuses long addresses, which waitress takes up to the length of a head."""
+    """Refuses long addresses, which waitress takes up to the length of a head.
+
+    What is too large is refused once it has arrived, unless the client waits to be
+    asked for it.
+    """
 
     error: Error | None
+    expect_continue: bool
+    thrown = 0  # bytes of the body that are still to be thrown away
 
     def received(self, data: bytes) -> int:
+        if self.thrown:
+            taken = min(self.thrown, len(data))
+            self.thrown -= taken
+            self.completed = not self.thrown
+            return taken
         consumed: int = super().received(data)
+        if isinstance(self.error, RequestEntityTooLarge):
+            if self.expect_continue:
+                self.expect_continue = False
+            elif self.content_length <= THROWN_BYTES and not self.chunked:
+                self.thrown, self.completed = self.content_length, False
         line, longest = getattr(self, "first_line", b""), self.adj.longest_line
         if self.headers_finished and not self.error and len(line) > longest:
             self.error = TooLong(f"exceeds {longest} bytes")

@@ -81,12 +81,12 @@ BUILDS_DIR = Path(env_str("BUILDS_DIR", str(DATA_DIR / "builds"))).absolute()
 BUILDS_FILE = BASE_DIR / "fixtures" / "builds.toml"
 # In place of the index in BUILDS_FILE; "none" for no such index.
 TORCH_INDEX_URL = env_str("TORCH_INDEX_URL")
-# Whether those with the right to may have releases of torch installed by a click.
-INSTALL_RELEASES = env_bool("INSTALL_RELEASES", False)
 # A file of recorded answers in place of the driver's: for tests.
 GPU_ANSWERS = env_str("GPU_ANSWERS")
 # Layers of the sandbox not to use: runner.sandbox.LAYERS.
 SANDBOX_WITHOUT = env_list("SANDBOX_WITHOUT")
+# Whether runs may be root, as the worker is: on a machine that may be thrown away.
+SANDBOX_ALLOW_SHARED_ROOT = env_bool("SANDBOX_ALLOW_SHARED_ROOT", False)
 SANDBOX_MIN_TIER = env_choice("SANDBOX_MIN_TIER", "B", "A B C D")
 RUNS_ANONYMOUS = env_bool("RUNS_ANONYMOUS", True)
 FRESH_HOURS = env_int("FRESH_HOURS", 24)
@@ -101,14 +101,9 @@ LOG_DAYS = env_int("LOG_DAYS", 90)
 RUN_DAYS = env_int("RUN_DAYS", 365)
 # How long a page may be answered from memory while nothing it shows changes; 0: never.
 PAGE_CACHE_SECONDS = env_int("PAGE_CACHE_SECONDS", 60)
-# How long an answer is kept that a reader chose to keep for others; 0: none is.
-SHARED_ANSWER_DAYS = env_int("SHARED_ANSWER_DAYS", 30)
-SHARES_ANONYMOUS = env_bool("SHARES_ANONYMOUS", True)
-SHARES_PER_HOUR = env_int("SHARES_PER_HOUR", 20)
-# Whether webhooks may use http and lead into private networks.
-WEBHOOKS_PRIVATE = env_bool("WEBHOOKS_PRIVATE", False)
 POOL_MEMORY_MIB = env_int("POOL_MEMORY_MIB", 2048)
 ISSUES_DIR = BASE_DIR / "fixtures" / "issues"
+EXECUTED_FILE = BASE_DIR / "fixtures" / "executed.json"
 
 # --- access -------------------------------------------------------------------
 READ_LOGIN = env_bool("READ_LOGIN", False)
@@ -117,8 +112,6 @@ REMOTE_USER_HEADER = env_str("REMOTE_USER_HEADER")
 REMOTE_USER_GROUP = env_str("REMOTE_USER_GROUP", "runner")
 REMOTE_USER_STAFF = env_bool("REMOTE_USER_STAFF", False)
 METRICS_TOKEN = env_str("METRICS_TOKEN")
-# Whom `manage.py mcp` starts runs for; without it that only reads.
-DOESITNAN_TOKEN = env_str("DOESITNAN_TOKEN")
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "front"
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
@@ -137,7 +130,6 @@ INSTALLED_APPS = [
     "django.contrib.sitemaps",
     "rest_framework",
     "drf_spectacular",
-    "simple_history",
     "kb",
     "runner",
 ]
@@ -156,7 +148,6 @@ MIDDLEWARE = [
     "config.access.ReadLoginMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "simple_history.middleware.HistoryRequestMiddleware",
     "config.page_cache.PageCacheMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
@@ -224,23 +215,15 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 
-# --- mail ---------------------------------------------------------------------
-# Without EMAIL_HOST none is sent: what an account watches is shown on its page only.
-EMAIL_HOST = env_str("EMAIL_HOST")
-EMAIL_PORT = env_int("EMAIL_PORT", 25)
-EMAIL_HOST_USER = env_str("EMAIL_HOST_USER")
-EMAIL_HOST_PASSWORD = env_str("EMAIL_HOST_PASSWORD")
-EMAIL_USE_TLS = env_bool("EMAIL_USE_TLS", False)
-EMAIL_USE_SSL = env_bool("EMAIL_USE_SSL", False)
-EMAIL_TIMEOUT = 20
-DEFAULT_FROM_EMAIL = env_str("DEFAULT_FROM_EMAIL", "doesitnan@localhost")
-if EMAIL_USE_TLS and EMAIL_USE_SSL:
-    raise ImproperlyConfigured("Set EMAIL_USE_TLS or EMAIL_USE_SSL, not both.")
-
 # --- static files -------------------------------------------------------------
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "runner.takeaway.probe.ProbeFinder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
@@ -255,7 +238,11 @@ HTTPS = SITE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+# A promise for every name of the domain, which browsers keep for years once it is
+# in their list: whoever runs the site gives it, and Django need not ask for it.
+HSTS_PRELOAD = HTTPS and env_bool("HSTS_PRELOAD", False)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HSTS_PRELOAD
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS and NUM_PROXIES else None
 )
@@ -303,12 +290,23 @@ CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+# `celery inspect` takes a broker that can tell all workers; a folder cannot.
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = not CELERY_BROKER_URL.startswith("kbfs:")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a broker may be away for a weekend
 # For sites that share a broker: before the name of every queue.
 QUEUE_PREFIX = env_str("QUEUE_PREFIX")
+CELERY_CONTROL_EXCHANGE = f"{QUEUE_PREFIX}celery"
+# What is periodic. Every worker says when; whoever takes it does it once for all.
+HOUR_S = 3600
+CELERY_BEAT_SCHEDULE = {
+    "prune": {
+        "task": "runner.prune",
+        "schedule": HOUR_S,
+        "options": {"queue": f"{QUEUE_PREFIX}chores", "expires": HOUR_S},
+    }
+}
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "amqp": {"confirm_publish": True},
     # Above the longest run; all who share a Redis database take the shortest.

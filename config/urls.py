@@ -6,13 +6,15 @@ from django.contrib.sitemaps.views import sitemap
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
+from config import api_page
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import as_markdown, crawlers, embedding
+from kb.syndication import as_markdown, crawlers
 from runner.agents.views import Tools
 from runner.pages import views as runner
 
 handler400 = "kb.pages.views.bad_request"
+handler500 = "kb.pages.faults.answer"
 
 urlpatterns = [
     path("healthz", kb.healthz, name="healthz"),
@@ -29,20 +31,20 @@ urlpatterns = [
     path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),
     path("mcp", Tools.as_view(), name="mcp"),
-    path("oembed", embedding.oembed, name="oembed"),
     path("osv/", include("kb.syndication.osv.urls")),
     re_path(r"^(?P<record_id>NAN-\d{4})$", kb.record_neutral, name="record-neutral"),
     path("runs/<uuid:run_id>", runner.run_neutral, name="run-neutral"),
     *i18n_patterns(
         path("login/", LoginView.as_view(template_name="login.html"), name="login"),
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
+        path("api/", api_page.index, name="api-index"),
         path("", include("runner.pages.urls")),
-        path("", include("kb.editor.urls")),
-        path("", include("kb.reference.urls")),
         path("", include("kb.release_pages.urls")),
-        path("", include("kb.sharing.urls")),
-        path("", include("kb.subscriptions.urls")),
-        path("", include("kb.symptoms.urls")),
         path("", include("kb.pages.urls")),
+        re_path(
+            r"^(?P<record_id>NAN-\d{4})/(?:(?P<slug>[-a-z0-9_]+)/)?$",
+            runner.record_detail,
+            name="record-detail",
+        ),
     ),
 ]

@@ -17,18 +17,11 @@ class Publication(TextChoices):
     WITHDRAWN = "withdrawn", _("Withdrawn")
 
 
-class Significance(TextChoices):
-    """How much an edit of one language changed; decides what becomes of the other."""
+class Depth(TextChoices):
+    """How much a record says; a brief one grows into a full one by adding the rest."""
 
-    SMALL = "small", _("Small: wording only; the other language stays as it is")
-    MEDIUM = (
-        "medium",
-        _("Medium: something was added or corrected; the other language is outdated"),
-    )
-    LARGE = (
-        "large",
-        _("Large: what readers believe or do changed; the other language is wrong now"),
-    )
+    FULL = "full", _("full")
+    BRIEF = "brief", _("brief")
 
 
 class Upstream(TextChoices):
@@ -84,6 +77,32 @@ class Fidelity(TextChoices):
 class DeviceClass(TextChoices):
     CPU = "cpu", "cpu"
     CUDA = "cuda", "cuda"
+
+
+# Where the cause of a record holds: what torch calls devices, and why there.
+ANYWHERE = "any"
+DEVICE_NAMES = {
+    "cpu": "CPU",
+    "cuda": "CUDA",
+    "rocm": "ROCm",
+    "xpu": "Intel XPU",
+    "npu": "Ascend NPU",
+    "mps": "Apple MPS",
+}
+HOLDS_ON = (ANYWHERE, *DEVICE_NAMES)
+# Why the device makes no difference; the record then holds on any.
+HOLDS_ANYWHERE_BY = {
+    "formula": _("a formula, the same on every device"),
+    "type": _("the range or rounding of a data type, the same on every device"),
+    "shared": _("code that all devices share, above their kernels"),
+    "graph": _("a step of the compiler before it makes code for a device"),
+}
+# Why it does; `seen`: it was seen or reported there, and nobody looked elsewhere.
+HOLDS_THERE_BY = {
+    "kernel": _("code for these devices alone"),
+    "library": _("a library that no other device uses"),
+    "seen": _("seen or reported on these; nobody looked elsewhere"),
+}
 
 
 class Outcome(TextChoices):
@@ -158,4 +177,6 @@ PARAMETERS = {
     "width": _("width"),
 }
 SECTIONS = ("symptom", "environment", "root_cause", "workaround", "fix")
+# Those of a brief record: how to tell, what it is, what to do.
+BRIEF_SECTIONS = ("root_cause", "symptom", "workaround")
 LANGS = ("en", "zh")

@@ -79,6 +79,16 @@ class Text:
         return lazystr(self)
 
 
+@dataclass(frozen=True)
+class Pair(Text):
+    """A text whose Chinese stands beside it, as it does in what travels alone."""
+
+    chinese: str = ""
+
+    def __getitem__(self, lang: str) -> str:
+        return self.chinese if lang == "zh" else self.message
+
+
 def text_in_context(context: str, message: str) -> Text:
     """Imported as `pgettext`: one English text that Chinese says in two ways."""
     return Text(message, context)

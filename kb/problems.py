@@ -48,11 +48,6 @@ KINDS: dict[str, Kind] = {
     "unknown_sweep": Kind(
         404, gettext_lazy("No such sweep"), gettext_lazy("A sweep's id is a UUID.")
     ),
-    "unknown_bisection": Kind(
-        404,
-        gettext_lazy("No such bisection"),
-        gettext_lazy("A bisection's id is a UUID."),
-    ),
     "unknown_evidence": Kind(
         404,
         gettext_lazy("No such evidence"),
@@ -99,14 +94,6 @@ KINDS: dict[str, Kind] = {
         gettext_lazy("The address is too long"),
         gettext_lazy(
             "Send fewer or shorter parameters; a look-up takes its text in the body."
-        ),
-    ),
-    "idempotency_mismatch": Kind(
-        422,
-        gettext_lazy("This key was used for something else"),
-        gettext_lazy(
-            "An Idempotency-Key stands for one request for 24 hours. Send the same "
-            "body again, or take a new key."
         ),
     ),
     "evidence_refused": Kind(
@@ -163,15 +150,15 @@ KINDS: dict[str, Kind] = {
         gettext_lazy("Too many requests"),
         gettext_lazy("Retry-After says when to come back."),
     ),
-    "signature_unchecked": Kind(
-        503,
-        gettext_lazy("Signatures cannot be checked here"),
-        gettext_lazy("The site lacks OpenSSH's ssh-keygen. Nothing was kept."),
-    ),
     "busy": Kind(
         503,
-        gettext_lazy("The queue is full"),
+        gettext_lazy("The site is busy"),
         gettext_lazy("Retry-After says when to come back."),
+    ),
+    "internal": Kind(
+        500,
+        gettext_lazy("The site is at fault"),
+        gettext_lazy("Try again; if it stays, report what you sent and `request_id`."),
     ),
 }
 # Django REST framework's own exceptions, by their default code.

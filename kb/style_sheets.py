@@ -24,6 +24,7 @@ SHEETS = (
     "css/prose.css",
     "css/pages.css",
     "css/releases.css",
+    "css/answer.css",
     "css/print.css",
 )
 JOINED = "css/site.css"

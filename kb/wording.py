@@ -2,8 +2,7 @@
 
 English stands here, Chinese in the catalogue. PASS and FAIL never stand alone, and
 nothing is said of the bug without a verdict. What follows " · " in a badge says what
-its first words mean. Files that travel alone get their words from here by
-`manage.py write_words`.
+its first words mean. What the harness says too stands in `portable/harness/words.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import NamedTuple
 
 from django.utils.functional import lazystr
 
-from kb.languages import Text, Text as _, text_in_context as pgettext
+from kb.languages import Pair, Text, Text as _, text_in_context as pgettext
+from portable.harness import words
 
 
 class Said(NamedTuple):
@@ -36,26 +36,21 @@ class Meaning:
         return rest or word
 
 
+def pair(english: str, chinese: str) -> Text:
+    return Pair(english, chinese=chinese)
+
+
+def shown(shape: str, english: str, chinese: str) -> Said:
+    return Said(shape, pair(english, chinese))
+
+
 # --- verdicts -----------------------------------------------------------------------
 BADGES = {
-    "bug_present": Said("✖", _("FAIL · bug reproduced")),
-    "bug_absent": Said("✔", _("PASS · bug not seen")),
-    "not_applicable": Said("∅", _("N/A · cannot apply here")),
-    "inconclusive": Said("▲", _("NO VERDICT · {reason}")),
-    "error": Said("▲", _("ERROR · no verdict")),
+    **{name: shown(*row) for name, row in words.VERDICT_WORDS.items()},
     "untested": Said("◌", _("Not tested")),
-    "sent": Said("◌", _("SENT · not confirmed")),
 }
-MODEL_BADGES = {
-    "bug_present": Said("◇", _("MODEL · mechanism shown")),
-    "bug_absent": Said("◇", _("MODEL · mechanism not shown")),
-}
-MISBEHAVED = {
-    "control": _("control misbehaved"),
-    "detector_silent": _("detector silent"),
-    "reference": _("reference misbehaved"),
-    "metric": _("metric unusable"),
-}
+MODEL_BADGES = {name: shown(*row) for name, row in words.MODEL_WORDS.items()}
+MISBEHAVED = {name: pair(*row) for name, row in words.MISBEHAVED.items()}
 LIKELY = {
     True: Said("⋯", _("likely affected")),
     False: Said("⋯", _("likely not affected")),
@@ -75,11 +70,11 @@ SENTENCES = {
     ),
     "bug_absent": _(
         "The bug did not happen in {n} runs on torch {build}, {device}; the detector "
-        "self-check passed. Other GPUs or shapes may differ."
+        "self-check passed. Other devices or shapes may differ."
     ),
     "bug_absent_once": _(
         "The bug did not happen in {n} run on torch {build}, {device}; the detector "
-        "self-check passed. Other GPUs or shapes may differ."
+        "self-check passed. Other devices or shapes may differ."
     ),
     "not_applicable": _(
         "This cannot apply on torch {build}, {device}: {reason}. "
@@ -114,7 +109,10 @@ REASONS = {
     "capability": _("this needs a GPU of higher compute capability"),
     "memory": _("this needs a GPU with more memory"),
     "devices": _("this needs more GPUs"),
-    "stack": _("a package that this repro is about cannot be imported on this build"),
+    "stack": _(
+        "a package that this repro is about cannot be imported on this build: "
+        "`manage.py builds add --with` installs it"
+    ),
     "api": _("this build lacks an API that the repro calls"),
     "compiler": _(
         "torch.compile cannot compile here; the log names what is missing, "
@@ -130,6 +128,7 @@ REASONS = {
     ),
     "reference": _("the reference is not usable"),
     "metric": _("an observation is missing or of the wrong type"),
+    "changed": _("it changes the result"),
     "raised": _("a check raised an exception"),
     "crash": _("a check crashed"),
     "timeout": _("a check ran past its time limit"),
@@ -183,14 +182,11 @@ CELLS = {
     "inconclusive": pgettext("matrix cell", "no verdict"),
     "error": pgettext("matrix cell", "error"),
 }
-# After the badge of what somebody sent and others bear out.
-CONFIRMED = _("sent by {origin}, confirmed")
-# Of what somebody sent, until it is confirmed.
-SENT_CELL = pgettext("matrix cell", "sent")
+# Of evidence that somebody sent.
 SENT = {
-    "bug_present": Said("◌", _("SENT · bug reproduced, says {origin}; not confirmed")),
-    "bug_absent": Said("◌", _("SENT · bug not seen, says {origin}; not confirmed")),
-    "other": Said("◌", _("SENT · by {origin}; not confirmed")),
+    "bug_present": Said("◌", _("SENT · bug reproduced, says {origin}; not run here")),
+    "bug_absent": Said("◌", _("SENT · bug not seen, says {origin}; not run here")),
+    "other": Said("◌", _("SENT · by {origin}; not run here")),
 }
 # The same of a workaround on a build that shows the bug.
 HELPED = {
@@ -208,6 +204,7 @@ WORKAROUND_STATUSES = {
     "does_not_help": _("does not help"),
     "untested": _("untested"),
 }
+HELPS_ON = _("helps on {helped} of {run} builds: {builds}")
 # Why a workaround was not executed here.
 NOT_EXECUTED = {
     "release": _("not executed: another release, which no check can install"),
@@ -215,10 +212,11 @@ NOT_EXECUTED = {
     "model": _("not executed: a check applies it to a model only"),
     "gpu": _("not executed: it needs a GPU, and nobody has run it on one"),
     "bug_unseen": _("executed only where the bug did not show"),
+    "changed": _("executed: it changes the result"),
     "no_result": _("executed without a result: its check ended in an error"),
 }
 OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
-EXIT_STATUS = _("Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.")
+EXIT_STATUS = pair(*words.EXIT_STATUS)
 CONCLUSION = _(
     "{total} repros in {seconds:.0f} s: {counted} bugs that are not by design "
     "reproduced, {design} by design, {none} without a verdict, {left_out} left out. "
@@ -245,7 +243,7 @@ MODELLED = {
     "clean": _("a model shows no symptom"),
 }
 
-# Why a value of a parameter is refused: `runner.harness.PARAMETER_TEXTS`.
+# Why a value of a parameter is refused: `PARAMETER_TEXTS` of the harness.
 REFUSED_VALUES = {
     "unknown": _("this repro has no such parameter"),
     "choice": _("must be one of {choices}"),
@@ -318,6 +316,16 @@ NOT_RUN = {
         "Not run on torch {build}, and what is documented does not settle it."
     ),
 }
+# Where the reader has not chosen one.
+SEEN_BADGE = Said("⋯", _("Choose your build"))
+SEEN_ON = _(
+    "Builds run here on {device}: {total}. Of these {present} showed the bug, the "
+    "oldest {first}, the newest {last}."
+)
+SEEN_NOWHERE = _(
+    "Builds run here on {device}: {total}, {first} to {last}. None showed the bug. "
+    "The range above is what is documented."
+)
 # Where there is no build to speak of.
 ON_DEVICE = {"cuda": _("a GPU"), "cpu": _("a processor")}
 NEVER_RUN = {
@@ -345,10 +353,8 @@ CONFIDENCES = {
     "match": _("match"),
     "possible": _("possible"),
 }
-NO_MATCH = _("No known issue matches.")
-LEADS = _("Leads, which are no match:")
-SEVERAL_CAUSES = _("Several causes look like this; what tells them apart:")
-ALSO_AFFECTING = _("Other known issues that affect this environment: %s")
+FIRST_CHECKS = _("First checks, whatever the cause:")
+RULED_OUT = _("Ruled out:")
 REPRODUCE = _("Reproduce it here:")
 NAME_TORCH = _("With --env the answer is about the torch that is installed here.")
 
@@ -362,3 +368,13 @@ PRECONDITIONS = {
     "package": _("which code of another package is called"),
     "other": _("what your program does"),
 }
+
+
+def facet_title(name: str) -> dict[str, str]:
+    """ "grad_norm is NaN" for grad_norm_nan; a name of another form as it stands."""
+    if name.startswith("nan_in_"):
+        return FACET_OF_BACKWARD.filled(function=name.removeprefix("nan_in_"))
+    metric, _mark, state = name.rpartition("_")
+    if not metric or state not in FACETS:
+        return {"en": name, "zh": name}
+    return FACETS[state].filled(metric=metric)

@@ -11,34 +11,23 @@ from django.http import HttpRequest
 from kb.requester import requester
 from runner.models.job import QueueJob
 
-VIEWER, RUNNER, EDITOR, OPERATOR = "viewer", "runner", "editor", "operator"
+VIEWER, RUNNER, OPERATOR = "viewer", "runner", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
-# Rows of the API's tokens and answers, answers of which one has to know the address,
-# and who is told of what: nothing that a reader of pages has to see.
-HIDDEN = (
-    *("token", "signingkey", "keptanswer", "sharedanswer"),
-    *("webhook", "subscription", "delivery"),
-)
+# Tokens of the API: nothing that a reader of pages has to see.
+HIDDEN = ("token",)
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],
-    EDITOR: [
-        ("kb", "record", ("add", "change")),
-        ("kb", "claim", ("add", "change", "delete")),
-    ],
     OPERATOR: [
-        ("kb", "sharedanswer", ("view", "delete")),
-        ("kb", "webhook", ("view",)),
-        ("kb", "delivery", ("view",)),
         ("runner", "worker", ("change", "delete")),
         ("runner", "device", ("change", "delete")),
-        ("runner", "installation", ("add", "change", "delete")),
-        ("runner", "evidence", ("confirm",)),
+        ("runner", "installation", ("change", "delete")),
+        ("runner", "evidence", ("delete",)),
+        ("runner", "sweep", ("delete",)),
     ],
 }
 START_RUNS = "runner.add_run"
 OPERATE = "runner.change_worker"
-INSTALL = "runner.add_installation"
 
 
 def ensure_groups(using: str = DEFAULT_DB_ALIAS, **_options: object) -> None:
@@ -70,15 +59,10 @@ def may_operate(user: User | AnonymousUser) -> bool:
     return bool(user.has_perm(OPERATE))
 
 
-def may_install(user: User | AnonymousUser) -> bool:
-    """Whether a user may have releases installed by a click, where the site does."""
-    return settings.INSTALL_RELEASES and may_run(user) and user.has_perm(INSTALL)
-
-
 def may_cancel(request: HttpRequest, job: QueueJob) -> bool:
-    """Whether it is one's own; operators may always.
+    """Whether one waits for it oneself; operators may always.
 
     Nobody owns what a worker asked of itself: fills of the matrix, re-verification.
     """
-    is_own = may_run(request.user) and job.requester == requester(request)
+    is_own = may_run(request.user) and job.is_wanted_by(requester(request))
     return is_own or may_operate(request.user)

@@ -15,11 +15,20 @@ class RunnerConfig(AppConfig):
 
     def ready(self) -> None:
         post_migrate.connect(make_groups, sender=self)
-        hidden = {str(settings.BASE_DIR), str(settings.DATA_DIR)}
-        try:
-            sandbox.configure(settings.SANDBOX_WITHOUT, sorted(hidden))
-        except ValueError as error:
-            raise ImproperlyConfigured(f"SANDBOX_WITHOUT: {error}") from error
+        configure_sandbox()
+
+
+def configure_sandbox() -> None:
+    """Tell the sandbox the settings. Raises ImproperlyConfigured."""
+    hidden = {str(settings.BASE_DIR), str(settings.DATA_DIR)}
+    try:
+        sandbox.configure(
+            settings.SANDBOX_WITHOUT,
+            sorted(hidden),
+            allow_shared_root=settings.SANDBOX_ALLOW_SHARED_ROOT,
+        )
+    except ValueError as error:
+        raise ImproperlyConfigured(f"SANDBOX_WITHOUT: {error}") from error
 
 
 def make_groups(**options: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from runner import harness
+from portable import harness
 
 # As many as the harness allows, with names and values of their greatest length.
 MAX_CHARS = 1000

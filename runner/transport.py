@@ -31,8 +31,6 @@ log = logging.getLogger(__name__)
 
 QUEUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,80}")
 WAKE = "runner.wake"
-# Carries out what the outbox holds (kb.telling.outbox); every worker consumes it.
-TELL, TELL_QUEUE = "runner.tell", "telling"
 # A click waits at most twice this long for a broker that hangs.
 BROKER_SECONDS = 0.5
 # The circuit breaker of this process stays open this long after a failure.

@@ -1,6 +1,7 @@
 """Tests, in the folders of what they test; their helpers in `support`, data beside.
 
-`python -m tests.gauntlet`, `tests.chaos` and `tests.bench` are programs.
+Programs, started by `python -m`, are `tests.gauntlet`, `tests.chaos`, `tests.bench`
+and `tests.newcomer`.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """A worker node for chaos: the real worker, whose runs are one short process each.
 
 What a run executes is a stand-in, so that a test can afford many; claim, lease, live
-log, evidence and the end of a worker are the real ones. CHAOS_SWEEP=0 leaves lost
+log, evidence and the end of a worker are the real ones. CHAOS_REAP=0 leaves lost
 runs alone.
 """
 
@@ -31,7 +31,7 @@ while time.time() < end:
 
 def stand_in(job: Any, *given: Any, **options: Any) -> dict[str, Any]:
     """In place of `execution.run_now`: evidence of a process that only waits."""
-    from runner import harness
+    from portable import harness
     from runner.worker import execution, supervisor
     from tests.support import runs
 
@@ -72,8 +72,8 @@ def main() -> None:
     from runner.worker.heartbeat import full_name
 
     mock.patch.object(execution, "run_now", stand_in).start()
-    if os.environ.get("CHAOS_SWEEP") == "0":
-        mock.patch.object(ledger, "sweep", dict).start()
+    if os.environ.get("CHAOS_REAP") == "0":
+        mock.patch.object(ledger, "reap", dict).start()
     sys.exit(tasks.serve(full_name(sys.argv[1]), int(sys.argv[2])))
 
 

@@ -1,9 +1,8 @@
-"""Records in Django's admin: the form with both languages, its preview, the history;
-and kept answers.
+"""Records in Django's admin, to be looked at.
 
 Django looks for registrations in this package, so they are imported here.
 """
 
-from kb.admin import admin, shared
+from kb.admin import admin
 
-__all__ = ["admin", "shared"]
+__all__ = ["admin"]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,10 +14,7 @@ from kb import choices
 from kb.addresses import page_urls
 from kb.api.compare_serializers import ComparisonSerializer
 from kb.api.endpoint import Endpoint, operation
-from kb.api.lookups import PastedText, refused_pastes
-from kb.api.paging import PageQuery, page, read_cursor
-from kb.environments.environment import Environment
-from kb.lookup.answer import read_environment
+from kb.api.paging import PageQuery, following, page, read_cursor
 from kb.models import TestedBuild
 from kb.problems import Problem
 from kb.releases import sides, words
@@ -49,59 +45,22 @@ CompareQuery = type(
 )
 
 
-class InstalledRequest(serializers.Serializer[Any]):
-    env = PastedText(help_text="pip freeze, collect_env, or versions")
-
-
 class Compare(Endpoint):
-    reads_by_post = True
-
     @operation(
         "compare_builds",
         {200: ComparisonSerializer},
         query=CompareQuery,
-        problems=["unknown_build"],
+        problems=["unknown_build", "not_found"],
         tags=["records"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """What two builds or releases show of every record, and where they differ.
 
         A release stands for all of its builds. `items` are the changes: by runs on
-        both sides, and by documents alone (`likely_…`, basis `documented`).
+        both sides, or by a run on `to` where documents speak of `from`; by documents
+        alone where they are `likely_…` (basis `documented`).
         """
         return changes(request, query, compared(query))
-
-    @operation(
-        "compare_builds_installed",
-        {200: ComparisonSerializer},
-        query=CompareQuery,
-        body=InstalledRequest,
-        problems=["unknown_build", "empty_paste"],
-        tags=["records"],
-        examples=[
-            OpenApiExample(
-                "a list of packages",
-                {"env": "torch==2.5.1\ntransformers==4.46.0"},
-                request_only=True,
-            )
-        ],
-    )
-    def post(
-        self, request: Request, query: dict[str, Any], body: dict[str, Any]
-    ) -> Response:
-        """The same of the records that can concern what is installed.
-
-        `installed` says what was left out and what a list cannot tell; nothing is
-        stored.
-        """
-        with refused_pastes():
-            env = read_environment(body["env"])
-        if not env.is_given:
-            raise Problem(
-                "empty_paste",
-                _("No package with a version was found in what you pasted."),
-            )
-        return changes(request, query, compared(query, env))
 
 
 def changes(request: Request, query: Mapping[str, Any], found: Comparison) -> Response:
@@ -109,21 +68,20 @@ def changes(request: Request, query: Mapping[str, Any], found: Comparison) -> Re
     start = read_cursor(request, query) or 0
     end = start + query["limit"]
     return page(
-        request,
         query,
         ComparisonSerializer,
         shown(found, found.items(start, end)),
-        end if end < found.total else None,
+        following(request, end) if end < found.total else None,
         **head_of(found),
     )
 
 
-def compared(query: Mapping[str, Any], env: Environment | None = None) -> Comparison:
+def compared(query: Mapping[str, Any]) -> Comparison:
     """Of `from`, `to` and `device`, each of which may be missing."""
     builds = sides.tested()
     after = side(query["to"], builds) if "to" in query else newest(builds)
     before = side(query["from"], builds) if "from" in query else earlier(after, builds)
-    return compare(before, after, query.get("device", ""), env)
+    return compare(before, after, query.get("device", ""))
 
 
 def head_of(found: Comparison) -> dict[str, Any]:
@@ -137,7 +95,6 @@ def head_of(found: Comparison) -> dict[str, Any]:
         "counts": found.counts,
         "only_from": found.only_before,
         "only_to": found.only_after,
-        "installed": found.narrowed,
         "html": page_urls("compare", before.name, after.name),
     }
 

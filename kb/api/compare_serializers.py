@@ -98,20 +98,6 @@ class ChangeSerializer(Serializer):
     urls = RecordUrlsSerializer(source="record")
 
 
-class InstalledSerializer(Serializer):
-    """What a list of packages leaves out, and what it cannot tell.
-
-    `left_out`: package that is not in it -> records. `unsettled`: precondition ->
-    records that depend on it. `other_packages`: installed package -> records that
-    depend on its version, too.
-    """
-
-    left_out = serializers.DictField(child=texts())
-    unsettled = serializers.DictField(child=texts())
-    other_packages = serializers.DictField(child=texts())
-    unparsed_lines = number(source="env.unparsed_lines")
-
-
 # Declared so, as `from` is a word of Python.
 ComparisonSerializer = type(
     "ComparisonSerializer",
@@ -124,7 +110,6 @@ ComparisonSerializer = type(
         "counts": CountsSerializer(),
         "only_from": number(help_text="of those not tested: judged on `from` alone"),
         "only_to": number(),
-        "installed": InstalledSerializer(allow_null=True),
         "items": ChangeSerializer(many=True),
         "next": maybe(),
         "html": TextField(),

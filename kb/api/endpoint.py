@@ -39,10 +39,11 @@ NUL = "\x00"
 # gunicorn reads twice as much (config/gunicorn.py) and refuses the rest itself.
 MAX_ADDRESS = 4096
 READS = ("GET", "HEAD")
-# Of any operation: a misspelt parameter, a token that is not valid, a wrong Accept.
+# Of any operation: a misspelt parameter, a token that is not valid, a wrong Accept; and
+# faults of the site (kb.pages.faults).
 USUAL = (
     *("unknown_parameter", "invalid", "unauthenticated", "not_acceptable"),
-    "address_too_long",
+    *("address_too_long", "busy", "internal"),
 )
 # A browser's session sends a CSRF token with whatever it sends.
 OF_A_BODY = ("malformed", "too_large", "unsupported_media_type", "forbidden")

@@ -8,13 +8,14 @@ from kb import choices
 from kb.api.fields import TextField, maybe, number, string, texts, word
 from kb.api.serializers import (
     WORKAROUND_STATES,
-    DiagnosisSerializer,
     FixVersionSerializer,
     LangUsed,
     RecordUrlsSerializer,
     Serializer,
 )
 from kb.findings import remedies
+from kb.lookup.package_list import GROUPS
+from kb.lookup.reasons import RULED_OUT
 from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.parts import Kind
 from kb.versions.affected import BASES
@@ -71,12 +72,6 @@ class UnderstoodSerializer(Serializer):
     env = PastedEnvironmentSerializer()
 
 
-class WhyMatchedSerializer(Serializer):
-    line = number()
-    pasted = string(allow_blank=True)
-    signature = string()
-
-
 class ReasonSerializer(Serializer):
     package = string()
     en = string()
@@ -95,20 +90,6 @@ class RecordAffectedSerializer(LangUsed):
     record = string()
     env = PastedEnvironmentSerializer()
     affected = AffectedAnswerSerializer()
-
-
-class EnvironmentAnswerSerializer(Serializer):
-    """`id`: as it was sent. `affecting`: the records that affect the environment."""
-
-    id = string(allow_blank=True)
-    env = PastedEnvironmentSerializer()
-    affecting = texts()
-
-
-class EnvironmentsAnswerSerializer(Serializer):
-    """In the order of what was sent."""
-
-    items = EnvironmentAnswerSerializer(many=True)
 
 
 class RemedySerializer(Serializer):
@@ -139,53 +120,78 @@ class SuggestedSerializer(Serializer):
     read = ReadValueSerializer(many=True)
 
 
-class MatchSerializer(Serializer):
-    record = string()
+class TestSerializer(Serializer):
+    """Tells yes from no; `code` of at most five lines, or ""."""
+
+    question = TextField()
+    code = string(allow_blank=True)
+
+
+class CandidateSerializer(Serializer):
+    """A cause that may be behind the paste; without a `record` it has a name only."""
+
+    record = maybe()
+    slug = string()
+    aliases = texts()
     title = TextField()
     confidence = word([item.value for item in Confidence])
-    score = serializers.FloatField()
-    why = WhyMatchedSerializer(many=True)
-    affected = AffectedAnswerSerializer()
-    workarounds = RemedySerializer(many=True)
-    diagnoses = DiagnosisSerializer(many=True)
+    lines = serializers.ListField(child=number(), help_text="that it explains")
+    because = serializers.ListField(child=TextField())
+    affected = AffectedAnswerSerializer(allow_null=True)
+    test = TestSerializer()
+    workaround = RemedySerializer(allow_null=True, help_text="of a sure match")
     fixes = FixVersionSerializer(many=True)
     parameters = SuggestedSerializer(many=True)
-    urls = RecordUrlsSerializer()
+    urls = RecordUrlsSerializer(allow_null=True)
 
 
-class TrapSerializer(Serializer):
-    """A line of the pasted code that is written as the record's bug needs it."""
+class NamedFactSerializer(Serializer):
+    """`line`: of the log that states it; null: the environment does."""
 
-    rule = string()
-    severity = word(choices.RULE_SEVERITIES)
+    fact = string()
+    value = string()
+    line = number(allow_null=True)
+
+
+class FirstBadSerializer(Serializer):
+    metric = string()
     line = number()
-    pasted = string()
 
 
-class LeadSerializer(Serializer):
-    """A record that speaks of what the paste speaks of: no answer, a place to look.
+class FiguresSerializer(Serializer):
+    """Of each metric [line, value]; a value that is not finite is a text."""
 
-    `why`: what the rule says that fires on the pasted code, where there is a `trap`.
-    """
+    series = serializers.DictField(child=serializers.JSONField())
+    first_bad = FirstBadSerializer(allow_null=True)
+    finite_before = number(allow_null=True)
 
-    record = string()
+
+class FactsSerializer(Serializer):
+    named = NamedFactSerializer(many=True)
+    packages = serializers.DictField(child=serializers.CharField())
+    whole_list = serializers.BooleanField(help_text="what it lacks is not installed")
+    figures = FiguresSerializer()
+
+
+# Declared so, as `for` is a word of Python.
+FirstCheckSerializer = type(
+    "FirstCheckSerializer",
+    (Serializer,),
+    {
+        "name": string(),
+        "title": TextField(),
+        "text": TextField(),
+        "for": string(allow_blank=True, help_text="the trainer that the code is of"),
+        "code": string(),
+    },
+)
+
+
+class RuledOutSerializer(Serializer):
+    reason = word(list(RULED_OUT))
     title = TextField()
-    score = serializers.FloatField()
-    words = texts()
-    why = TextField()
-    trap = TrapSerializer(allow_null=True)
-    diagnoses = DiagnosisSerializer(many=True)
-    parameters = SuggestedSerializer(many=True)
-    urls = RecordUrlsSerializer()
-
-
-class CauseSerializer(Serializer):
-    """`tells`: what tells this record apart from the others with the symptom."""
-
-    record = string()
-    title = TextField()
-    tells = TextField()
-    urls = RecordUrlsSerializer()
+    records = texts()
+    slugs = texts()
 
 
 class SymptomUrlsSerializer(Serializer):
@@ -193,32 +199,34 @@ class SymptomUrlsSerializer(Serializer):
 
 
 class SymptomShownSerializer(Serializer):
-    """What several records show alike, where the paste does not tell which it is."""
+    """What the paste shows and many causes have."""
 
     slug = string()
     title = TextField()
     summary = TextField()
-    causes = CauseSerializer(many=True)
     urls = SymptomUrlsSerializer()
 
 
+class AffectingSerializer(Serializer):
+    record = string()
+    title = TextField()
+    fixed_by = texts(help_text="what to upgrade to")
+    urls = RecordUrlsSerializer()
+
+
+class AffectingGroupSerializer(Serializer):
+    group = word(list(GROUPS))
+    title = TextField()
+    records = AffectingSerializer(many=True)
+
+
 class LookupAnswerSerializer(LangUsed):
-    query = UnderstoodSerializer()
+    decision = TextField()
     outcome = word([item.value for item in Confidence])
-    matches = MatchSerializer(many=True)
+    facts = FactsSerializer()
+    candidates = CandidateSerializer(many=True)
+    first_checks = FirstCheckSerializer(many=True)
+    ruled_out = RuledOutSerializer(many=True)
     symptoms = SymptomShownSerializer(many=True)
-    leads = LeadSerializer(many=True)
-    also_affecting = texts()
-
-
-class BatchItemSerializer(Serializer):
-    """`id`: as it was sent; the answer is that of a look-up of its own."""
-
-    id = string(allow_blank=True)
-    answer = LookupAnswerSerializer()
-
-
-class BatchAnswerSerializer(LangUsed):
-    """In the order of what was sent."""
-
-    items = BatchItemSerializer(many=True)
+    affecting = AffectingGroupSerializer(many=True, help_text="of a list of packages")
+    query = UnderstoodSerializer()

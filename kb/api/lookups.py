@@ -15,8 +15,6 @@ from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, answer, operation
 from kb.api.lookup_serializers import (
-    BatchAnswerSerializer,
-    EnvironmentsAnswerSerializer,
     LookupAnswerSerializer,
     PartSerializer,
     RecordAffectedSerializer,
@@ -24,11 +22,9 @@ from kb.api.lookup_serializers import (
 from kb.api.views import RECORD_ID, get_record
 from kb.choices import LANGS
 from kb.lookup import answer as lookup
-from kb.lookup.paste import check_size
+from kb.lookup.slots import slot
 from kb.problems import Problem
 from kb.search.reading.parts import MAX_PARTS, Kind, Part
-
-MAX_ITEMS = 100
 
 
 @extend_schema_field(OpenApiTypes.STR)
@@ -62,7 +58,7 @@ class Lookup(Endpoint):
         "look_up",
         {200: LookupAnswerSerializer},
         body=LookupRequest,
-        problems=["empty_paste"],
+        problems=["empty_paste", "busy"],
         tags=["lookup"],
         examples=[
             OpenApiExample(
@@ -81,7 +77,7 @@ class Lookup(Endpoint):
         self, request: Request, query: dict[str, Any], body: dict[str, Any]
     ) -> Response:
         """Known issues of a pasted log and environment; nothing is stored."""
-        with refused_pastes():
+        with slot(body["log"], body["env"]), refused_pastes():
             found = lookup.look_up(body["log"], body["env"], parts_of(body))
         return answer(body, LookupAnswerSerializer, found)
 
@@ -90,67 +86,6 @@ def parts_of(body: dict[str, Any]) -> list[Part]:
     return [
         Part(Kind(part["kind"]), part["first"], part["last"]) for part in body["parts"]
     ]
-
-
-# One of several; a refusal names it by its place.
-class Item(serializers.Serializer[Any]):
-    id = serializers.CharField(
-        default="", allow_blank=True, max_length=100, help_text="comes back as it is"
-    )
-
-
-class LookupItem(Item):
-    log = PastedText(default="")
-    env = PastedText(default="")
-
-
-class BatchRequest(serializers.Serializer[Any]):
-    items = serializers.ListField(
-        child=LookupItem(),
-        min_length=1,
-        max_length=MAX_ITEMS,
-        help_text="all logs and environments together: 1 MiB",
-    )
-    lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
-
-
-class LookupBatch(Endpoint):
-    reads_by_post = True
-
-    @operation(
-        "look_up_batch",
-        {200: BatchAnswerSerializer},
-        body=BatchRequest,
-        problems=["empty_paste"],
-        tags=["lookup"],
-        examples=[
-            OpenApiExample(
-                "two lines",
-                {
-                    "items": [
-                        {"id": "rank 0", "log": "grad_norm: nan"},
-                        {"id": "rank 1", "log": "Segmentation fault"},
-                    ]
-                },
-                request_only=True,
-            )
-        ],
-    )
-    def post(
-        self, request: Request, query: dict[str, Any], body: dict[str, Any]
-    ) -> Response:
-        """Look-ups of several logs at once; nothing is stored."""
-        logs = "".join(item["log"] + item["env"] for item in body["items"])
-        with refused_pastes("/items"):
-            check_size(logs, "")
-        return answer(body, BatchAnswerSerializer, {"items": list(answers_of(body))})
-
-
-def answers_of(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for place, item in enumerate(body["items"]):
-        with refused_pastes(f"/items/{place}"):
-            found = lookup.look_up(item["log"], item["env"])
-        yield {"id": item["id"], "answer": found}
 
 
 class AffectedRequest(serializers.Serializer[Any]):
@@ -166,7 +101,7 @@ class RecordAffected(Endpoint):
         {200: RecordAffectedSerializer},
         body=AffectedRequest,
         parameters=[RECORD_ID],
-        problems=["empty_paste", "unknown_record"],
+        problems=["empty_paste", "unknown_record", "busy"],
         tags=["lookup"],
         examples=[
             OpenApiExample(
@@ -183,73 +118,17 @@ class RecordAffected(Endpoint):
     ) -> Response:
         """Whether an environment is affected by one record; nothing is stored."""
         record = get_record(record_id)
-        with refused_pastes():
+        with slot(body["env"]), refused_pastes():
             found = lookup.affected_by(record, body["env"])
         return answer(body, RecordAffectedSerializer, found)
 
 
-class GivenEnvironment(Item):
-    env = PastedText(help_text="pip freeze, collect_env, or versions")
-
-
-class EnvironmentsRequest(serializers.Serializer[Any]):
-    items = serializers.ListField(
-        child=GivenEnvironment(), min_length=1, max_length=MAX_ITEMS
-    )
-
-
-class Affected(Endpoint):
-    reads_by_post = True
-
-    @operation(
-        "list_affecting",
-        {200: EnvironmentsAnswerSerializer},
-        body=EnvironmentsRequest,
-        problems=["empty_paste"],
-        tags=["lookup"],
-        examples=[
-            OpenApiExample(
-                "two environments",
-                {
-                    "items": [
-                        {"id": "now", "env": "torch==2.5.1"},
-                        {"id": "next", "env": "torch==2.13.0"},
-                    ]
-                },
-                request_only=True,
-            )
-        ],
-    )
-    def post(
-        self, request: Request, query: dict[str, Any], body: dict[str, Any]
-    ) -> Response:
-        """The records that affect each of several environments; nothing is stored."""
-        items = list(affecting_each(body))
-        return Response(EnvironmentsAnswerSerializer({"items": items}).data)
-
-
-def affecting_each(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for place, item in enumerate(body["items"]):
-        with refused_pastes(f"/items/{place}"):
-            found = lookup.all_affecting(item["env"])
-        yield {"id": item["id"], **found}
-
-
 @contextmanager
-def refused_pastes(pointer: str = "") -> Iterator[None]:
-    """What cannot be read, as the problem that says so.
-
-    `pointer`: where it stands in a body that carries several.
-    """
+def refused_pastes() -> Iterator[None]:
+    """What cannot be read, as the problem that says so."""
     try:
         yield
     except lookup.EmptyPaste as error:
-        raise refused("empty_paste", error, pointer) from error
+        raise Problem("empty_paste", str(error)) from error
     except lookup.PasteTooLarge as error:
-        raise refused("too_large", error, pointer) from error
-
-
-def refused(code: str, error: Exception, pointer: str) -> Problem:
-    said = str(error)
-    where = [{"pointer": pointer, "code": code, "detail": said}] if pointer else []
-    return Problem(code, said, errors=where)
+        raise Problem("too_large", str(error)) from error

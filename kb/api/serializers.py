@@ -86,6 +86,7 @@ class ResultsSerializer(Serializer):
 class RecordItemSerializer(Serializer):
     id = string()
     slug = string()
+    depth = word(choices.Depth.choices)
     title = ColumnsField()
     symptom_class = word(choices.SymptomClass.choices)
     upstream = word(choices.Upstream.choices)
@@ -125,10 +126,22 @@ class EnvironmentSectionSerializer(OfArticle):
         return {**super().get_attribute(instance), "reported": instance.environment}
 
 
+class WhatToDoSerializer(OfArticle):
+    markdown = TextField()
+    html = TextField()
+
+    def get_attribute(self, instance: Record) -> Json:
+        found = super().get_attribute(instance)
+        texts = found["markdown"].items()
+        above = {lang: split_workarounds(text).get("", "") for lang, text in texts}
+        return {**found, "markdown": above}
+
+
 class FixVersionSerializer(Serializer):
     package = string()
     version = string(allow_blank=True, help_text='"": none known')
     kind = word(list(choices.FIX_KINDS))
+    devices = texts(required=False, help_text="those it reaches; without it all")
 
 
 class WorkaroundSerializer(Serializer):
@@ -222,7 +235,14 @@ class AffectedRangeSerializer(Serializer):
     package = string()
     events = EventSerializer(many=True)
     builds = ListedBuildSerializer(many=True, required=False)
+    unknown = EventSerializer(many=True, required=False)
+    cuda = string(required=False, help_text="older ones only where switched on")
     source = string()  # type: ignore[assignment]
+
+
+class HoldsOnSerializer(Serializer):
+    devices = texts()
+    why = word((*choices.HOLDS_ANYWHERE_BY, *choices.HOLDS_THERE_BY))
 
 
 class PreconditionSerializer(Serializer):
@@ -309,7 +329,14 @@ class ContradictionSerializer(Serializer):
 class RecordSerializer(LangUsed):
     id = string()
     slug = string()
-    revision = number()
+    depth = word(
+        choices.Depth.choices,
+        help_text="brief: symptom says how to tell, root_cause what it is, "
+        "workaround what to do",
+    )
+    what_to_do = WhatToDoSerializer(
+        source="workaround", help_text="what stands above the first workaround"
+    )
     modified_at = moment(source="modified")
     publication = word(choices.Publication.choices)
     upstream = word(choices.Upstream.choices)
@@ -324,6 +351,7 @@ class RecordSerializer(LangUsed):
     fix = SectionSerializer()
     fixes = FixVersionSerializer(many=True)
     affected_when = word(choices.AffectedWhen.choices)
+    holds_on = HoldsOnSerializer()
     affected = AffectedRangeSerializer(many=True)
     preconditions = PreconditionSerializer(many=True)
     signatures = SignatureSerializer(many=True)
@@ -360,6 +388,7 @@ class ContradictionPageSerializer(LangUsed):
 class MatrixCellSerializer(Serializer):
     build = string()
     raw = string(source="build_raw")
+    repro = string()
     device = word(choices.DeviceClass.choices, source="device_class")
     verdict = word(choices.Verdict.choices)
     reason = NullField()
@@ -367,18 +396,14 @@ class MatrixCellSerializer(Serializer):
     trials = number()
     evidence = string()
     evidence_url = MadeString(lambda cell: evidence_url(cell.evidence))
-    origin = string(help_text="site, repository, or the name of who sent it")
-    confirmed = serializers.BooleanField(
-        help_text="false: it was sent, and nothing is concluded of it until it is "
-        "borne out"
-    )
+    origin = string(help_text="site: run here; repository: came with the records")
     observed_at = moment()
 
 
 class MatrixSerializer(LangUsed):
     record = string(source="id")
     cells = MadeList(
-        lambda record: results.shown_cells(record.findings.all()),
+        lambda record: results.cells(record.findings.all()),
         child=MatrixCellSerializer(),
     )
     urls = RecordUrlsSerializer(source="*")

@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
-from kb.api.paging import Order, PageQuery, listing, page, read_cursor
+from kb.api.paging import PageQuery, following, listing, page, read_cursor
 from kb.api.serializers import (
     ContradictionPageSerializer,
     MatrixSerializer,
@@ -45,7 +45,10 @@ RECORD_ID = OpenApiParameter(
 )
 
 # Columns of `RecordItemSerializer`; another one would be asked for each record.
-LISTED = ("slug", "title_en", "title_zh", "symptom_class", "upstream", "modified")
+LISTED = (
+    *("slug", "depth", "title_en", "title_zh"),
+    *("symptom_class", "upstream", "modified"),
+)
 
 
 def get_record(record_id: str, *along: str) -> Record:
@@ -60,12 +63,12 @@ def get_record(record_id: str, *along: str) -> Record:
 def version_of(record_id: str) -> tuple[object, ...]:
     """For ETags: what decides all that is said of a record, far cheaper than that."""
     rows = Record.objects.addressable().filter(id=record_id.upper())
-    row = rows.values_list("id", "revision", "modified").first()
+    row = rows.values_list("id", "modified").first()
     if row is None:
         raise Problem("unknown_record", _("There is no record %s.") % record_id)
     pk, *version = row
     seen = Finding.objects.filter(record=pk).order_by("pk")
-    return (*version, *seen.values_list("pk", "evidence", "stale", "confirmed"))
+    return (*version, *seen.values_list("pk", "evidence", "stale"))
 
 
 # Query parameter -> facet of a search; some are filters of the plain list as well.
@@ -108,15 +111,18 @@ class RecordQuery(PageQuery):
 
 class RecordList(Endpoint):
     @operation(
-        "list_records", {200: RecordPageSerializer}, query=RecordQuery, tags=["records"]
+        "list_records",
+        {200: RecordPageSerializer},
+        query=RecordQuery,
+        problems=["not_found"],
+        tags=["records"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Published records by id; with `q`, as the search page finds them."""
         if SEARCHES & set(query):
             return search_results(request, query)
         rows = listed(filtered(query))
-        by_id = Order(("id",), pin="id")
-        return listing(request, query, rows, by_id, RecordPageSerializer)
+        return listing(request, query, rows, ("id",), RecordPageSerializer)
 
 
 def search_results(request: Request, query: dict[str, Any]) -> Response:
@@ -135,8 +141,8 @@ def search_results(request: Request, query: dict[str, Any]) -> Response:
     rows = listed(Record.objects.visible())
     rows_by_id = rows.in_bulk(found[start:end])
     items = [rows_by_id[pk] for pk in found[start:end] if pk in rows_by_id]
-    more = [newest, end] if end < len(found) else None
-    return page(request, query, RecordPageSerializer, items, more, total=len(found))
+    more = following(request, [newest, end]) if end < len(found) else None
+    return page(query, RecordPageSerializer, items, more, total=len(found))
 
 
 def find_records(query: dict[str, Any]) -> list[str]:
@@ -155,7 +161,7 @@ def find_records(query: dict[str, Any]) -> list[str]:
 
 def listed(rows: QuerySet[Record]) -> QuerySet[Record]:
     """As a list shows them: without articles, with the verdicts that results count."""
-    verdicts = Finding.objects.standing().triggers().of_the_bug()
+    verdicts = Finding.objects.fresh().triggers().of_the_bug()
     return rows.only(*LISTED).prefetch_related(Prefetch("findings", verdicts))
 
 
@@ -215,6 +221,7 @@ class ContradictionList(Endpoint):
         "list_contradictions",
         {200: ContradictionPageSerializer},
         query=PageQuery,
+        problems=["not_found"],
         tags=["claims"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
@@ -230,8 +237,8 @@ class ContradictionList(Endpoint):
             for group in found.groups
             for item in group.items
         ]
-        more = [newest, found.after] if found.is_more else None
-        return page(request, query, ContradictionPageSerializer, items, more)
+        more = following(request, [newest, found.after]) if found.is_more else None
+        return page(query, ContradictionPageSerializer, items, more)
 
 
 class Nowhere(Endpoint):

@@ -11,14 +11,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kb.environments.package_lines import VERSION, Package, canonical
 from kb.environments.report import LINE_CHARS, Reader
 
 MAX_GPUS = 8
+ASKED_BY_TORCH = frozenset(
+    [
+        "filelock",
+        "typing-extensions",
+        "sympy",
+        "networkx",
+        "jinja2",
+        "fsspec",
+        "mpmath",
+        "markupsafe",
+    ]
+)
+FEW, MANY = 3, 12
+CUDNN = "nvidia-cudnn-cu"
 BARE = re.compile(rf"['\"]?({VERSION})['\"]?", re.IGNORECASE)
 SERIES = re.compile(r"v?\d+\.\d+")
+
+
+def family(package: str) -> str:
+    """The canonical name; of the wheels of cuDNN the one name that they share."""
+    name = canonical(package)
+    return "cudnn" if name.startswith(CUDNN) else name
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,10 @@ class Environment:
     gpus: tuple[str, ...] = ()
     # A build of torch without GPU support, where the report says so.
     is_cpu_build: bool = False
+    # cpu, cuda, rocm, npu or mps, where it is named without a card: "mps:0".
+    device: str = ""
+    # Every installed package is listed: one that is not named is not there.
+    is_complete: bool = False
     # Versions of torch that contradict each other: then none of them stands above.
     contradicting: tuple[str, ...] = ()
 
@@ -44,8 +68,19 @@ class Environment:
 
     def version(self, package: str) -> str | None:
         """The version of `package` as written, None where it was not pasted."""
-        name = canonical(package)
-        return self.torch_raw if name == "torch" else self.packages.get(name)
+        name = family(package)
+        if name == "torch":
+            return self.torch_raw
+        return self.packages.get(name) or next(
+            (raw for key, raw in self.packages.items() if family(key) == name), None
+        )
+
+    def without(self, package: str) -> Environment:
+        """This environment, as if nothing had named the package."""
+        if canonical(package) == "torch":
+            return replace(self, torch_raw=None, contradicting=())
+        left = {k: v for k, v in self.packages.items() if k != canonical(package)}
+        return replace(self, packages=left)
 
     def merged(self, other: Environment) -> Environment:
         """This environment, completed by what only `other` says."""
@@ -58,6 +93,8 @@ class Environment:
             unparsed_lines=self.unparsed_lines,
             kind=self.kind or other.kind,
             gpus=self.gpus or other.gpus,
+            device=self.device or other.device,
+            is_complete=self.is_complete or other.is_complete,
             is_cpu_build=self.is_cpu_build
             or (not self.torch_raw and other.is_cpu_build),
         )
@@ -101,7 +138,22 @@ def environment_of(reader: Reader) -> Environment:
         kind=(reader.kind or "freeze") if reader.packages else None,
         gpus=gpus,
         is_cpu_build=reader.is_cpu_build,
+        device=reader.device,
+        is_complete=is_complete(reader),
     )
+
+
+def is_complete(reader: Reader) -> bool:
+    """Whether all that is installed was listed, as `pip freeze` and locks do.
+
+    Such a list has what torch itself asks for, which nobody writes by hand, or is
+    longer than the reports that choose what they name.
+    """
+    if reader.kind == "collect_env":
+        return False
+    names = {canonical(package.name) for package in reader.packages}
+    own = {name for name in names if not name.startswith("nvidia-")}
+    return len(own & ASKED_BY_TORCH) >= FEW or len(own) >= MANY
 
 
 def resolved(packages: Iterable[Package]) -> tuple[dict[str, str], int]:

@@ -79,6 +79,31 @@ OR_LATER = re.compile(
 CAPABLE = re.compile(r"(?<![\w.])(\d{1,2})\.(\d)(?![\w.])")
 
 
+# A device as programs print and name it, and as people do. Of the CPU only what says
+# that there is no other.
+DEVICE = re.compile(
+    r"(?<![\w./-])(?P<printed>mps|npu|xpu|cuda):\d++(?![\d.])"
+    r"|\bdevice(?:_type|_map)?['\"]?\s?[=:]\s?['\"]?(?P<given>mps|npu|xpu|cuda)\b"
+    r"|\.to\(\s?['\"](?P<moved>mps|npu|xpu|cuda)\b",
+)
+SPOKEN_DEVICE = re.compile(
+    r"(?P<mps>\bMPS\b|Apple Silicon|\bM[1-5] (?:Pro|Max|Ultra|Mac|MacBook)\b|MacBook)"
+    r"|(?P<rocm>\bROCm\s?\d|(?<!\w)MI[23]\d\d[AX]?\b)|(?P<npu>昇腾|\bAscend\b)"
+    r"|(?P<cpu>\bCPU[- ]only\b|\bonly (?:on )?(?:the )?CPU\b|\bno GPU\b"
+    r"|(?:仅|只)(?:用|使用|有)?\s?CPU|(?:没有|无)\s?(?:GPU|显卡))",
+    re.IGNORECASE,
+)
+
+
+def device_named(line: str, in_log: bool) -> str:
+    """cuda, mps, npu, xpu, rocm or cpu, where a line names one; else ""."""
+    found = DEVICE.search(line)
+    if found:
+        return str(found["printed"] or found["given"] or found["moved"])
+    spoken = None if in_log else SPOKEN_DEVICE.search(line)
+    return str(spoken.lastgroup) if spoken else ""
+
+
 def gpu_names(text: str) -> Iterator[str]:
     """Every GPU that a line names, with what follows of its name."""
     end = 0

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from kb.environments.images import torch_of_image, torch_of_month
 
-VERSION = r"v?\d++(?:\.[0-9A-Za-z]++)++(?:[-+_.!][0-9A-Za-z]++)*+"
+VERSION = r"v?\d++(?>(?:\.[0-9A-Za-z]++)+(?:[-+_.!][0-9A-Za-z]++)*)"
 NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
 
 
@@ -93,9 +93,12 @@ MARKS = (
     *("diffusers", "==", "git+", ".whl", "install"),
 )
 
+# Chinese writes names without a space before them, and its own commas behind.
+NEW_WORD = r"(?<![A-Za-z0-9_./=:@-])"
+CHINESE_COMMA = re.compile("[，；。、]")
 PINNED = re.compile(
-    rf"(?<![\w./=-])({NAME})(?:\[[\w,. -]{{0,80}}\])?(\s?)={{2,3}}\s?"
-    r"(v?\d[^\s;#,'\"\\)\]]*+)"
+    rf"{NEW_WORD}({NAME})(?:\[[\w,. -]{{0,80}}\])?(\s?)={{2,3}}\s?"
+    r"(v?\d[^\s;#,'\"\\)\]，；。、）]*+)"
 )
 AT_URL = re.compile(
     rf"(?:-\s)?({NAME})(?:\[[\w,.-]*\])?\s?@\s?((?:https?|file|git\+\w+|ssh|hg\+\w+):\S++)"
@@ -166,13 +169,13 @@ NOT_USED = re.compile(
 )
 # Without a sign between: only for what is surely a package.
 BESIDE = re.compile(
-    rf"(?<![\w.@/:-])({NAME})(?:\s?(?:version|nightly|stable|版本号?))?\s?[ =vV-]?\s?"
+    rf"{NEW_WORD}({NAME})(?:\s?(?:version|nightly|stable|版本号?))?\s?[ =vV-]?\s?"
     rf"({VERSION})(?![\w/%])",
     re.IGNORECASE,
 )
 # torch-2.5.1, torch@2.5.1, PyTorch2.5.1+cu121.
 GLUED = re.compile(
-    r"(?<![\w./:@-])(torch|pytorch|transformers|deepspeed|accelerate|peft|trl|vllm|python)"
+    rf"{NEW_WORD}(torch|pytorch|transformers|deepspeed|accelerate|peft|trl|vllm|python)"
     rf"(?:[-@]|\s?v)?({VERSION})(?![\w/%])",
     re.IGNORECASE,
 )
@@ -226,6 +229,9 @@ def packages_in_list(line: str, in_report: bool = False) -> Iterator[Package]:
         return
     explicit = _explicit(line)
     yield from explicit
+    if explicit and CHINESE_COMMA.search(line):
+        said = _in_prose(PINNED.sub("", line)[:SENTENCE_CHARS])
+        yield from (package for package in said if is_well_known(package.name))
     if not explicit:
         for package in _listed(line) or _in_prose(line[:SENTENCE_CHARS]):
             if in_report or _is_believable(package):
@@ -265,7 +271,7 @@ def packages_of(matches: Iterable[re.Match[str]]) -> list[Package]:
 def may_name(line: str) -> bool:
     """Whether a line of a log can name a package at all; most cannot."""
     low = line.lower()
-    return any(mark in low for mark in MARKS)
+    return any(map(low.__contains__, MARKS))
 
 
 def is_wish(line: str) -> bool:
@@ -385,14 +391,11 @@ def _in_prose(line: str) -> list[Package]:
     for part in SEPARATOR.split(line):
         if NOT_USED.match(part):
             continue
-        named = NAMED.match(part)
-        if named is None:
-            beside = (
-                match for match in BESIDE.finditer(part) if is_well_known(match[1])
-            )
-            named = next(beside, None) or GLUED.search(part)
-        if named and not NOT_A_PACKAGE.fullmatch(canonical(named[1])):
-            packages.append(Package(named[1], named[2], sure))
+        packages += [
+            Package(name, version, sure)
+            for name, version in _named_in(part)
+            if not NOT_A_PACKAGE.fullmatch(canonical(name))
+        ]
     if (
         not packages
         and whole
@@ -404,3 +407,16 @@ def _in_prose(line: str) -> list[Package]:
     if month:
         packages.append(Package("torch", torch_of_month(month[1]), is_sure=False))
     return packages
+
+
+def _named_in(part: str) -> Iterator[tuple[str, str]]:
+    """Names with their versions in a part of a sentence."""
+    named = NAMED.match(part)
+    if named:
+        # "my torch version is 2.6.0"
+        last = named[1].split()[-1]
+        yield (named[1] if is_well_known(named[1]) else last), named[2]
+        return
+    beside = [match for match in BESIDE.finditer(part) if is_well_known(match[1])]
+    found = beside or list(filter(None, [GLUED.search(part)]))
+    yield from ((match[1], match[2]) for match in found)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from kb.environments.hardware import gpu_names
+from kb.environments.hardware import device_named, gpu_names
 from kb.environments.package_lines import (
     JSON_PAIR,
     NOT_USED,
+    PINNED,
     VERSION,
     Package,
     packages_in_list,
@@ -78,6 +79,9 @@ LOG_AGAIN = re.compile(
 CPU_SECTION = re.compile(r"\s*CPU(?: Info)?:?\s*+$")
 LIBRARIES = re.compile(r"\s*Versions of relevant libraries")
 LOCK = re.compile(r"^\[\[package\]\]\s*$|\"_meta\":|\"lockfileVersion\"", re.MULTILINE)
+PIPENV_PAIR = re.compile(
+    r"\"([A-Za-z][\w.-]*+)\":\s*+\{[^{}]*?\"version\":\s?\"={0,3}([^\"]++)\""
+)
 # Without one of them a text is not searched: that takes as long as reading it.
 LOCK_MARKS = ("[[package]]", '"_meta":', '"lockfileVersion"')
 NAME_LINE = re.compile(r"\s*\"?(?:[Nn]ame)\"?\s?[:=]\s?\"?([A-Za-z][\w.-]*)\"?,?\s*$")
@@ -96,6 +100,7 @@ class Reader:
         self.strict = strict
         self.packages: list[Package] = []
         self.gpus: list[str] = []
+        self.device = ""
         self.unparsed = 0
         self.kind: str | None = None
         self.is_cpu_build = False
@@ -108,6 +113,8 @@ class Reader:
         """Read `text` into the attributes; returns the reader itself."""
         if not self.strict and text.lstrip()[:1] in ("[", "{"):
             self.packages += packages_of(JSON_PAIR.finditer(text))
+        if '"_meta":' in text:
+            self.packages += packages_of(PIPENV_PAIR.finditer(text))
         self._in_lock = bool(self.packages) or is_lock(text)
         for line in re.split(r"[\r\n]+", text)[:MAX_LINES]:
             self._read_line(QUOTED.sub("", line[:LINE_CHARS], count=1))
@@ -120,6 +127,7 @@ class Reader:
         line = line.strip()
         if not line or self._in_cpu:
             return
+        self.device = self.device or device_named(line, self.strict)
         understood = self._read_pair(line) or self._in_lock or self._read_values(line)
         if not understood:
             packages, gpus = self._read_packages(line), self._read_gpus(line)
@@ -201,13 +209,14 @@ class Reader:
     def _read_gpus(self, line: str) -> bool:
         row = DRIVER_ROW.match(line) or LISTED_GPU.match(line)
         low = line.lower()
-        labelled = GPU_LABEL.match(line) or any(name in low for name in ALL_GPUS)
-        plain = not self.strict and "==" not in line and not COLLECTED.match(line)
+        labelled = GPU_LABEL.match(line) or any(map(low.__contains__, ALL_GPUS))
+        plain = not self.strict and not COLLECTED.match(line)
         if row:
             self.gpus.append(row[1].strip())
         elif labelled or plain:
-            self.gpus += gpu_names(line)
-        is_name = plain and len(line) < GPU_CHARS and any(gpu_names(line))
+            self.gpus += gpu_names(PINNED.sub("", line) if "==" in line else line)
+        short = plain and len(line) < GPU_CHARS and "==" not in line
+        is_name = short and any(gpu_names(line))
         return bool(row or labelled or is_name)
 
 

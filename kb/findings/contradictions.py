@@ -17,8 +17,15 @@ from kb.findings.results import Cell, cells
 from kb.languages import Text, Text as _
 from kb.models import Finding, Record
 from kb.versions.affected import affected
+from kb.versions.devices import CUDA, elsewhere, excluded_by_hardware
 from kb.versions.order import build_order
-from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
+from kb.versions.ranges import (
+    AFFECTED,
+    NOT_AFFECTED,
+    UNKNOWN,
+    in_range,
+    parse_version,
+)
 
 Json = dict[str, Any]
 OPPOSITE = {Verdict.BUG_PRESENT: NOT_AFFECTED, Verdict.BUG_ABSENT: AFFECTED}
@@ -76,28 +83,42 @@ def everything(record: Record, findings: Iterable[Finding]) -> list[Json]:
 
 
 def of_record(record: Record, findings: Iterable[Finding]) -> list[Json]:
-    """Builds whose fresh verdict is the opposite of the documented range.
+    """Runs whose fresh verdict is the opposite of the documented range.
 
-    Left out as well: a bug not seen on a GPU where the record says that the
-    architecture matters.
+    Asked is what the run was made with: its packages and its device. Left out as well:
+    a bug not seen on a GPU where the record says that the architecture matters.
     """
-    entries = [item for item in record.affected if item["package"] == "torch"]
-    if len(entries) != len(record.affected):
-        # The bug lives in another package; a torch build alone settles nothing.
+    if not record.affected:
         return []
     needs_gpu = any(item["key"] == "gpu_arch" for item in record.preconditions)
     return [
-        contradiction("range", cell, documented, entries[0]["source"])
+        contradiction("range", cell, documented, record.affected[0]["source"])
         for cell in cells(findings)
         if not (needs_gpu and cell.verdict == Verdict.BUG_ABSENT)
-        for documented in [answer_of(entries, record.affected_when, cell)]
+        for documented in [documented_of(record, environment_of(cell))]
         if OPPOSITE.get(Verdict(cell.verdict)) == documented
     ]
 
 
-def answer_of(entries: list[Any], affected_when: str, cell: Cell) -> str:
-    env = Environment(torch_raw=cell.build_raw)
-    return affected(entries, affected_when, env).answer
+def environment_of(cell: Cell) -> Environment:
+    """What the run was made with."""
+    packages = dict(cell.made_with.get("packages", {}))
+    if cudnn := cell.made_with.get("cudnn"):
+        packages["cudnn"] = cudnn
+    return Environment(
+        torch_raw=cell.build_raw,
+        packages={name: raw for name, raw in packages.items() if raw},
+        gpus=(cell.device_name,) if cell.device_class == CUDA else (),
+        device=cell.device_class,
+    )
+
+
+def documented_of(record: Record, env: Environment) -> str:
+    """By ranges; unknown on a device of which they do not speak."""
+    there = elsewhere(record.holds_on, env)
+    if there or excluded_by_hardware(record.preconditions, env):
+        return UNKNOWN
+    return affected(record.affected, record.affected_when, env).answer
 
 
 def against_fixes(record: Record, findings: Iterable[Finding]) -> Iterator[Json]:
@@ -110,7 +131,8 @@ def against_fixes(record: Record, findings: Iterable[Finding]) -> Iterator[Json]
         if not ends or fix["package"] != "torch":
             continue
         for cell in shown:
-            if is_after(cell.build_raw, fix["version"]):
+            reached = cell.device_class in fix.get("devices", [cell.device_class])
+            if reached and is_after(cell.build_raw, fix["version"]):
                 how = FIXES_THAT_END_IT[fix["kind"]]
                 yield contradiction("fix", cell, fix["version"], fix["source"], how)
 

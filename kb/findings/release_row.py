@@ -21,11 +21,10 @@ STRONGEST = (
 
 @dataclass(frozen=True)
 class Square:
-    """The strongest verdict on the builds of one release, and these builds."""
+    """The strongest verdict on the builds of one release."""
 
     release: str
     verdict: Verdict
-    builds: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,6 @@ def squares(ordered: Iterable[Cell]) -> tuple[Square, ...]:
         Square(
             release,
             strongest([cell.verdict for cell in found]) or Verdict.ERROR,
-            tuple(dict.fromkeys(cell.build for cell in found)),
         )
         for release, found in by_release.items()
     )

@@ -21,7 +21,8 @@ UPGRADE = "upgrade"
 # Why a workaround without a check was not executed, by its kind.
 NOT_EXECUTED = {UPGRADE: "release", "downgrade": "release", "config": "setting"}
 MODEL, GPU, BUG_UNSEEN, NO_RESULT = "model", "gpu", "bug_unseen", "no_result"
-REASONS = ("release", "setting", MODEL, GPU, BUG_UNSEEN, NO_RESULT)
+CHANGED = "changed"
+REASONS = ("release", "setting", MODEL, GPU, BUG_UNSEEN, NO_RESULT, CHANGED)
 
 
 @dataclass(frozen=True)
@@ -100,12 +101,13 @@ def not_executed(
     if not real:
         return NOT_EXECUTED.get(entry["kind"], MODEL if repros else "")
     tried = {
-        row.verdict: row.outcome
+        row.verdict: row
         for row in findings
-        if row.check_name == check and row.stands
+        if row.check_name == check and not row.stale
     }
-    if tried.get(Verdict.BUG_PRESENT) == Outcome.ERROR:
-        return NO_RESULT
+    last = tried.get(Verdict.BUG_PRESENT)
+    if last and last.outcome == Outcome.ERROR:
+        return CHANGED if last.reason.startswith(CHANGED) else NO_RESULT
     if tried.keys() == {Verdict.BUG_ABSENT}:
         return BUG_UNSEEN
     seen = {row.device_class for row in findings if row.verdict in JUDGED}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 from kb.choices import SITE, DeviceClass, Verdict
 from kb.models import Finding
@@ -35,7 +35,8 @@ class Cell:
     observed_at: datetime
     repro: str = ""
     origin: str = SITE
-    confirmed: bool = True
+    device_name: str = ""
+    made_with: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,7 @@ class Flip:
 
 
 def cells(findings: Iterable[Finding]) -> list[Cell]:
-    """One cell per verdict that stands, without models, in the order of versions."""
-    return [cell for cell in shown_cells(findings) if cell.confirmed]
-
-
-def shown_cells(findings: Iterable[Finding]) -> list[Cell]:
-    """The same, and what was sent: to be shown as such; nothing follows of it."""
+    """One cell per current verdict, without models, in the order of versions."""
     current = [
         Cell(
             row.build,
@@ -68,7 +64,8 @@ def shown_cells(findings: Iterable[Finding]) -> list[Cell]:
             row.observed_at,
             row.repro,
             row.origin,
-            row.confirmed,
+            row.device_name,
+            row.made_with,
         )
         for row in findings
         if row.is_fresh_verdict and not row.is_model
@@ -98,6 +95,30 @@ def flips(ordered: list[Cell]) -> list[Flip]:
     return flipped
 
 
+class Counted(NamedTuple):
+    """Of the builds that were judged on a device, those that show the bug."""
+
+    device: str
+    present: int
+    total: int
+
+
+def counted(judged: Iterable[Cell]) -> list[Counted]:
+    """By device class; a build counts once, whatever its repros say."""
+    rows = list(judged)
+    found = []
+    for device in sorted({cell.device_class for cell in rows}):
+        on_it = [cell for cell in rows if cell.device_class == device]
+        total = {cell.build for cell in on_it}
+        found.append(Counted(device, len(showing(on_it)), len(total)))
+    return found
+
+
+def showing(judged: Iterable[Cell]) -> set[str]:
+    """The builds on which a repro shows the bug."""
+    return {cell.build for cell in judged if cell.verdict == Verdict.BUG_PRESENT}
+
+
 def summary(findings: Iterable[Finding]) -> dict[str, Any]:
     """`results` of a record in the API.
 
@@ -105,16 +126,17 @@ def summary(findings: Iterable[Finding]) -> dict[str, Any]:
     one without it that follows a build with it; null where none was tested.
     """
     ordered = cells(findings)
-    present = [cell for cell in ordered if cell.verdict == Verdict.BUG_PRESENT]
-    absent = [cell for cell in ordered if cell.verdict == Verdict.BUG_ABSENT]
+    judged = [cell for cell in ordered if cell.verdict in JUDGED]
+    bad = showing(judged)
     good = [flip.after for flip in flips(ordered) if flip.kind == "first_good"]
-    moments = [cell.observed_at for cell in present + absent]
+    moments = [cell.observed_at for cell in judged]
     return {
-        "present": len(present),
-        "absent": len(absent),
-        "first_bad": present[0].build if present else None,
+        "present": len(bad),
+        "absent": len({cell.build for cell in judged} - bad),
+        "first_bad": next((cell.build for cell in judged if cell.build in bad), None),
         "first_good": good[0].build if good else None,
         "last_verified": timestamp(max(moments)) if moments else None,
+        "devices": counted(judged),
     }
 
 

@@ -116,7 +116,7 @@ def flips_of(record: Record) -> Iterator[Flip]:
 def count_builds(slugs: Iterable[str]) -> None:
     """Count anew on how many published records these builds were tested."""
     builds = sorted(set(slugs))
-    triggers = Finding.objects.standing().triggers().order_by()
+    triggers = Finding.objects.fresh().triggers().order_by()
     judged = Q(verdict__in=results.JUDGED) & ~Q(fidelity=Fidelity.MECHANISM_MODEL)
     rows = (
         triggers.filter(build__in=builds, record__in=Standing.objects.values("pk"))

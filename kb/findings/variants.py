@@ -98,7 +98,7 @@ def outcomes(
 
 def counts(row: Finding) -> bool:
     return (
-        row.stands
+        not row.stale
         and row.fidelity != Fidelity.MECHANISM_MODEL
         and row.verdict == Verdict.BUG_PRESENT
     )

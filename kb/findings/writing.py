@@ -16,17 +16,11 @@ from kb.findings import standings
 from kb.models import Finding, Record
 
 Key = tuple[str, str, str, str]
-# Repro, build and device class: what one run speaks of.
-Cell = tuple[str, str, str]
 
 
 def key_of(finding: Finding) -> Key:
     """Unique among the findings of a record."""
     return finding.repro, finding.build, finding.device_class, finding.check_name
-
-
-def cell_of(finding: Finding) -> Cell:
-    return finding.repro, finding.build, finding.device_class
 
 
 @contextmanager
@@ -63,25 +57,11 @@ def offer(
         Finding.objects.bulk_create(best[key] for key in won)
 
 
-def forget_build(build: str) -> None:
-    """Remove the findings on a build that turned out to be another torch."""
-    for record in Record.objects.filter(findings__build=build).distinct():
-        with changing(record, {build}):
-            record.findings.filter(build=build).delete()
-
-
-def replace(
-    record: Record, findings: Iterable[Finding], cells: set[Cell] | None = None
-) -> None:
-    """Make these all the findings of a record, or of these cells of it.
+def replace(record: Record, findings: Iterable[Finding]) -> None:
+    """Make these all the findings of a record.
 
     An iterator is read when no other writer is at work.
     """
-    builds = None if cells is None else {build for _repro, build, _device in cells}
-    with changing(record, builds):
-        rows = record.findings.all()
-        if cells is not None:
-            here = rows.filter(build__in=builds or ())
-            rows = here.filter(pk__in=[row.pk for row in here if cell_of(row) in cells])
-        rows.delete()
+    with changing(record, None):
+        record.findings.all().delete()
         Finding.objects.bulk_create(findings)

@@ -5,17 +5,22 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
-from kb.addresses import record_urls
+from kb.addresses import page_urls
 from kb.environments.environment import Environment, parse_environment
-from kb.lookup import leads, parameters, symptoms
+from kb.lookup import parameters, symptoms
 from kb.lookup.affecting import also_affecting, builds_of
-from kb.lookup.known import Known, in_order, known
+from kb.lookup.candidates import Asked, Candidate, candidates_of, document
+from kb.lookup.decision import decision
+from kb.lookup.facts import document as facts_document, read_facts
+from kb.lookup.first_checks import first_checks
+from kb.lookup.known import in_order, known
+from kb.lookup.package_list import affecting_list, of_list
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,
@@ -26,13 +31,11 @@ from kb.lookup.paste import (
     read_stream,
     readable,
 )
-from kb.lookup.traps import traps_in
-from kb.models import Record
+from kb.lookup.reasons import RULED_OUT
+from kb.models import Record, Symptom
 from kb.search.index.generation import Generation, current_generation
-from kb.search.index.store import current_store
-from kb.search.ranking.log_lines import BY_CONFIDENCE, SURE, Confidence, Why
-from kb.search.ranking.logs import LogMatch, match_log
-from kb.search.reading.log import Reading
+from kb.search.index.inverted import index_in
+from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.masks import ALGORITHM
 from kb.search.reading.parts import Part
 from kb.versions import affected
@@ -46,24 +49,28 @@ __all__ = [
     "look_up_stream",
 ]
 
-MAX_MATCHES = 20
 MAX_KEY_LINES = 50
-NEAR_BONUS = 4.0
-FIX_FIELDS = ("package", "version", "kind")
 Json = dict[str, Any]
 
 
-def look_up(log: str, env: str = "", parts: Sequence[Part] = ()) -> Json:
-    """The whole answer for a paste, as contract §6 has it, in both languages.
+def look_up(
+    log: str,
+    env: str = "",
+    parts: Sequence[Part] = (),
+    said: Mapping[str, bool] | None = None,
+    dropped: Collection[str] = (),
+) -> Json:
+    """The whole answer for a paste, in both languages.
 
-    `parts`: how the reader says that parts of the log are to be read.
-    Raises PasteTooLarge, EmptyPaste.
+    `parts`: how the reader says that parts of the log are to be read; `said`: answers
+    to the questions of causes, by slug; `dropped`: facts that were read wrongly, such
+    as "device=mps". Raises PasteTooLarge, EmptyPaste.
     """
     check_size(log, env)
     log, env = readable(log), readable(env)
     if not (log.strip() or env.strip()):
         raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
-    return answer(read_paste(log, parts), env)
+    return answer(read_paste(log, parts), env, said or {}, dropped)
 
 
 def look_up_stream(log: BinaryIO, env: str = "") -> Json:
@@ -78,44 +85,65 @@ def look_up_stream(log: BinaryIO, env: str = "") -> Json:
     return answer(paste, env)
 
 
-def answer(paste: Paste, env: str) -> Json:
+def answer(
+    paste: Paste,
+    env: str,
+    said: Mapping[str, bool] = MappingProxyType({}),
+    dropped: Collection[str] = (),
+) -> Json:
     environment = parse_environment(env).merged(paste.environment)
-    store = current_store()
-    matches = match_log(paste.reading, store)[:MAX_MATCHES]
-    generation = store.generation
-    found = known([match.record for match in matches], generation)
-    words = {} if is_sure(matches, found) else leads.spoken_of(paste)
-    spoken = leads.Leads(words, store)
-    items = ranked(matches, found, paste.reading, environment, spoken.nearness)
-    matched = {item["record"] for item in items}
-    traps = traps_in(paste, matched)
-    others = leads.with_traps(spoken.besides(matched), traps, spoken.nearness)
-    of_others = known([lead.record for lead in others], generation)
-    led = leads.documents_of(others, of_others, traps)
-    parameters.add_to([*items, *led], found | of_others, paste, env)
+    generation = current_generation()
+    facts = read_facts(paste, env, environment).without(dropped)
+    shown = [] if is_list(paste) else symptoms.of_paste(paste, facts)
+    asked = Asked(paste, facts, shown, index_in(generation), generation, said)
+    found, out = ([], []) if is_list(paste) else candidates_of(asked)
+    items = [document(candidate, facts.environment.torch_raw) for candidate in found]
+    with_records = [item for item in items if item["record"]]
+    records = known([item["record"] for item in with_records], generation)
+    parameters.add_to(with_records, records, paste, env)
+    affecting = affecting_list(facts, generation) if is_list(paste) else []
+    sure = bool(found) and found[0].is_sure
     return {
-        "query": query_document(paste, env, environment, generation),
+        "decision": decision(found, shown, facts)
+        if not is_list(paste)
+        else of_list(facts, affecting),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
-        "matches": items,
-        "symptoms": several_causes(items, paste),
-        "leads": led,
-        "also_affecting": also_affecting(environment, matched, generation),
+        "facts": facts_document(facts),
+        "candidates": items,
+        "first_checks": [] if sure or is_list(paste) else first_checks(facts),
+        "ruled_out": ruled_out(out),
+        "symptoms": [symptom_document(row.symptom) for row in shown],
+        "affecting": affecting,
+        "query": query_document(paste, env, facts.environment, generation),
     }
 
 
-def is_sure(matches: list[LogMatch], found: Mapping[str, Known]) -> bool:
-    """Whether a record that readers see matches for certain.
-
-    What merely speaks of the same would only stand in the way of that answer.
-    """
-    return any(match.confidence in SURE and match.record in found for match in matches)
+def is_list(paste: Paste) -> bool:
+    """Whether nothing was pasted but what is installed."""
+    return paste.is_only_environment or not paste.text.strip()
 
 
-def several_causes(items: list[Json], paste: Paste) -> list[Json]:
-    """Symptoms that the paste shows, where it does not tell their cause."""
-    if items and items[0]["confidence"] in SURE:
-        return []
-    return symptoms.documents_of(symptoms.of_paste(paste))
+def ruled_out(out: Sequence[Candidate]) -> list[Json]:
+    """By reason, with the records that it rules out."""
+    return [
+        {
+            "reason": name,
+            "title": dict(title),
+            "records": [row.known.row.pk for row in rows if row.known],
+            "slugs": [row.slug for row in rows],
+        }
+        for name, title in RULED_OUT.items()
+        if (rows := [row for row in out if row.ruled_out == name])
+    ]
+
+
+def symptom_document(row: Symptom) -> Json:
+    return {
+        "slug": row.slug,
+        "title": row.both("title"),
+        "summary": row.both("summary"),
+        "urls": {"html": page_urls("symptom-detail", row.slug)},
+    }
 
 
 def query_document(
@@ -162,80 +190,6 @@ def build_of(raw: str, generation: Generation) -> str | None:
     """The slug of a build that runs have named with this version, if only one."""
     slugs = builds_of(raw, generation)
     return slugs[0] if len(slugs) == 1 else None
-
-
-def ranked(
-    matches: list[LogMatch],
-    found: Mapping[str, Known],
-    reading: Reading,
-    env: Environment,
-    nearness: Mapping[str, float],
-) -> list[Json]:
-    """By confidence and score; where equal, what affects, is verified, is newer.
-
-    `nearness`: of records to all that was pasted, which orders what is only possible.
-    """
-    keyed = []
-    for match in matches:
-        record = found.get(match.record)
-        if record is None:
-            continue
-        answer = affected.answer_for(record.row, env, record.findings)
-        order = (
-            BY_CONFIDENCE[match.confidence],
-            -round(match.score + near_bonus(match, nearness), 2),
-            answer.is_affected is not True,
-            not record.is_seen,
-            -record.row.modified.timestamp(),
-        )
-        code = {
-            "workarounds": list(record.workarounds(env.torch_raw)),
-            "diagnoses": list(record.diagnoses),
-        }
-        document = match_document(match, record.row, answer, code, reading)
-        keyed.append((order, document))
-    return [document for _order, document in sorted(keyed, key=itemgetter(0))]
-
-
-def near_bonus(match: LogMatch, nearness: Mapping[str, float]) -> float:
-    """A metric alone says so little that the words around it decide."""
-    if match.confidence != Confidence.POSSIBLE:
-        return 0.0
-    return NEAR_BONUS * nearness.get(match.record, 0.0)
-
-
-def match_document(
-    match: LogMatch,
-    row: Record,
-    answer: affected.Answer,
-    code: Json,
-    reading: Reading,
-) -> Json:
-    return {
-        "record": row.id,
-        "title": row.both("title"),
-        "confidence": match.confidence.value,
-        "score": round(match.score, 2),
-        "why": [
-            {
-                "line": why.line,
-                "pasted": pasted(why, reading),
-                "signature": why.signature,
-            }
-            for why in match.why
-        ],
-        "affected": answer.as_dict(),
-        **code,
-        "fixes": [{key: entry[key] for key in FIX_FIELDS} for entry in row.fixes],
-        "parameters": [],
-        "urls": record_urls(row),
-    }
-
-
-def pasted(why: Why, reading: Reading) -> str:
-    """The line as pasted; of a message that was broken, its lines."""
-    numbers = range(why.line, why.last_line + 1)
-    return " ".join(line for at in numbers if (line := reading.lines.get(at)))
 
 
 def affected_by(row: Record, env: str) -> Json:

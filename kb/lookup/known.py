@@ -17,7 +17,6 @@ from kb.choices import Publication, Verdict
 from kb.findings import diagnoses, remedies
 from kb.models import Finding, Record, Repro
 from kb.search.index.generation import Generation
-from kb.search.index.memory import keep, recall
 
 # Records in memory at most, each of some 30 kB; a single answer needs far fewer.
 KEPT = 500
@@ -28,12 +27,19 @@ FIELDS = (
     "title_zh",
     "affected",
     "affected_when",
-    "environment",
+    "holds_on",
     "preconditions",
     "workarounds",
     "diagnoses",
     "fixes",
     "modified",
+    "depth",
+    "aliases",
+    "components",
+    "summary_en",
+    "summary_zh",
+    "symptom_en",
+    "symptom_class",
 )
 # Many records have neither: asking costs a tenth of a query that finds nothing.
 # As text, as the ORM takes longer to write the query than a database to answer it.
@@ -84,11 +90,8 @@ class Known:
 
     @cached_property
     def is_seen(self) -> bool:
-        """Whether a run that settles something showed the bug."""
-        return any(
-            finding.confirmed and finding.verdict == Verdict.BUG_PRESENT
-            for finding in self.findings
-        )
+        """Whether a run showed the bug."""
+        return any(row.verdict == Verdict.BUG_PRESENT for row in self.findings)
 
     @cached_property
     def with_parameters(self) -> list[Repro]:
@@ -126,14 +129,21 @@ def document(remedy: remedies.Remedy) -> Json:
 
 def known(ids: Iterable[str], generation: Generation) -> dict[str, Known]:
     """Those of these records that are visible."""
-    kept, wanted = kept_of(generation), dict.fromkeys(ids)
-    found = recall(kept, wanted)
-    missing = wanted.keys() - found.keys()
-    if missing:
-        read_now = read(missing)
-        found |= read_now
-        keep(kept, read_now, KEPT)
+    kept, wanted = kept_of(generation), list(ids)
+    found = {pk: row for pk in wanted if (row := kept.get(pk))}
+    if missing := [pk for pk in wanted if pk not in found]:
+        found |= (read_now := read(missing))
+        if len(kept) > KEPT:
+            kept.clear()
+        kept |= read_now
     return found
+
+
+@lru_cache(maxsize=1)
+def names_of(_generation: Generation) -> dict[str, str]:
+    """Ids of visible records by what symptoms call them: slugs and aliases."""
+    rows = Record.objects.visible().values_list("pk", "slug", "aliases")
+    return {name: pk for pk, slug, aliases in rows for name in (*aliases, slug)}
 
 
 @lru_cache(maxsize=1)

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import BinaryIO
 
 from django.utils.translation import gettext as _
@@ -35,6 +36,7 @@ MAX_BYTES = 1024 * 1024
 UNREADABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f\ud800-\udfff\ufffd]")
 MAX_UNREADABLE = 0.3
 FEW_WORDS = 60
+BEGINNING = 4000
 RELEASE_ALONE = re.compile(r"v?\d+(?:\.\d+){0,3}")
 MAX_SENTENCES = 200
 
@@ -59,6 +61,14 @@ class Paste:
     environment: Environment
     is_only_environment: bool
     parts: list[Part] = field(default_factory=list)
+
+    @cached_property
+    def kind_of_line(self) -> dict[int, Kind]:
+        return {
+            number: part.kind
+            for part in self.parts
+            for number in range(part.first, part.last + 1)
+        }
 
     @property
     def text(self) -> str:
@@ -189,4 +199,6 @@ def is_words(paste: Paste) -> bool:
     if paste.reading.frames or paste.reading.has_entries:
         return False
     listed = 2 * len(paste.environment.packages) + 2 * bool(paste.environment.torch_raw)
-    return len(words_of(paste.text)) - listed <= FEW_WORDS
+    few, text = FEW_WORDS + listed, paste.text
+    # The beginning of a long log tells already.
+    return len(words_of(text[:BEGINNING])) <= few >= len(words_of(text))

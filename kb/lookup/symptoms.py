@@ -1,81 +1,182 @@
-"""Which symptoms of many causes a paste shows, or words ask for."""
+"""Which symptoms of many causes a paste shows, and which causes its facts speak for."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from kb.addresses import page_urls, record_urls
+from django.db.models import Count, Max
+
+from kb.lookup.facts import Facts
 from kb.lookup.paste import Paste
 from kb.models import Record, Symptom
+from kb.records import tellers
 from kb.search.reading.log import key_line
-from kb.search.reading.parts import Kind
+from kb.search.reading.parts import Kind, is_sentence
 from kb.search.reading.query import MAX_QUERY, Query, Term, read_query
 from kb.search.reading.signatures import Signature, read_signature
 from kb.search.reading.symptom_facets import metrics_in
 
-FIELDS = ("slug", "title_en", "title_zh")
+# What a reader answered to a cause's question: it decides.
+YES = 10.0
+MAX_PARTS_READ = 12
+CALLS = "call =="
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What of a text can show a symptom: its metrics, and letters of its messages."""
+class Cause:
+    """A cause of a symptom, held against facts.
 
-    facets: Collection[str]
-    messages: Sequence[str]
-    words: Query
+    `because`: predicates that hold; `against`: the one that rules it out, or "".
+    """
+
+    slug: str
+    entry: Json
+    symptom: Symptom
+    because: tuple[str, ...]
+    against: str = ""
+    said: float = 0.0
+
+    @property
+    def order(self) -> tuple[bool, float, int]:
+        people = int(self.entry.get("people", 1))
+        return bool(self.against), -len(self.because) - self.said, -people
 
 
-def of_paste(paste: Paste) -> list[Symptom]:
-    """Those that the paste shows, or that its words ask for."""
+class Shown(NamedTuple):
+    """A symptom of the paste; `line`: where it shows, 0 where facts alone say so."""
+
+    symptom: Symptom
+    line: int
+
+
+def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
+    """Those that the paste shows, or that its words ask for; messages first."""
     reading = paste.reading
-    lines = chain(reading.key_lines, reading.unwrapped, reading.quotes)
-    written = " ".join("\n".join(paste.texts(Kind.WORDS)).split())[:MAX_QUERY]
-    return showing(
-        Shown(
-            {*reading.facets, *metrics_in(written).facets},
-            [line.letters for line in lines],
-            read_query(written),
-        )
+    lines = [*reading.key_lines, *reading.unwrapped, *reading.quotes]
+    asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in written_in(paste)]
+    found = []
+    for row in every_row():
+        line = next((n for n, letters in printed_in(row, lines) if letters), None)
+        if line is None and any(holds(sign, facts) for sign in row.signatures):
+            line = 0
+        if line is None and any(
+            is_asked(phrase, had) for had in asked for phrase in row.words
+        ):
+            line = 0
+        if line is not None:
+            found.append(Shown(row, line))
+    return sorted(found, key=lambda row: (not row.line, -specific(row.symptom, facts)))
+
+
+def written_in(paste: Paste) -> Iterator[str]:
+    """What a person wrote: sentences, and comments in code; each by itself."""
+    kinds = (Kind.WORDS, Kind.LOG, Kind.CODE)
+    parts = [part for part in paste.parts if part.kind in kinds]
+    for part in parts[:MAX_PARTS_READ]:
+        lines = [text for _number, text in paste.lines_of(part)]
+        if part.kind == Kind.WORDS:
+            yield " ".join(" ".join(lines).split())
+        elif part.kind == Kind.CODE:
+            comments = (text.partition("#")[2] for text in lines)
+            yield from (text for text in comments if is_sentence(text))
+        else:
+            yield from (text for text in lines[:MAX_PARTS_READ] if is_sentence(text))
+
+
+def specific(row: Symptom, facts: Facts) -> int:
+    """How many facts its strictest signature that holds asks for: the rarer first."""
+    asked = (len(tellers.parse(s["when"])) for s in row.signatures if holds(s, facts))
+    return max(asked, default=1)
+
+
+def holds(sign: Json, facts: Facts) -> bool:
+    return "when" in sign and tellers.holds(sign["when"], facts) is True
+
+
+def printed_in(row: Symptom, lines: Sequence[Any]) -> Iterator[tuple[int, bool]]:
+    for sign in row.signatures:
+        for mark in signs_of(sign["text"]) if "text" in sign else ():
+            if mark.kind == "facet":
+                continue
+            for line in lines:
+                yield line.number, mark.letters in line.letters
+
+
+def causes_of(
+    shown: Iterable[Shown], facts: Facts, said: Mapping[str, bool]
+) -> list[Cause]:
+    """Each cause once, best first; what a fact rules out comes last."""
+    best: dict[str, Cause] = {}
+    for symptom, _line in shown:
+        for entry in symptom.causes:
+            cause = held(entry, symptom, facts, said.get(entry["slug"]))
+            known = best.get(cause.slug)
+            if known is None or cause.order < known.order:
+                best[cause.slug] = cause
+    return sorted(best.values(), key=lambda cause: cause.order)
+
+
+def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
+    """Causes of symptoms that are not shown, where the code calls what they name."""
+    shown = [Shown(row, 0) for row in every_row()] if facts.values.get("call") else []
+    found = causes_of(shown, facts, said)
+    return [row for row in found if any(CALLS in one for one in row.because)]
+
+
+def held(entry: Json, symptom: Symptom, facts: Facts, said: bool | None) -> Cause:
+    because = tuple(
+        one for one in entry.get("when", ()) if tellers.holds(one, facts) is True
     )
+    never = entry.get("never", ())
+    against = next((one for one in never if tellers.holds(one, facts) is True), "")
+    if said is False:
+        against = "said"
+    return Cause(entry["slug"], entry, symptom, because, against, YES if said else 0.0)
 
 
 def of_words(text: str) -> list[Symptom]:
     """Those that the words of a search ask for."""
     text = text[:MAX_QUERY]
-    line = key_line(0, "", text).letters
-    return showing(Shown(metrics_in(text).facets, [line], read_query(text)))
+    letters, facets = key_line(0, "", text).letters, metrics_in(text).facets
+    had = tokens_of(read_query(text))
+    return [
+        row
+        for row in every_row()
+        if any(
+            is_printed(s["text"], facets, letters)
+            for s in row.signatures
+            if "text" in s
+        )
+        or (had and any(is_asked(phrase, had) for phrase in row.words))
+    ]
 
 
 def every() -> list[Symptom]:
-    """Those of which a reader may see a cause."""
-    return with_a_cause(list(Symptom.objects.all()))
+    return list(every_row())
 
 
-def showing(shown: Shown) -> list[Symptom]:
-    """Those of the site whose signature or name is there."""
-    return with_a_cause([row for row in Symptom.objects.all() if is_shown(row, shown)])
+def every_row() -> tuple[Symptom, ...]:
+    """All of them, read again only after one changed."""
+    state = Symptom.objects.aggregate(Max("modified"), Count("pk"))
+    return rows_at(tuple(state.values()))
 
 
-def with_a_cause(rows: list[Symptom]) -> list[Symptom]:
-    listed = visible_records(rows) if rows else {}
-    return [row for row in rows if any(c["record"] in listed for c in row.causes)]
+@lru_cache(maxsize=1)
+def rows_at(_state: tuple[Any, ...]) -> tuple[Symptom, ...]:
+    return tuple(Symptom.objects.all())
 
 
-def is_shown(row: Symptom, shown: Shown) -> bool:
-    if any(is_printed(text, shown) for text in row.signatures):
-        return True
-    had = set(chain.from_iterable(term.tokens for term in shown.words.terms))
-    return bool(had) and any(is_asked(phrase, had) for phrase in row.words)
-
-
-def is_printed(line: str, shown: Shown) -> bool:
+def is_printed(line: str, facets: Collection[str], letters: str) -> bool:
     """Whether all that the line of a signature says is there."""
-    return all(has(sign, shown) for sign in signs_of(line))
+    return all(
+        sign.text in facets if sign.kind == "facet" else sign.letters in letters
+        for sign in signs_of(line)
+    )
 
 
 @lru_cache(maxsize=256)
@@ -83,10 +184,8 @@ def signs_of(line: str) -> tuple[Signature, ...]:
     return tuple(read_signature("message", line))
 
 
-def has(sign: Signature, shown: Shown) -> bool:
-    if sign.kind == "facet":
-        return sign.text in shown.facets
-    return any(sign.letters in letters for letters in shown.messages)
+def tokens_of(query: Query) -> set[str]:
+    return set(chain.from_iterable(term.tokens for term in query.terms))
 
 
 def is_asked(phrase: str, had: set[str]) -> bool:
@@ -107,31 +206,13 @@ def is_had(term: Term, had: set[str]) -> bool:
     )
 
 
-def visible_records(rows: Iterable[Symptom]) -> dict[str, Record]:
-    ids = {cause["record"] for row in rows for cause in row.causes}
-    return Record.objects.visible().only(*FIELDS).in_bulk(list(ids))
-
-
-def documents_of(rows: Sequence[Symptom]) -> list[Json]:
-    """As an answer shows them: each with its causes and what tells them apart."""
-    records = visible_records(rows) if rows else {}
-    return [document(row, records) for row in rows]
-
-
-def document(row: Symptom, records: dict[str, Record]) -> Json:
-    return {
-        "slug": row.slug,
-        "title": row.both("title"),
-        "summary": row.both("summary"),
-        "causes": [
-            {
-                "record": cause["record"],
-                "title": records[cause["record"]].both("title"),
-                "tells": cause["tells"],
-                "urls": record_urls(records[cause["record"]]),
-            }
-            for cause in row.causes
-            if cause["record"] in records
-        ],
-        "urls": {"html": page_urls("symptom-detail", row.slug)},
+def records_of(slugs: Collection[str]) -> dict[str, Record]:
+    """The visible record that each of these slugs names, as its slug or an alias."""
+    rows = Record.objects.visible().defer("html")
+    names = {
+        name: row.pk
+        for row in rows.only("slug", "aliases")
+        for name in (row.slug, *row.aliases)
     }
+    found = rows.in_bulk([names[slug] for slug in slugs if slug in names])
+    return {slug: found[names[slug]] for slug in slugs if names.get(slug) in found}

@@ -9,24 +9,23 @@ from typing import Any
 
 from django.db import models
 
-from kb.choices import OUR_ORIGINS, DeviceClass, Fidelity, Outcome, Verdict
+from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
 
 CLAIM_COLUMNS = (
     *("repro", "check_name", "build", "outcome", "verdict", "fidelity"),
-    *("stale", "confirmed", "evidence"),
+    *("stale", "evidence"),
 )
 CLAIM_VALUES = attrgetter(*CLAIM_COLUMNS)
 
 
 def claim_input(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What was sent and nobody confirmed counts for as little as what is stale."""
     return {
         "check": f"{row['repro']}:{row['check_name']}",
         "build": row["build"],
         "outcome": row["outcome"],
         "verdict": row["verdict"],
         "fidelity": row["fidelity"],
-        "stale": row["stale"] or not row["confirmed"],
+        "stale": row["stale"],
         "evidence": row["evidence"],
     }
 
@@ -35,13 +34,13 @@ class FindingQuerySet(models.QuerySet["Finding"]):
     def fresh(self) -> FindingQuerySet:
         return self.filter(stale=False)
 
-    def standing(self) -> FindingQuerySet:
-        """What settles something: fresh, and not merely sent (`Finding.stands`)."""
-        return self.filter(stale=False, confirmed=True)
-
     def triggers(self) -> FindingQuerySet:
         """One row per verdict: the trigger's."""
         return self.filter(check_name="trigger")
+
+    def of_torch_alone(self) -> FindingQuerySet:
+        """Runs that had no packages of their own."""
+        return self.filter(made_with__packages__isnull=True)
 
     def that_answer(self) -> FindingQuerySet:
         """Of triggers, workarounds and code that tells whose bug it is: no controls."""
@@ -93,10 +92,13 @@ class Finding(models.Model):
     # its trials, as JSON. Null where there is nothing of the kind: a partial index
     # leaves those out, which SQLite takes for no other condition.
     said = models.TextField(blank=True, null=True)  # noqa: DJ001
-    # site, repository, or the name under which somebody sent it.
+    # Of a trigger, where there is any: {"packages": {name: version}, "cudnn",
+    # "capability"}, the packages being those that the repro asks for.
+    made_with = models.JSONField(
+        default=dict, blank=True, db_default=models.Value({}, models.JSONField())
+    )
+    # site or repository: of what somebody sent there are no findings.
     origin = models.CharField(max_length=40)
-    # False for what was sent and that nobody else bears out (runner.evidence.faces).
-    confirmed = models.BooleanField(default=True, db_default=True)
     stale = models.BooleanField(default=False)
     evidence = models.CharField(max_length=71)
     observed_at = models.DateTimeField()
@@ -111,7 +113,7 @@ class Finding(models.Model):
             models.Index(
                 name="finding_on_build",
                 fields=[
-                    *("build", "check_name", "stale", "confirmed", "record"),
+                    *("build", "check_name", "stale", "record"),
                     *("fidelity", "verdict", "observed_at"),
                     *("repro", "device_class", "outcome"),
                 ],
@@ -139,26 +141,9 @@ class Finding(models.Model):
         return self.fidelity == Fidelity.MECHANISM_MODEL
 
     @property
-    def is_sent(self) -> bool:
-        """Neither run by this site nor reviewed with the repository."""
-        return self.origin not in OUR_ORIGINS
-
-    @property
-    def stands(self) -> bool:
-        """Whether something may be concluded of it: current, and not merely sent."""
-        return self.confirmed and not self.stale
-
-    @property
     def is_fresh_verdict(self) -> bool:
-        """The trigger's row, which carries the verdict, and still current.
-
-        To be shown; only one that stands as well settles anything.
-        """
+        """The trigger's row, which carries the verdict, and still current."""
         return self.check_name == "trigger" and not self.stale
-
-    @property
-    def is_standing_verdict(self) -> bool:
-        return self.check_name == "trigger" and self.stands
 
     def as_claim_input(self) -> dict[str, Any]:
         """What `kb.findings.claims` needs, as plain data."""

@@ -7,18 +7,18 @@ from functools import lru_cache
 from django.db import models
 from django.db.models import Value
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
-from simple_history.models import HistoricalRecords
 
 from kb.choices import (
     LANGS,
     AffectedWhen,
     ClaimKind,
+    Depth,
     DeviceClass,
     Expects,
     Fidelity,
     Publication,
-    Significance,
     SymptomClass,
     Upstream,
 )
@@ -41,8 +41,8 @@ class RecordQuerySet(models.QuerySet["Record"]):
 class Record(models.Model):
     """One known issue. Facts are stored once; prose once per language.
 
-    The JSON columns hold the lists of the same name in `issue.toml`
-    (fixtures/issues/<slug>/), validated by `kb.records.files`.
+    Rows change by files only. The JSON columns hold the lists of the same name in
+    `issue.toml` (fixtures/issues/<slug>/), validated by `kb.records.files`.
     """
 
     id = models.CharField(primary_key=True, max_length=8)
@@ -52,6 +52,9 @@ class Record(models.Model):
     )
     withdrawn_because_en = models.TextField(blank=True)
     withdrawn_because_zh = models.TextField(blank=True)
+    depth = models.CharField(
+        max_length=5, choices=Depth.choices, default=Depth.FULL, db_default=Depth.FULL
+    )
     upstream = models.CharField(max_length=12, choices=Upstream.choices)
     symptom_class = models.CharField(max_length=14, choices=SymptomClass.choices)
     components = models.JSONField(default=list, blank=True)
@@ -79,6 +82,10 @@ class Record(models.Model):
     affected_when = models.CharField(
         max_length=3, choices=AffectedWhen.choices, default=AffectedWhen.ANY
     )
+    # {"devices": […], "why": …}: where its cause holds (kb.choices).
+    holds_on = models.JSONField(
+        default=dict, blank=True, db_default=Value({}, models.JSONField())
+    )
     preconditions = models.JSONField(default=list, blank=True)
     signatures = models.JSONField(default=list, blank=True)
     affected = models.JSONField(default=list, blank=True)
@@ -101,33 +108,14 @@ class Record(models.Model):
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
     html = models.JSONField(default=dict, blank=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
-    # {"zh": {"has": 7, "wants": 9, "significance": "large"}}: up to which revision
-    # the prose of a language follows the other, and to which it should. Of edits on
-    # the site (kb.publishing.editing); files carry both languages and leave it empty.
-    outdated = models.JSONField(
-        default=dict,
-        blank=True,
-        editable=False,
-        db_default=Value({}, models.JSONField()),
-    )
-    # Of the newest revision; empty where no prose changed or files were loaded.
-    significance = models.CharField(
-        max_length=6,
-        choices=Significance.choices,
-        blank=True,
-        editable=False,
-        db_default="",
-    )
-    revision = models.PositiveIntegerField(default=0, editable=False)
+    # When it came to this site; with the new records of the feed.
+    added_at = models.DateTimeField(default=timezone.now, editable=False)
     modified = models.DateTimeField(auto_now=True)
-    # Digests of the record's files at the last load or dump: as read, and as
-    # this row would have been written then (kb.publishing.loading compares both).
+    # The language whose text is behind the other's (kb.records.translation).
+    outdated = models.CharField(max_length=2, blank=True, editable=False)
+    # Of the files that it was loaded from; empty: the next load makes the row anew.
     files_digest = models.CharField(max_length=71, blank=True, editable=False)
-    content_digest = models.CharField(max_length=71, blank=True, editable=False)
 
-    # Why it was saved, for the history; simple_history reads it.
-    _change_reason: str | None
-    history = HistoricalRecords(excluded_fields=["html", "html_version"])
     objects = RecordQuerySet.as_manager()
 
     class Meta:
@@ -140,6 +128,10 @@ class Record(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("record-detail", args=[self.id, self.slug])
+
+    @property
+    def is_brief(self) -> bool:
+        return self.depth == Depth.BRIEF
 
     def facets(self) -> list[str]:
         """`name:value` of each facet of the record, each once."""
@@ -175,7 +167,7 @@ class Repro(models.Model):
     digest = models.CharField(max_length=71, db_index=True)
     fidelity = models.CharField(max_length=16, choices=Fidelity.choices)
     device = models.CharField(max_length=4, choices=DeviceClass.choices)
-    # The parsed header (runner.harness.Header as a dict) and the check names.
+    # The parsed header (`Header` of the harness as a dict) and the check names.
     header = models.JSONField(default=dict)
     checks = models.JSONField(default=list)
 

@@ -11,7 +11,7 @@ from kb.languages import in_each_language
 
 
 class Symptom(models.Model):
-    """What people see, the records that can be behind it, and what tells them apart.
+    """What people see, what can be behind it, and what tells the causes apart.
 
     From `fixtures/symptoms/<slug>.toml`; files change it and nothing else.
     """
@@ -23,9 +23,9 @@ class Symptom(models.Model):
     summary_zh = models.TextField()
     # What people call it, in either language.
     words = models.JSONField(default=list)
-    # Lines that programs print: all that one of them says must be in a paste.
+    # {"text": a line that programs print} or {"when": a predicate over facts}.
     signatures = models.JSONField(default=list)
-    # [{"record": "NAN-0001", "tells": {"en": …, "zh": …}}], the most telling first.
+    # [{"slug": …, "name": {…}, "ask": {…}, "when": […], "never": […], "people": 1}]
     causes = models.JSONField(default=list)
     modified = models.DateTimeField(auto_now=True)
 

@@ -18,7 +18,7 @@ from kb.models import Finding, Record, Standing, Symptom
 from kb.pages.facets import Facet, chosen_build, chosen_facets, facets, value_label
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
-from kb.search.index.store import every_record
+from kb.search.index.inverted import every_record
 from kb.search.ranking.filters import Narrowed, narrow, stored_values, verdicts_on
 
 PER_PAGE = 50
@@ -26,7 +26,7 @@ GROUPINGS = ("symptom", "component", "package")
 # The group of records that have none of these values.
 REST = ""
 # What a row shows of a record; its prose is not among it.
-FIELDS = ("slug", "publication", "components", "title_en", "title_zh")
+FIELDS = ("slug", "publication", "depth", "components", "title_en", "title_zh")
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def rows_of(ids: list[str], on: str) -> dict[str, Row]:
 
 def verdicts_of(ids: Iterable[str], on: str) -> dict[str, Finding]:
     """The verdict on the build, as search counts it (`filters.verdicts_on`)."""
-    rows = Finding.objects.standing().triggers().filter(build=on, record__in=ids)
+    rows = Finding.objects.fresh().triggers().filter(build=on, record__in=ids)
     return {row.record_id: row for row in sorted(rows, key=weight)}
 
 

@@ -18,8 +18,6 @@ SECTION = {
     "matrix": "matrix",
     "compare": "matrix",
     "compare-start": "matrix",
-    "release-list": "matrix",
-    "release-detail": "matrix",
     "claim-list": "claims",
     "build-list": "builds",
     "build-detail": "builds",

@@ -119,7 +119,7 @@ def newest_flips(tested: Iterable[str], flipping: set[str]) -> Iterable[Flip]:
 
 def latest_verdicts() -> list[Finding]:
     """The newest judged trigger of each listed record, newest first."""
-    rows = Finding.objects.standing().triggers().exclude(verdict=Verdict.ERROR)
+    rows = Finding.objects.fresh().triggers().exclude(verdict=Verdict.ERROR)
     listed = rows.filter(record__standing__isnull=False)
     recent = listed.order_by("-observed_at", "build").values_list("pk", "record_id")
     newest: dict[str, int] = {}

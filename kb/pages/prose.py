@@ -20,15 +20,6 @@ class Prose:
     lang: str = ""
 
 
-@dataclass(frozen=True)
-class LanguageNote:
-    """The text of a language is older than the other: up to which revision it goes."""
-
-    has: int
-    wants: int
-    significance: str
-
-
 def section(record: Record, name: str) -> Prose:
     """A section, rendered and cleaned when the record was saved; log lines stay."""
     prose = stored(record, name)
@@ -63,11 +54,3 @@ def text(record: Record, field: str) -> tuple[str, str]:
         return own, ""
     other = record.text(field, OTHER[lang])
     return other, HTML_TAG[OTHER[lang]] if other else ""
-
-
-def language_note(record: Record) -> LanguageNote | None:
-    """Set where an edit of the other language waits to be followed in this one."""
-    entry = record.outdated.get(current_lang())
-    if not isinstance(entry, dict):
-        return None
-    return LanguageNote(entry["has"], entry["wants"], entry["significance"])

@@ -48,7 +48,10 @@ def own_page(request: HttpRequest) -> str:
     """This page; of a form's answer, which has no address, the page with the form."""
     if request.method in {"GET", "HEAD"}:
         return request.get_full_path()
-    form = urlsplit(request.headers.get("Referer", ""))
+    try:
+        form = urlsplit(request.headers.get("Referer", ""))
+    except ValueError:
+        return ""
     return form._replace(scheme="", netloc="").geturl()
 
 

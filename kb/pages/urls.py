@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
-from kb.syndication import as_markdown, crawlers, embedding
+from kb.syndication import as_markdown, crawlers
 from kb.syndication.cards import views as cards
 from kb.syndication.feeds import ChangesFeed
 
@@ -18,20 +18,14 @@ urlpatterns = [
     path("records/", views.record_list, name="record-list"),
     path("search/", views.search, name="search"),
     path("lookup/", views.look_up, name="look-up"),
-    path("triage/", views.triage, name="triage"),
     path("claims/", views.claim_list, name="claim-list"),
     path("contradictions/", views.contradiction_list, name="contradiction-list"),
+    path("symptoms/<slug:slug>/", views.symptom_detail, name="symptom-detail"),
     path("problems/<slug:slug>/", views.problem_detail, name="problem-detail"),
     re_path(
         r"^(?P<record_id>NAN-\d{4})(?:/[-a-z0-9_]+)?\.md$",
         as_markdown.record,
         name="record-markdown",
     ),
-    re_path(r"^embed/(?P<record_id>NAN-\d{4})/$", embedding.row, name="record-embed"),
     re_path(r"^(?P<record_id>NAN-\d{4})/card\.png$", cards.card, name="record-card"),
-    re_path(
-        r"^(?P<record_id>NAN-\d{4})/(?:(?P<slug>[-a-z0-9_]+)/)?$",
-        views.record_detail,
-        name="record-detail",
-    ),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.db import connection
@@ -15,6 +17,7 @@ from django.http import (
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
+from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import (
@@ -25,6 +28,7 @@ from django.views.decorators.http import (
 
 from kb import problems
 from kb.findings import contradiction_list as contradictions_page
+from kb.models import Record
 from kb.pages import (
     browse,
     claims,
@@ -32,9 +36,10 @@ from kb.pages import (
     lookup,
     reader_choice,
     search as search_page,
+    symptom as symptom_page,
     theme,
-    triage as triage_page,
 )
+from kb.pages.paste.form import drain
 from kb.pages.record import page as record_page
 
 
@@ -69,6 +74,8 @@ def look_up(request: HttpRequest) -> HttpResponse:
         return redirect("front")
     page = lookup.answer(request)
     response = render(request, page.template, {"page": page}, status=page.status)
+    if page.retry_s:
+        response["Retry-After"] = str(page.retry_s)
     return theme.remember(request, response)
 
 
@@ -86,19 +93,29 @@ def record_list(request: HttpRequest) -> HttpResponse:
     return render(request, "kb/records.html", {"page": page})
 
 
-@require_safe
-def record_detail(
-    request: HttpRequest, record_id: str, slug: str | None = None
-) -> HttpResponse:
-    record = record_page.find(record_id)
-    if record is None:
-        raise Http404(_("There is no record %s.") % record_id)
-    if slug != record.slug:
-        query = request.META.get("QUERY_STRING", "")
-        target = record.get_absolute_url() + (f"?{query}" if query else "")
-        return HttpResponseRedirect(target, status=301)
-    context = {"record": record}
-    return reader_choice.remember(request, render(request, "kb/record.html", context))
+class RecordDetail(View):
+    """A record's page; where runs are known, a subclass says what they add."""
+
+    http_method_names = ["get", "head"]
+    template = "kb/record.html"
+
+    def get(
+        self, request: HttpRequest, record_id: str, slug: str | None = None
+    ) -> HttpResponse:
+        record = record_page.find(record_id)
+        if record is None:
+            raise Http404(_("There is no record %s.") % record_id)
+        if slug != record.slug:
+            query = request.META.get("QUERY_STRING", "")
+            target = record.get_absolute_url() + (f"?{query}" if query else "")
+            return HttpResponseRedirect(target, status=301)
+        shown = render(request, self.template, self.context(record))
+        return reader_choice.remember(request, shown)
+
+    def context(self, record: Record) -> dict[str, Any]:
+        """What the template is given: `page` is all that is known of the record."""
+        torch = reader_choice.of(self.request).torch
+        return {"record": record, "page": record_page.build(record, torch)}
 
 
 @require_safe
@@ -134,12 +151,6 @@ def search(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def triage(request: HttpRequest) -> HttpResponse:
-    page = triage_page.build(request.GET)
-    return render(request, "kb/triage.html", {"page": page})
-
-
-@require_safe
 def problem_detail(request: HttpRequest, slug: str) -> HttpResponse:
     kind = problems.kind_of(slug)
     if kind is None:
@@ -153,6 +164,14 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         return HttpResponseBadRequest("400: unknown host\n", content_type="text/plain")
     too_big = isinstance(exception, RequestDataTooBig)
     if too_big:
-        lookup.drain(request)
+        drain(request)
     status = 413 if too_big else 400
     return render(request, "400.html", {"too_big": too_big}, status=status)
+
+
+@require_safe
+def symptom_detail(request: HttpRequest, slug: str) -> HttpResponse:
+    found = symptom_page.build(slug)
+    if found is None:
+        raise Http404(_("There is no symptom %s.") % slug)
+    return render(request, "kb/symptom.html", {"page": found})

@@ -1,18 +1,17 @@
-"""One record between its two forms: database rows and files."""
+"""One record's files as database rows."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from kb.choices import LANGS, SECTIONS
-from kb.models import Claim, Record
+from kb.models import Record
 from kb.publishing import saving
-from kb.records import rendering
-from kb.records.facts import SCHEMA, Facts
-from kb.records.files import RecordFile, ReproFacts, digest_of, write_record
+from kb.records import rendering, translation
+from kb.records.facts import Facts
+from kb.records.files import RecordFile, ReproFacts
 
 # Columns that hold a value of issue.toml as it stands, and its key there.
 PLAIN = {
@@ -25,6 +24,7 @@ PLAIN = {
     "related": "related",
     "environment": "environment",
     "affected_when": "affected_when",
+    "holds_on": "holds_on",
 }
 # Columns that come in both languages, and the key of {en = …, zh = …}.
 BILINGUAL = {
@@ -48,42 +48,6 @@ LISTS = {
 CODE = (("workarounds", "apply", "apply_"), ("diagnoses", "code", "diagnose_"))
 
 
-def record_to_file(record: Record) -> RecordFile:
-    """The record as its files would hold it."""
-    facts: Facts = {"schema": SCHEMA, "id": record.id}
-    facts |= {key: getattr(record, column) for column, key in PLAIN.items()}
-    facts |= {key: record.both(column) for column, key in BILINGUAL.items()}
-    facts |= {table: getattr(record, column) for column, table in LISTS.items()}
-    snippets = take_out_code(facts, record)
-    if not any(facts["withdrawn_because"].values()):
-        del facts["withdrawn_because"]
-    facts["claim"] = [claim_facts(claim) for claim in record.claims.all()]
-    return RecordFile(
-        facts=facts,
-        articles={
-            lang: {name: record.text(name, lang) for name in SECTIONS} for lang in LANGS
-        },
-        repros={repro.name: repro.source for repro in record.repros.all()},
-        snippets=snippets,
-    )
-
-
-def take_out_code(facts: Facts, record: Record) -> dict[str, str]:
-    """Remove from the facts what repros say, and return it by the function's name."""
-    sources = "\n".join(repro.source for repro in record.repros.all())
-    snippets = {}
-    for column, key, prefix in CODE:
-        rows = []
-        for row in getattr(record, column):
-            name = f"{prefix}{row['name']}"
-            if re.search(rf"^def {name}\(", sources, re.MULTILINE):
-                snippets[name] = row.get(key, "")
-                row = {k: value for k, value in row.items() if k != key}
-            rows.append(row)
-        facts[LISTS[column]] = rows
-    return snippets
-
-
 def with_code(file: RecordFile) -> dict[str, list[Facts]]:
     """The columns of `CODE` with the code that the repros have."""
     return {
@@ -97,40 +61,16 @@ def with_code(file: RecordFile) -> dict[str, list[Facts]]:
     }
 
 
-def claim_facts(claim: Claim) -> Facts:
-    facts: Facts = {
-        "id": claim.cid,
-        "kind": claim.kind,
-        "text": {"en": claim.text_en, "zh": claim.text_zh},
-        "source": claim.source,
-        "check": claim.check_ref,
-        "expects": claim.expects,
-        "builds": claim.builds,
-    }
-    return {key: value for key, value in facts.items() if value}
-
-
-def content_digest(record: Record) -> str:
-    """The digest of the files that this record would be written to."""
-    return digest_of(write_record(record_to_file(record)))
-
-
-def stored_facts(record: Record) -> dict[str, ReproFacts]:
-    return {
-        repro.name: ReproFacts(repro.fidelity, repro.device, repro.header, repro.checks)
-        for repro in record.repros.all()
-    }
-
-
 def apply(
     file: RecordFile,
     repros: Mapping[str, ReproFacts],
     record: Record,
     html: dict[str, Any],
 ) -> None:
-    """Make the rows hold what the files do: one revision more."""
+    """Make the rows hold what the files do."""
     for column, key in PLAIN.items():
         setattr(record, column, file.facts[key])
+    record.depth = file.depth
     for column, key in BILINGUAL.items():
         for lang in LANGS:
             setattr(record, f"{column}_{lang}", file.facts.get(key, {}).get(lang, ""))
@@ -142,11 +82,8 @@ def apply(
         for name in SECTIONS:
             setattr(record, f"{name}_{lang}", file.articles[lang][name])
     record.html, record.html_version = html, rendering.VERSION
-    # Files are reviewed in both languages at once.
-    record.outdated, record.significance = {}, ""
+    record.outdated = translation.outdated(file)
     record.files_digest = file.files_digest
-    record.content_digest = digest_of(write_record(file))
-    record.revision += 1
     saving.save(
         record,
         claims=[claim_columns(claim) for claim in file.facts.get("claim", [])],

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from kb.choices import LANGS, SECTIONS
+from kb.choices import BRIEF_SECTIONS, LANGS, SECTIONS, Depth
+from portable.harness.values import INVISIBLE
 
 HEADINGS: dict[str, dict[str, str]] = {
     "en": {
@@ -30,12 +31,24 @@ HEADINGS: dict[str, dict[str, str]] = {
         "fix": "修复",
     },
 }
+# Of a brief record, whose three sections are kept as the full record's.
+BRIEF_HEADINGS: dict[str, dict[str, str]] = {
+    "en": {
+        "root_cause": "What it is",
+        "symptom": "How to tell",
+        "workaround": "What to do",
+    },
+    "zh": {
+        "root_cause": "是什么",
+        "symptom": "如何判断",
+        "workaround": "怎么办",
+    },
+}
+# What a paragraph of a brief record may have, code apart.
+MAX_PARAGRAPH = 1200
+MAX_TEST_LINES = 5
 MAX_SECTION_BYTES = 64 * 1024
 FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ ]*(?P<info>[^`]*)$")
-# Control characters, those that turn the direction of text, lone surrogates.
-UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 INLINE_CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)")
 HEADING = re.compile(r"^##(?!#)\s*(.*?)\s*#*$")
@@ -98,10 +111,22 @@ def scan(markdown: str) -> tuple[list[Line], list[Fence]]:
     return lines, fences
 
 
-def parse_article(text: str, lang: str) -> dict[str, str]:
-    """The five sections of an article file. Raises ArticleError with all problems."""
+def headings_of(lang: str, depth: str) -> dict[str, str]:
+    return (BRIEF_HEADINGS if depth == Depth.BRIEF else HEADINGS)[lang]
+
+
+def sections_of(depth: str) -> tuple[str, ...]:
+    return BRIEF_SECTIONS if depth == Depth.BRIEF else SECTIONS
+
+
+def parse_article(text: str, lang: str, depth: str = Depth.FULL) -> dict[str, str]:
+    """The sections of an article file, "" for those that a brief record has not.
+
+    Raises ArticleError with all problems.
+    """
     lines, _fences = scan(unix_lines(text))
-    names = {title: name for name, title in HEADINGS[lang].items()}
+    wanted = headings_of(lang, depth)
+    names = {title: name for name, title in wanted.items()}
     problems: list[tuple[str, str]] = []
     order: list[str] = []
     bodies: dict[str, list[str]] = {}
@@ -109,44 +134,53 @@ def parse_article(text: str, lang: str) -> dict[str, str]:
         heading = None if line.fenced else HEADING.match(line.text)
         if heading is not None:
             name = names.get(heading[1], "")
-            problems += heading_problems(name, heading[1], line.number, bodies, lang)
+            problems += heading_problems(name, heading[1], line.number, bodies, wanted)
             order.append(name)
             bodies.setdefault(name, [])
         elif order:
             bodies[order[-1]].append(line.text)
         elif line.text.strip():
             problems.append((at_line(line.number), _("text before the first heading")))
-    problems += order_problems([name for name in order if name], lang)
+    problems += order_problems([name for name in order if name], wanted)
     if problems:
         raise ArticleError(problems)
-    return {name: "\n".join(bodies[name]).strip() for name in SECTIONS}
+    return {name: "\n".join(bodies.get(name, [])).strip() for name in SECTIONS}
 
 
 def heading_problems(
-    name: str, title: str, number: int, seen: Mapping[str, list[str]], lang: str
+    name: str,
+    title: str,
+    number: int,
+    seen: Mapping[str, list[str]],
+    wanted: Mapping[str, str],
 ) -> Iterator[tuple[str, str]]:
     if not name:
-        headings = ", ".join(f"## {text}" for text in HEADINGS[lang].values())
+        headings = ", ".join(f"## {text}" for text in wanted.values())
         text = _("unknown heading “## %(title)s”; the headings are %(wanted)s")
         yield at_line(number), text % {"title": title, "wanted": headings}
     elif name in seen:
         yield at_line(number), _("heading “## %s” stands twice") % title
 
 
-def order_problems(order: list[str], lang: str) -> Iterator[tuple[str, str]]:
-    missing = [name for name in SECTIONS if name not in order]
+def order_problems(
+    order: list[str], wanted: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    missing = [name for name in wanted if name not in order]
     for name in missing:
-        yield name, _("heading “## %s” is missing") % HEADINGS[lang][name]
+        yield name, _("heading “## %s” is missing") % wanted[name]
     first_seen = list(dict.fromkeys(order))
-    if first_seen != [name for name in SECTIONS if name not in missing]:
-        headings = ", ".join(HEADINGS[lang].values())
+    if first_seen != [name for name in wanted if name not in missing]:
+        headings = ", ".join(wanted.values())
         yield "headings", _("wrong order; the order is %s") % headings
 
 
-def format_article(sections: Mapping[str, str], lang: str) -> str:
+def format_article(
+    sections: Mapping[str, str], lang: str, depth: str = Depth.FULL
+) -> str:
     """The canonical article file of these sections."""
     return "\n".join(
-        f"## {HEADINGS[lang][name]}\n\n{sections[name]}\n" for name in SECTIONS
+        f"## {title}\n\n{sections[name]}\n"
+        for name, title in headings_of(lang, depth).items()
     )
 
 
@@ -191,7 +225,7 @@ def section_problems(markdown: str) -> Iterator[str]:
         yield _("is empty; say “not established” where nothing is known")
     if len(markdown.encode(errors="replace")) > MAX_SECTION_BYTES:
         yield _("is longer than %d KiB") % (MAX_SECTION_BYTES // 1024)
-    if UNPRINTABLE.search(markdown):
+    if INVISIBLE.search(markdown):
         yield _("holds a control character")
     lines, fences = scan(markdown)
     yield from (
@@ -232,16 +266,49 @@ def translation_problem(texts: Mapping[str, str]) -> str | None:
     return None
 
 
+def paragraph_problems(markdown: str) -> Iterator[str]:
+    """What a section of a brief record says stands in one paragraph, code apart."""
+    prose_lines = ["" if row.fenced else row.text for row in scan(markdown)[0]]
+    blocks = re.split(r"\n\s*\n", "\n".join(prose_lines).strip())
+    if len(blocks) > 1 or SUBHEADING.match(blocks[0]):
+        yield _("is one paragraph in a brief record, with code below it")
+    elif len(blocks[0]) > MAX_PARAGRAPH:
+        yield _("is longer than %d characters") % MAX_PARAGRAPH
+
+
+def brief_problems(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in BRIEF_SECTIONS:
+        text = sections[name]
+        if name == "workaround":
+            text = split_workarounds(text).get("", "")
+        yield from ((name, message) for message in paragraph_problems(text))
+    lines = test_of(sections["symptom"]).count("\n") + 1
+    if lines > MAX_TEST_LINES:
+        values = {"n": lines, "most": MAX_TEST_LINES}
+        yield "symptom", _("its test has %(n)d lines; %(most)d is the most") % values
+
+
+def test_of(markdown: str) -> str:
+    """The code of "How to tell" that tells yes from no; "" where there is none."""
+    fences = (row.body for row in scan(markdown)[1] if row.info == "python")
+    return next(fences, "")
+
+
 def article_problems(
-    articles: Mapping[str, Mapping[str, str]], workarounds: list[str] | None
+    articles: Mapping[str, Mapping[str, str]],
+    workarounds: list[str] | None,
+    depth: str = Depth.FULL,
 ) -> Iterator[tuple[str, str, str]]:
     """(lang, section, message) for the sections of the articles at hand.
 
     `workarounds` are the names the headings must have; None where unknown.
     """
     for lang, sections in articles.items():
-        for name in SECTIONS:
+        for name in sections_of(depth):
             for message in section_problems(sections[name]):
+                yield lang, name, message
+        if depth == Depth.BRIEF:
+            for name, message in brief_problems(sections):
                 yield lang, name, message
         if workarounds is not None:
             for message in workaround_problems(sections["workaround"], workarounds):

@@ -8,7 +8,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from kb.choices import (
+    ANYWHERE,
     FIX_KINDS,
+    HOLDS_ANYWHERE_BY,
+    HOLDS_ON,
+    HOLDS_THERE_BY,
     LANGS,
     PRECONDITION_KEYS,
     RULE_SEVERITIES,
@@ -19,6 +23,7 @@ from kb.choices import (
     WORKAROUND_KINDS,
     AffectedWhen,
     ClaimKind,
+    Depth,
     Expects,
     Publication,
     SymptomClass,
@@ -43,6 +48,7 @@ from kb.records.values import (
     schema,
     table,
     text,
+    translated_from,
     version,
 )
 
@@ -54,6 +60,7 @@ __all__ = [
     "TABLES",
     "Facts",
     "canonical",
+    "depth_of",
     "facts_problems",
     "rows",
 ]
@@ -74,6 +81,11 @@ REFERENCE = matching(r"[a-z0-9][a-z0-9._-]*", "up-1", 40)
 PACKAGE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]*", "torch", 80)
 ALIAS = matching(r"\S+", "pytorch/pytorch#196678")
 
+DEVICES = list_of(one_of(HOLDS_ON[1:]), empty=False)
+HOLDS = (
+    Key("devices", list_of(one_of(HOLDS_ON), empty=False)),
+    Key("why", one_of((*HOLDS_ANYWHERE_BY, *HOLDS_THERE_BY))),
+)
 BUILD = (Key("raw", build_raw), Key("state", one_of(BUILD_STATES)))
 TABLES: dict[str, tuple[Key, ...]] = {
     "precondition": (
@@ -92,12 +104,15 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("package", PACKAGE),
         Key("events", events),
         Key("builds", list_of(table(BUILD)), optional=True),
+        Key("unknown", events, optional=True),
+        Key("cuda", matching(r"\d+\.\d+", "12.9"), optional=True),
         Key("source", REFERENCE),
     ),
     "fix": (
         Key("kind", one_of(FIX_KINDS)),
         Key("package", PACKAGE),
         Key("version", version(empty=True)),
+        Key("devices", DEVICES, optional=True),
         Key("source", REFERENCE),
     ),
     "workaround": (
@@ -157,6 +172,7 @@ KEYS: tuple[Key, ...] = (
     Key("schema", schema),
     Key("id", RECORD_ID),
     Key("slug", SLUG),
+    Key("depth", one_of((Depth.BRIEF.value,)), optional=True),
     Key("publication", one_of(Publication.values)),
     Key("withdrawn_because", both_languages(), optional=True),
     Key("upstream", one_of(Upstream.values)),
@@ -166,8 +182,10 @@ KEYS: tuple[Key, ...] = (
     Key("related", list_of(RECORD_ID)),
     Key("title", both_languages(200, one_line=True)),
     Key("symptom", both_languages(400, one_line=True)),
+    Key("translated_from", translated_from, optional=True),
     Key("environment", list_of(text(200))),
     Key("affected_when", one_of(AffectedWhen.values)),
+    Key("holds_on", table(HOLDS)),
     *(Key(name, list_of(table(keys)), optional=True) for name, keys in TABLES.items()),
 )
 
@@ -176,12 +194,19 @@ def facts_problems(facts: Facts) -> Problems:
     """Every (key, message) of an issue.toml."""
     yield from keys_problems(facts, KEYS)
     yield from withdrawal_problems(facts)
+    if depth_of(facts) == Depth.BRIEF and not facts.get("source"):
+        yield "source", _("is missing; a brief record names at least one source")
+    yield from holding_problems(facts)
     for table_name, key in NAMED:
         yield from repeated_problems(facts, table_name, key)
     yield from source_problems(facts)
     yield from signature_problems(facts)
     yield from range_problems(facts)
     yield from claim_problems(facts)
+
+
+def depth_of(facts: Mapping[str, Any]) -> str:
+    return str(facts.get("depth", Depth.FULL.value))
 
 
 def rows(facts: Facts, table_name: str) -> Iterator[tuple[str, Facts]]:
@@ -198,6 +223,20 @@ def withdrawal_problems(facts: Facts) -> Problems:
         yield "withdrawn_because", _("is missing; a withdrawn record says why")
     if not withdrawn and "withdrawn_because" in facts:
         yield "withdrawn_because", _("only a withdrawn record has it")
+
+
+def holding_problems(facts: Facts) -> Problems:
+    holds = facts.get("holds_on", {})
+    if list(table(HOLDS)(holds)):
+        return
+    reasons = HOLDS_THERE_BY
+    if ANYWHERE in holds["devices"]:
+        reasons = HOLDS_ANYWHERE_BY
+        if len(holds["devices"]) > 1:
+            yield "holds_on.devices", _("any already holds the others")
+    if holds["why"] not in reasons:
+        values = {"known": ", ".join(reasons), "devices": ", ".join(holds["devices"])}
+        yield "holds_on.why", _("for %(devices)s must be one of %(known)s") % values
 
 
 def repeated_problems(facts: Facts, table_name: str, key: str) -> Problems:

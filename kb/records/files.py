@@ -13,7 +13,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from kb.choices import LANGS, SECTIONS, Fidelity, Publication
+from kb.choices import LANGS, Fidelity, Publication
 from kb.records.articles import (
     ArticleError,
     article_problems,
@@ -22,7 +22,7 @@ from kb.records.articles import (
     split_workarounds,
 )
 from kb.records.build_slugs import known_builds, slug_problems
-from kb.records.facts import Facts, facts_problems, rows
+from kb.records.facts import Facts, depth_of, facts_problems, rows
 from kb.records.open_places import unfinished
 from kb.records.rules import proof_problems
 from kb.records.snippets import (
@@ -100,6 +100,10 @@ class RecordFile:
     def slug(self) -> str:
         return str(self.facts["slug"])
 
+    @property
+    def depth(self) -> str:
+        return depth_of(self.facts)
+
 
 @dataclass(frozen=True)
 class ReproFacts:
@@ -128,7 +132,7 @@ def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
     repros = {name[:-3]: text for name, text in files.items() if name[-3:] == ".py"}
     record = RecordFile(
         facts=facts or {},
-        articles=read_articles(files, problems),
+        articles=read_articles(files, depth_of(facts or {}), problems),
         repros=repros,
         snippets=snippets_of(repros),
         files_digest=digest_of({name: text.encode() for name, text in files.items()}),
@@ -192,7 +196,7 @@ def read_facts(files: Mapping[str, str], problems: list[Problem]) -> Facts | Non
 
 
 def read_articles(
-    files: Mapping[str, str], problems: list[Problem]
+    files: Mapping[str, str], depth: str, problems: list[Problem]
 ) -> dict[str, dict[str, str]]:
     """Sections by language; a language whose article cannot be split is left out."""
     articles = {}
@@ -200,7 +204,7 @@ def read_articles(
         if name not in files:
             continue
         try:
-            articles[lang] = parse_article(files[name], lang)
+            articles[lang] = parse_article(files[name], lang, depth)
         except ArticleError as error:
             problems += [Problem(name, key, text) for key, text in error.problems]
     return articles
@@ -288,7 +292,8 @@ def article_file_problems(
 ) -> list[Problem]:
     names = [row["name"] for _path, row in rows(record.facts, "workaround")]
     names_known &= len(names) == len(record.facts.get("workaround", []))
-    problems = article_problems(record.articles, names if names_known else None)
+    wanted = names if names_known else None
+    problems = article_problems(record.articles, wanted, record.depth)
     return [
         Problem(ARTICLE_FILES[lang], section, message)
         for lang, section, message in problems
@@ -386,9 +391,7 @@ def write_record(record: RecordFile) -> dict[str, bytes]:
     """The canonical files of a record, by name."""
     files = {FACTS_FILE: write_facts(record.facts)}
     for lang, name in ARTICLE_FILES.items():
-        files[name] = format_article(
-            {name: record.articles[lang][name] for name in SECTIONS}, lang
-        )
+        files[name] = format_article(record.articles[lang], lang, record.depth)
     files |= {f"{name}.py": source for name, source in record.repros.items()}
     return {name: files[name].encode() for name in sorted(files)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kb.records.articles import HEADINGS, at_line, scan
+from kb.records.articles import BRIEF_HEADINGS, HEADINGS, at_line, scan
 from kb.records.files import ARTICLE_FILES, Problem, read_text
 
 TABLE = re.compile(r"\s*\[\[\s*(\w+)\s*\]\]")
@@ -79,9 +79,10 @@ def key_lines(toml: str) -> dict[str, int]:
 def line_in_article(text: str, key: str, lang: str) -> int:
     """The line of a section's heading."""
     rows = scan(text)[0]
-    wanted = f"## {HEADINGS[lang].get(key)}"
+    titles = (HEADINGS[lang].get(key), BRIEF_HEADINGS[lang].get(key))
+    wanted = [f"## {title}" for title in titles]
     found = (
-        row.number for row in rows if not row.fenced and row.text.strip() == wanted
+        row.number for row in rows if not row.fenced and row.text.strip() in wanted
     )
     return next(found, 0)
 

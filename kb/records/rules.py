@@ -96,6 +96,7 @@ CONDITION: tuple[Key, ...] = tuple(
         "named": NAMES,
         "holds": one_of(HELD),
         "made_by": NAMES,
+        "not_made_by": NAMES,
         "from": NAMES,
         "of": arguments,
         "attribute": truth,

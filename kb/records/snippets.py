@@ -70,7 +70,7 @@ def different_snippets(sources: Mapping[str, str]) -> dict[str, tuple[str, str]]
 def parsed(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 

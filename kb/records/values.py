@@ -13,7 +13,8 @@ from packaging.version import InvalidVersion, Version
 
 from kb.choices import LANGS
 from kb.records import conditions
-from kb.records.articles import UNPRINTABLE, translation_problem
+from kb.records.articles import translation_problem
+from portable.harness.values import INVISIBLE
 
 # (path below the key, message) of each.
 Problems = Iterator[tuple[str, str]]
@@ -22,6 +23,7 @@ Check = Callable[[Any], Problems]
 SCHEMA = 1
 EVENT_KINDS = ("introduced", "fixed", "last_affected")
 # "git+https://github.com/fla-org/flash-linear-attention@b4ff1936"
+TEXT_DIGEST = re.compile(r"[0-9a-f]{16}")
 REVISION = re.compile(r"git\+https?://\S+@[0-9a-f]{7,40}")
 
 
@@ -42,12 +44,22 @@ def text(longest: int = 2000, empty: bool = False, one_line: bool = False) -> Ch
             yield "", _("must not be empty")
         elif len(value) > longest:
             yield "", _("is longer than %d characters") % longest
-        elif UNPRINTABLE.search(value):
+        elif INVISIBLE.search(value):
             yield "", _("holds a control character")
         elif one_line and "\n" in value:
             yield "", _("must be one line")
 
     return check
+
+
+def translated_from(value: Any) -> Problems:
+    """{en = "…"}: one language, and the digest of its text (kb.records.translation)."""
+    if not isinstance(value, dict) or len(value) != 1 or not set(value) <= set(LANGS):
+        yield "", _("must be %s") % '{en = "…"} or {zh = "…"}'
+        return
+    for lang, digest in value.items():
+        if not (isinstance(digest, str) and TEXT_DIGEST.fullmatch(digest)):
+            yield lang, _("must be 16 hexadecimal digits; manage.py check_record says")
 
 
 def one_of(words: Iterable[str]) -> Check:
@@ -72,6 +84,11 @@ def matching(pattern: str, example: str, longest: int = 200) -> Check:
             yield "", _("is longer than %d characters") % longest
 
     return check
+
+
+def whole_number(value: Any) -> Problems:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        yield "", _("must be a whole number above 0")
 
 
 def condition(value: Any) -> Problems:

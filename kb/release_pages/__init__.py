@@ -1,1 +1,1 @@
-"""Pages of releases: what differs between two of them, and what one of them brought."""
+"""The page of a comparison, and the feeds of what turns."""

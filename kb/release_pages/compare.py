@@ -25,8 +25,10 @@ from kb.releases.comparison import (
     compare,
     item_of,
 )
+from kb.releases.curve import Point, curve
 from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
+from kb.search.index.generation import current_generation
 
 SHOWN = 30
 
@@ -64,6 +66,11 @@ class ComparePage:
     rests: list[Rest] = field(default_factory=list)
     pasted: str = ""
     paste_error: str = ""
+
+    @property
+    def releases(self) -> list[Point]:
+        """How many bugs are open on each, the newest first."""
+        return list(reversed(curve(current_generation())))
 
     @property
     def turned_round(self) -> str:
@@ -143,7 +150,7 @@ def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
     return ComparePage(
         choices=offered,
         typed=(first.name, last.name),
-        device=device,
+        device=found.device,
         comparison=found,
         sentence=words.summary(found),
         sections=sections(found),

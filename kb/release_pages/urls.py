@@ -29,8 +29,5 @@ urlpatterns = [
         conditional_page(ReleaseFeed()),
         name="release-feed",
     ),
-    path("releases/", views.release_list, name="release-list"),
-    re_path(
-        rf"^releases/(?P<name>{SIDE})/$", views.release_detail, name="release-detail"
-    ),
+    re_path(rf"^releases/(?P<name>{SIDE})/$", views.release, name="release-detail"),
 ]

@@ -8,7 +8,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from kb.release_pages import compare as compare_page, release as release_page
+from kb.release_pages import compare as compare_page
+from kb.releases import sides
 
 
 @require_safe
@@ -30,15 +31,13 @@ def compare(request: HttpRequest, before: str, after: str) -> HttpResponse:
 
 
 @require_safe
-def release_list(request: HttpRequest) -> HttpResponse:
-    return render(request, "kb/releases.html", {"page": release_page.every()})
-
-
-@require_safe
-def release_detail(request: HttpRequest, name: str) -> HttpResponse:
-    page = release_page.build(name)
-    if page is None:
+def release(request: HttpRequest, name: str) -> HttpResponse:
+    """A release is a comparison with its predecessor; the oldest has none."""
+    builds = sides.tested()
+    side = sides.find(name, builds)
+    if side is None or not (side.is_release and side.builds):
         raise Http404(_("Nothing has been run on a torch release %s here.") % name)
-    if isinstance(page, str):
-        return redirect("release-detail", page)
-    return render(request, "kb/release.html", {"page": page})
+    previous = sides.previous(side, builds)
+    if previous is None:
+        return redirect("compare-start")
+    return redirect("compare", previous.name, side.name)

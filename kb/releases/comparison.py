@@ -1,7 +1,9 @@
 """What two sides show of every record: fixed, new, the same, not tested on both.
 
-By fresh verdicts of the bug itself, and only where one repro was judged on one class of
-device on both sides. What is documented where nothing ran is told apart, as "likely".
+By fresh verdicts of the bug itself, where one repro was judged on one class of device
+on both sides. Where none was, documents speak: with a run on the later side that agrees
+a bug is new or fixed, without one it is likely so. A run with packages of its own
+counts where just these are installed.
 """
 
 from __future__ import annotations
@@ -19,13 +21,11 @@ from django.db.models import F, Max, Min, Q, QuerySet
 from kb.environments.environment import Environment
 from kb.models import Finding
 from kb.releases import installed, verdicts
-from kb.releases.documented import Facts, answers, facts_of_all
+from kb.releases.documented import Facts, answers, facts_of_all, read
 from kb.releases.installed import Narrowed
 from kb.releases.sides import Side
 from kb.releases.verdicts import (
-    BAD,
     DIFFERS,
-    GOOD,
     Answers,
     Key,
     Keys,
@@ -34,7 +34,9 @@ from kb.releases.verdicts import (
     trigger_of,
 )
 from kb.search.index.generation import Generation, current_generation
-from kb.versions.ranges import AFFECTED, NOT_AFFECTED
+from kb.versions.affected import Documented, answer_for
+from kb.versions.devices import device_of
+from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
 NEW, FIXED = "new", "fixed"
 BAD_ON_BOTH, GOOD_ON_BOTH, NOT_TESTED = "bad_on_both", "good_on_both", "not_tested"
@@ -43,14 +45,18 @@ BEHAVIOUR = "behaviour"
 LIKELY_NEW, LIKELY_FIXED = "likely_new", "likely_fixed"
 # In the order in which they are told.
 CHANGES = (
-    *(NEW, FIXED, CEASES, BEGINS, BEHAVIOUR, DIFFERS),
-    *(LIKELY_NEW, LIKELY_FIXED),
+    *(NEW, LIKELY_NEW, FIXED, LIKELY_FIXED),
+    *(CEASES, BEGINS, BEHAVIOUR, DIFFERS),
 )
 # Of a record with several repros or devices the first that is true of one of them.
 STANDING_OF_A_RECORD = (NEW, FIXED, DIFFERS, BAD_ON_BOTH, GOOD_ON_BOTH)
-PLACE = {kind: at for at, kind in enumerate(CHANGES)}
-OF_ANSWER = {AFFECTED: BAD, NOT_AFFECTED: GOOD}
-LIKELY = {(BAD, GOOD): LIKELY_FIXED, (GOOD, BAD): LIKELY_NEW}
+# Counted by what is told, not by record.
+BESIDE = [kind for kind in CHANGES if kind not in STANDING_OF_A_RECORD]
+# By documents: the kind where the later side was run, and where it was not.
+TURNED = {
+    (AFFECTED, NOT_AFFECTED): (FIXED, LIKELY_FIXED),
+    (NOT_AFFECTED, AFFECTED): (NEW, LIKELY_NEW),
+}
 KEPT = 16
 
 
@@ -67,16 +73,6 @@ class Item(NamedTuple):
     check: str = ""
 
 
-class Turn(NamedTuple):
-    """How one repro stands on both sides: bad, good, differs between builds, or ""."""
-
-    record: str
-    repro: str
-    device: str
-    before: str
-    after: str
-
-
 @dataclass(frozen=True)
 class Judged:
     """What runs show. `kinds`: how each record stands that was judged on both.
@@ -90,35 +86,30 @@ class Judged:
     changed: Mapping[str, list[Key]]
 
     @property
+    def on_both(self) -> Keys:
+        return self.before.judged & self.after.judged
+
+    @property
     def alone(self) -> tuple[Answers, Answers]:
         """What was judged on one side only."""
         return self.before.without(self.after), self.after.without(self.before)
-
-    def turns_of(self, records: set[str]) -> dict[str, list[Turn]]:
-        """Of each of these that was judged on a side."""
-        found: defaultdict[str, list[Turn]] = defaultdict(list)
-        for key in sorted(self.before.judged | self.after.judged):
-            if record_of(key) in records:
-                record, repro, device = key.split(" ")
-                turn = Turn(
-                    *(record, repro, device), self.before.of(key), self.after.of(key)
-                )
-                found[record].append(turn)
-        return dict(found)
 
 
 @dataclass(frozen=True)
 class Comparison:
     """`kinds`: each record that counts -> how it stands, NOT_TESTED included.
 
-    `changed`: what is told, by kind in their order.
+    `changed`: what is told, by kind in their order. `devices`: those on which anything
+    was judged on both. `envs`: what documents are asked about.
     """
 
     before: Side
     after: Side
     device: str
+    envs: tuple[Environment, Environment]
     kinds: Mapping[str, str]
     changed: Mapping[str, list[Key]]
+    devices: frozenset[str]
     # Of those not tested on both: judged on the one, on the other.
     only_before: int
     only_after: int
@@ -133,13 +124,17 @@ class Comparison:
         return {
             **{kind: records[kind] for kind in (*STANDING_OF_A_RECORD, NOT_TESTED)},
             "same": same,
-            **{kind: changes.get(kind, 0) for kind in (*CHANGES[2:5], *CHANGES[6:])},
+            **{
+                kind: changes.get(kind, 0)
+                for kind in CHANGES
+                if kind not in STANDING_OF_A_RECORD
+            },
         }
 
     @property
     def is_tested(self) -> bool:
         """Whether any record was judged on both sides."""
-        return self.counts[NOT_TESTED] < len(self.kinds)
+        return bool(self.devices)
 
     @property
     def total(self) -> int:
@@ -156,10 +151,6 @@ class Comparison:
         return [side for side in (self.before, self.after) if not side.builds]
 
     @property
-    def command(self) -> str:
-        return f"manage.py compare {self.before.name} {self.after.name}"
-
-    @property
     def query(self) -> str:
         names = {"from": self.before.name, "to": self.after.name}
         device = {"device": self.device} if self.device else {}
@@ -172,25 +163,17 @@ class Comparison:
 def compare(
     before: Side, after: Side, device: str = "", env: Environment | None = None
 ) -> Comparison:
-    """`env`: only records that can concern what is installed there."""
+    """`env`: only what can concern what is installed there, on its device."""
     generation = current_generation()
-    asked = before, after, device
-    return narrowed(generation, *asked, env) if env else whole(generation, *asked)
+    if env is None:
+        return whole(generation, before, after, device)
+    narrowed = installed.narrow(facts_of_all(generation[0]), env)
+    return compared(generation, before, after, device or device_of(env), narrowed)
 
 
 @lru_cache(maxsize=KEPT)
 def whole(generation: Generation, before: Side, after: Side, device: str) -> Comparison:
-    facts = facts_of_all(generation[0])
-    return compared(generation, before, after, device, facts)
-
-
-def narrowed(
-    generation: Generation, before: Side, after: Side, device: str, env: Environment
-) -> Comparison:
-    facts = facts_of_all(generation[0])
-    found = installed.narrow(facts, env)
-    listed = {key: facts[key] for key in found.records}
-    return replace(compared(generation, before, after, device, listed), narrowed=found)
+    return compared(generation, before, after, device)
 
 
 def compared(
@@ -198,57 +181,92 @@ def compared(
     before: Side,
     after: Side,
     device: str,
-    facts: Mapping[str, Facts],
+    narrowed: Narrowed | None = None,
 ) -> Comparison:
-    """Of the records in `facts`."""
-    judged = judged_on(generation, before.builds, after.builds, device)
+    """Of the records that can concern what is installed."""
+    env = narrowed.env if narrowed else None
+    builds = before.builds, after.builds
+    judged = (
+        judge(generation, *builds, device, env)
+        if env
+        else judged_on(generation, *builds, device)
+    )
+    every = facts_of_all(generation[0])
+    facts = {key: every[key] for key in narrowed.records} if narrowed else every
     kinds = {key: judged.kinds.get(key, NOT_TESTED) for key in facts}
-    untested = [key for key, kind in kinds.items() if kind == NOT_TESTED]
+    both = {key for key in judged.on_both if record_of(key) in facts}
+    untested = {key: facts[key] for key, kind in kinds.items() if kind == NOT_TESTED}
+    envs = before.env_of(device, env), after.env_of(device, env)
     alone = judged.alone
-    found = {
-        kind: [key for key in keys if record_of(key) in facts]
-        for kind, keys in judged.changed.items()
+    found = by_documents(
+        untested, alone[1], list(zip((before, after), envs, strict=True))
+    )
+    for kind, keys in judged.changed.items():
+        found[kind] += [key for key in keys if record_of(key) in facts]
+    kinds |= {
+        record_of(key): kind
+        for kind in (NEW, FIXED)
+        for key in found[kind]
+        if record_of(key) in untested
     }
-    found |= likely({key: facts[key] for key in untested}, alone, before, after)
-    here, there = (set(records_of(side.judged)) for side in alone)
+    left = {key for key, kind in kinds.items() if kind == NOT_TESTED}
+    here, there = (left.intersection(records_of(side.judged)) for side in alone)
     return Comparison(
         before=before,
         after=after,
         device=device,
+        envs=envs,
         kinds=kinds,
-        changed={kind: found[kind] for kind in CHANGES if found[kind]},
-        only_before=len(here.intersection(untested)),
-        only_after=len(there.intersection(untested)),
-        narrowed=None,
+        changed={kind: sorted(found[kind]) for kind in CHANGES if found[kind]},
+        devices=frozenset(key.rpartition(" ")[2] for key in both),
+        only_before=len(here),
+        only_after=len(there),
+        narrowed=narrowed,
     )
 
 
-def likely(
-    facts: Mapping[str, Facts],
-    alone: tuple[Answers, Answers],
-    before: Side,
-    after: Side,
-) -> dict[str, list[Key]]:
-    """Of records that were not run on both: what documents say, unless the run on the
-    one side says that they err.
+def by_documents(
+    facts: Mapping[str, Facts], alone: Answers, sides: list[tuple[Side, Environment]]
+) -> defaultdict[str, list[Key]]:
+    """Of records that were not run on both: what documents say, unless a run says that
+    they err. `alone`: what runs show on the later side only; they are told of.
     """
-    said = answers(before.env), answers(after.env)
-    others = [contradicting(side) for side in alone]
-    found: dict[str, list[Key]] = {LIKELY_NEW: [], LIKELY_FIXED: []}
+    said = [answers(env) for _side, env in sides]
+    turned: dict[str, tuple[str, str]] = {}
     for key, fact in facts.items():
-        documented = [OF_ANSWER.get(side(fact).answer, "") for side in said]
-        kind = LIKELY.get((documented[0], documented[1]))
-        if kind and not any(
-            key in side[answer] for side, answer in zip(others, documented, strict=True)
+        both = said[0](fact).answer, said[1](fact).answer
+        if both in TURNED:
+            turned[key] = both
+    ran = verdicts.runs_on([side.builds for side, _env in sides], turned)
+    shown = {AFFECTED: by_record(alone.bad), NOT_AFFECTED: by_record(alone.good)}
+    found: defaultdict[str, list[Key]] = defaultdict(list)
+    for key, both in turned.items():
+        known, rows = read(facts[key]), ran.get(key, [[], []])
+        if not any(
+            is_contradicted(known, env, answer, several)
+            for (_side, env), answer, several in zip(sides, both, rows, strict=True)
         ):
-            found[kind].append(key)
+            runs = shown[both[1]].get(key, [])
+            found[TURNED[both][0 if runs else 1]] += runs or [key]
     return found
 
 
-def contradicting(side: Answers) -> dict[str, set[str]]:
-    """What is documented -> the records of which a run shows something else."""
-    bad, good, differs = (set(records_of(keys)) for keys in side)
-    return {BAD: good | differs, GOOD: bad | differs}
+def is_contradicted(
+    known: Documented, env: Environment, documented: str, rows: list[Finding]
+) -> bool:
+    """By a run of this side, as the rule takes it."""
+    return any(
+        answer_for(known, replace(env, torch_raw=row.build_raw), rows).answer
+        not in (documented, UNKNOWN)
+        for row in rows
+    )
+
+
+def by_record(keys: Keys) -> dict[str, list[Key]]:
+    found: dict[str, list[Key]] = {}
+    for key in keys:
+        found.setdefault(record_of(key), []).append(key)
+    return found
 
 
 # --- what runs show ------------------------------------------------------------------
@@ -260,8 +278,19 @@ def judged_on(
     device: str = "",
 ) -> Judged:
     """Cached: not to be modified."""
+    return judge(generation, before, after, device, None)
+
+
+def judge(
+    generation: Generation,
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    device: str,
+    env: Environment | None,
+) -> Judged:
+    """`env`: what is installed, for runs with packages of their own."""
     first, last = (
-        verdicts.answers_of(generation, side, device) for side in (before, after)
+        verdicts.answers_of(generation, side, device, env) for side in (before, after)
     )
     turns = turns_between(first, last)
     kinds: dict[str, str] = {}

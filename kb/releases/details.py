@@ -20,15 +20,16 @@ from kb.releases.comparison import (
     Comparison,
     Item,
 )
-from kb.releases.sides import Side
+from kb.versions import runs
 from kb.versions.affected import Answer, answer_for
 
 TRIGGER = "trigger"
+LIKELY = (LIKELY_NEW, LIKELY_FIXED)
 NAMES = ("slug", "title_en", "title_zh")
-# Of those that rest on documents, also what these say.
+# What documents say, of what was not run on a side.
 DOCUMENTED = (
-    *("affected", "affected_when", "preconditions", "aliases", "environment"),
-    *("fixes", "sources"),
+    *("affected", "affected_when", "preconditions", "aliases", "holds_on"),
+    *("fixes", "sources", "upstream"),
 )
 
 
@@ -51,7 +52,7 @@ class Evidenced(NamedTuple):
 class Shown:
     """`runs`: findings of the item on each side, oldest build first.
 
-    `documented` is given where the item rests on documents.
+    What is likely rests on documents alone; they are given where a side was not run.
     """
 
     item: Item
@@ -79,22 +80,16 @@ class Shown:
 
     @property
     def basis(self) -> str:
-        """A side may still have been run where the change itself is documented."""
-        return "documented" if self.documented else "run"
+        return "documented" if self.item.kind in LIKELY else "run"
 
 
 def shown(comparison: Comparison, items: Iterable[Item]) -> list[Shown]:
     listed = list(items)
-    sides = comparison.before, comparison.after
     ids = {item.record for item in listed}
-    documented = {item.record for item in listed if is_documented(item)}
-    records = {
-        **Record.objects.only(*NAMES).in_bulk(ids - documented),
-        **Record.objects.only(*NAMES, *DOCUMENTED).in_bulk(documented),
-    }
+    records = Record.objects.only(*NAMES, *DOCUMENTED).in_bulk(ids)
     found = findings_of(ids, listed, comparison)
     return [
-        of_item(item, records[item.record], found[item.record], sides)
+        of_item(item, records[item.record], found[item.record], comparison)
         for item in listed
         if item.record in records
     ]
@@ -105,32 +100,32 @@ def findings_of(
 ) -> dict[str, list[Finding]]:
     builds = [*comparison.before.builds, *comparison.after.builds]
     checks = {TRIGGER, *(item.check for item in items if item.check)}
-    rows = Finding.objects.standing().of_the_bug().order_by()
+    rows = Finding.objects.fresh().of_the_bug().order_by()
     rows = rows.filter(record__in=ids, build__in=builds, check_name__in=checks)
     rows = rows.filter(verdict__in=JUDGED)
     if comparison.device:
         rows = rows.filter(device_class=comparison.device)
     found: defaultdict[str, list[Finding]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: builds.index(row.build)):
-        found[row.record_id].append(row)
+        if runs.has_packages(row, comparison.envs[0]):
+            found[row.record_id].append(row)
     return found
 
 
 def of_item(
-    item: Item, record: Record, findings: list[Finding], sides: tuple[Side, Side]
+    item: Item, record: Record, findings: list[Finding], found: Comparison
 ) -> Shown:
-    own = [row for row in findings if is_of(item, row)]
-    before, after = ([row for row in own if row.build in one.builds] for one in sides)
+    own = [row for row in findings if item.kind not in LIKELY and is_of(item, row)]
+    before, after = (
+        [row for row in own if row.build in side.builds]
+        for side in (found.before, found.after)
+    )
     documented = None
-    if is_documented(item):
-        first, last = (answer_for(record, one.env) for one in sides)
+    if not (before and after):
+        first, last = (answer_for(record, env) for env in found.envs)
         documented = first, last
     said = differing(before, after) if item.kind == BEHAVIOUR else []
     return Shown(item, record, (before, after), documented, said)
-
-
-def is_documented(item: Item) -> bool:
-    return item.kind in (LIKELY_NEW, LIKELY_FIXED)
 
 
 def is_of(item: Item, row: Finding) -> bool:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from django.db.models import TextField
+from django.db.models import F, TextField
 from django.db.models.functions import Cast
 
 from kb.environments.environment import Environment
 from kb.environments.package_lines import canonical
 from kb.models import Record
-from kb.releases.verdicts import Joined
 from kb.versions.affected import Answer, Documented, answer_for
 
 MOST_RANGES = 20_000
@@ -39,7 +38,9 @@ class Facts(NamedTuple):
     affected: str
     affected_when: str
     preconditions: str
-    environment: str
+    fixes: str
+    holds_on: str
+    upstream: str
 
 
 @lru_cache(maxsize=1)
@@ -48,21 +49,16 @@ def facts_of_all(records: int) -> Mapping[str, Facts]:
 
     `records`: the part of the generation that changes with records.
     """
-    rows = Record.objects.visible().order_by().values_list("affected_when")
+    rows = Record.objects.visible().order_by("pk").values_list("pk")
     texts = rows.annotate(
         affected_text=AsText("affected"),
+        when=F("affected_when"),
         preconditions_text=AsText("preconditions"),
-        environment_text=AsText("environment"),
-        # Behind the columns of which each combination is a row.
-        ids=Joined("pk"),
+        fixes_text=AsText("fixes"),
+        holds_text=AsText("holds_on"),
+        upstream_text=F("upstream"),
     )
-    found = {
-        pk: facts
-        for when, affected, *others, ids in texts
-        for facts in [Facts(affected, when, *others)]
-        for pk in ids.split("\n")
-    }
-    return {pk: found[pk] for pk in sorted(found)}
+    return {pk: Facts(*columns) for pk, *columns in texts}
 
 
 @lru_cache(maxsize=MOST_RANGES)
@@ -71,9 +67,9 @@ def read(facts: Facts) -> Documented:
         affected=json.loads(facts.affected),
         affected_when=facts.affected_when,
         preconditions=json.loads(facts.preconditions),
-        environment=json.loads(facts.environment),
-        # What is only documented is told apart here: no doubt needs to make it unknown.
-        fixes=[],
+        fixes=json.loads(facts.fixes),
+        holds_on=json.loads(facts.holds_on),
+        upstream=facts.upstream,
     )
 
 

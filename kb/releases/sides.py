@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kb.environments.environment import Environment
 from kb.models import TestedBuild
@@ -30,9 +30,11 @@ class Side:
     builds: tuple[str, ...]
     is_release: bool
 
-    @property
-    def env(self) -> Environment:
-        return Environment(torch_raw=self.raw)
+    def env_of(self, device: str, installed: Environment | None) -> Environment:
+        """What documents are asked about: this torch beside what is installed."""
+        env = installed or Environment()
+        env = replace(env, torch_raw=self.raw, device=device, contradicting=())
+        return replace(env, is_cpu_build=env.is_cpu_build and not device)
 
 
 def tested() -> list[TestedBuild]:

@@ -6,20 +6,22 @@ one take several times as long, and what two sides show are then operations on s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from django.db.models import Aggregate, F, Func, Q, TextField
 
 from kb.choices import Outcome, Verdict
+from kb.environments.environment import Environment
 from kb.models import Finding
 from kb.models.finding import FindingQuerySet
 from kb.search.index.generation import Generation
+from kb.versions import runs
 
 BAD, GOOD, DIFFERS = "bad", "good", "differs"
 # Some 2 MB each with 10,000 records.
-KEPT_BUILDS = 8
+KEPT_BUILDS = 32
 # "NAN-0001 repro cpu", of a workaround "NAN-0001 repro cpu workaround_off". No part has
 # a blank, and these sort as their parts do.
 Key = str
@@ -83,11 +85,6 @@ class Answers(NamedTuple):
     def without(self, other: Answers) -> Answers:
         return Answers(*(keys - other.judged for keys in self))
 
-    def of(self, key: Key) -> str:
-        """ "" where nothing was judged."""
-        answers = {BAD: self.bad, GOOD: self.good, DIFFERS: self.differs}
-        return next((name for name, keys in answers.items() if key in keys), "")
-
 
 class Remedies(NamedTuple):
     """Of one side: workarounds that helped against the bug on every build, and others.
@@ -101,16 +98,20 @@ class Remedies(NamedTuple):
 
 @lru_cache(maxsize=KEPT_BUILDS)
 def on_build(generation: Generation, build: str) -> Answers:
-    """What runs of each repro on this build show. Cached: one serves several pairs."""
-    rows = of_the_bug([build]).triggers()
-    return Answers(
-        *joined(
-            rows,
-            TRIGGER_KEY,
-            Q(verdict=Verdict.BUG_PRESENT),
-            Q(verdict=Verdict.BUG_ABSENT),
-        )
-    )
+    """What runs of torch alone show on this build. Cached: one serves several pairs."""
+    return answers_by(of_the_bug([build]).triggers().of_torch_alone())
+
+
+def answers_by(rows: FindingQuerySet) -> Answers:
+    bad, good = Q(verdict=Verdict.BUG_PRESENT), Q(verdict=Verdict.BUG_ABSENT)
+    return Answers(*joined(rows, TRIGGER_KEY, bad, good))
+
+
+def with_packages(build: str, env: Environment) -> Answers:
+    """What runs on this build show that had packages which are installed just so."""
+    rows = of_the_bug([build]).triggers().exclude(made_with__packages__isnull=True)
+    same = [row.pk for row in rows if runs.has_packages(row, env)]
+    return answers_by(rows.filter(pk__in=same))
 
 
 @lru_cache(maxsize=KEPT_BUILDS)
@@ -137,8 +138,24 @@ def joined(rows: FindingQuerySet, key: Func, *conditions: Q) -> list[Keys]:
     return [keys_of(texts[f"k{at}"]) for at in range(len(conditions))]
 
 
+def runs_on(
+    sides: list[tuple[str, ...]], records: Collection[str]
+) -> dict[str, list[list[Finding]]]:
+    """By record the verdicts on each side, whatever packages they had."""
+    found: dict[str, list[list[Finding]]] = {}
+    if not records:
+        return found
+    builds = {build for side in sides for build in side}
+    for row in of_the_bug(builds).triggers().filter(record__in=list(records)):
+        several = found.setdefault(row.record_id, [[] for _side in sides])
+        for at, side in enumerate(sides):
+            if row.build in side:
+                several[at].append(row)
+    return found
+
+
 def of_the_bug(builds: Iterable[str]) -> FindingQuerySet:
-    rows = Finding.objects.standing().of_the_bug()
+    rows = Finding.objects.fresh().of_the_bug()
     return rows.filter(build__in=set(builds)).order_by()
 
 
@@ -148,10 +165,14 @@ def on_device(keys: Keys, device: str) -> Keys:
 
 
 def answers_of(
-    generation: Generation, builds: tuple[str, ...], device: str = ""
+    generation: Generation,
+    builds: tuple[str, ...],
+    device: str = "",
+    env: Environment | None = None,
 ) -> Answers:
-    """Where builds of the side do not agree, they differ."""
+    """Where builds of the side do not agree, they differ. `env`: what is installed."""
     several = [on_build(generation, build) for build in builds]
+    several += [with_packages(build, env) for build in builds if env]
     found = several[0] if len(several) == 1 else together(several)
     return Answers(*(on_device(keys, device) for keys in found)) if device else found
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from kb.languages import Text as _
+from collections.abc import Mapping
+
+from kb.choices import DEVICE_NAMES, DeviceClass
+from kb.languages import COMMA, LIST_COMMA, SEMICOLON, Text as _
 from kb.releases.comparison import (
     BEGINS,
     BEHAVIOUR,
@@ -12,30 +15,40 @@ from kb.releases.comparison import (
     LIKELY_NEW,
     NEW,
     Comparison,
+    item_of,
 )
 from kb.releases.verdicts import DIFFERS
 
-SUMMARY = _(
-    "{fixed} fixed, {new} new, {same} the same, {not_tested} not tested on both"
-)
-SUMMARY_DIFFERS = _(
-    "{fixed} fixed, {new} new, {same} the same, {not_tested} not tested on both, "
-    "{differs} where builds of a release differ"
-)
+# By whether it is one.
+ARRIVE = {True: _("1 arrives"), False: _("{count} arrive")}
+LEAVE = {True: _("1 leaves"), False: _("{count} leave")}
+ALL_BY_RUNS = _("all by {devices} runs")
+ALL_BY_DOCUMENTS = _("all by what is documented")
+BY_BOTH = _("{runs} by {devices} runs, {documents} by what is documented")
+NOTHING_RUN = _("nothing was run on both")
+NOTHING_RUN_THERE = _("on {device} nothing was run on both")
+REST = _("{same} the same, {not_tested} not tested on both")
+DIFFERING = _("{differs} where builds of a release differ")
 NOTHING_IN_COMMON = _("No record was judged on both {before} and {after}.")
 TITLES = {
     NEW: _("New"),
+    LIKELY_NEW: _("Likely new"),
     FIXED: _("Fixed"),
+    LIKELY_FIXED: _("Likely fixed"),
     CEASES: _("Workarounds that cease to help"),
     BEGINS: _("Workarounds that begin to help"),
     BEHAVIOUR: _("Same verdict, other behaviour"),
     DIFFERS: _("Builds of one release differ"),
-    LIKELY_NEW: _("Likely new"),
-    LIKELY_FIXED: _("Likely fixed"),
 }
 MEANINGS = {
-    NEW: _("Run on both: not seen on {before}, reproduced on {after}."),
-    FIXED: _("Run on both: reproduced on {before}, not seen on {after}."),
+    NEW: _(
+        "Reproduced on {after}. On {before} it was not seen or, where nothing was run, "
+        "it is not there by what is documented."
+    ),
+    FIXED: _(
+        "Not seen on {after}. On {before} it was reproduced or, where nothing was run, "
+        "it is there by what is documented."
+    ),
     CEASES: _(
         "The bug is on both. Run against it, the workaround helped on {before} and "
         "does not on {after}."
@@ -53,20 +66,65 @@ MEANINGS = {
         "builds."
     ),
     LIKELY_NEW: _(
-        "Not run on both. By the versions that are documented, {before} is not "
-        "affected and {after} is."
+        "By what is documented alone, {before} is not affected and {after} is."
     ),
     LIKELY_FIXED: _(
-        "Not run on both. By the versions that are documented, {before} is affected "
-        "and {after} is not."
+        "By what is documented alone, {before} is affected and {after} is not."
     ),
 }
 
 
-def summary(comparison: Comparison) -> dict[str, str]:
-    """The first line: what becomes of all records."""
-    counts = comparison.counts
-    return (SUMMARY_DIFFERS if counts[DIFFERS] else SUMMARY).filled(**counts)
+def summary(found: Comparison) -> dict[str, str]:
+    """The first line: what comes and goes, how that is known, and the rest."""
+    counts = found.counts
+    arrive, leave = (
+        counts[NEW] + counts[LIKELY_NEW],
+        counts[FIXED] + counts[LIKELY_FIXED],
+    )
+    head = [
+        ARRIVE[arrive == 1].filled(count=arrive),
+        LEAVE[leave == 1].filled(count=leave),
+    ]
+    rest = [REST.filled(**counts)]
+    rest += [DIFFERING.filled(**counts)] if counts[DIFFERS] else []
+    clauses = [joined(head, COMMA), *grounds(found), *unrun(found), joined(rest, COMMA)]
+    return joined(clauses, SEMICOLON)
+
+
+def joined(parts: list[dict[str, str]], between: Mapping[str, str]) -> dict[str, str]:
+    return {
+        lang: sign.join(part[lang] for part in parts) for lang, sign in between.items()
+    }
+
+
+def grounds(found: Comparison) -> list[dict[str, str]]:
+    """What says that bugs come and go: runs, on which devices, or documents."""
+    counts = found.counts
+    runs, documents = (
+        counts[NEW] + counts[FIXED],
+        counts[LIKELY_NEW] + counts[LIKELY_FIXED],
+    )
+    keys = [key for kind in (NEW, FIXED) for key in found.changed.get(kind, [])]
+    devices = named(sorted({item_of("", key).device for key in keys}))
+    if runs and documents:
+        return [BY_BOTH.filled(runs=runs, documents=documents, devices=devices)]
+    if runs:
+        return [ALL_BY_RUNS.filled(devices=devices)]
+    return [dict(ALL_BY_DOCUMENTS)] if documents else []
+
+
+def unrun(found: Comparison) -> list[dict[str, str]]:
+    """On which of the devices that are asked for nothing was judged on both."""
+    if not found.devices:
+        return [dict(NOTHING_RUN)]
+    asked = [found.device] if found.device else DeviceClass.values
+    missing = named([device for device in asked if device not in found.devices])
+    return [NOTHING_RUN_THERE.filled(device=missing)] if missing["en"] else []
+
+
+def named(devices: list[str]) -> dict[str, str]:
+    names = [DEVICE_NAMES[device] for device in devices]
+    return {lang: sign.join(names) for lang, sign in LIST_COMMA.items()}
 
 
 def meaning(kind: str, comparison: Comparison) -> dict[str, str]:

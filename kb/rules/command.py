@@ -15,7 +15,7 @@ import sys
 import tokenize
 from typing import Any, Dict, Iterator, List, Sequence
 
-from kb.rules.findings import SEVERITIES, Unreadable, find, lines_of, mended
+from kb.rules.findings import MOST_CHARS, SEVERITIES, Unreadable, find, lines_of
 from kb.rules.formats import FORMATS, WRITERS, Checked
 from kb.rules.patterns import Rule
 from kb.rules.settings import Settings, WrongUse, check_records, read_settings
@@ -43,7 +43,6 @@ def parser_of(prog: str) -> argparse.ArgumentParser:
     add("--ignore", metavar="IDS", help="all but these records / 忽略")
     add("--severity", choices=SEVERITIES, help="at least so severe / 最低严重程度")
     add("--config", metavar="FILE", help="this pyproject.toml / 指定 pyproject.toml")
-    add("--fix", action="store_true", help="make the safe fixes / 应用安全的修复")
     add("--list", action="store_true", help="only list the rules / 仅列出规则")
     add("--jobs", type=int, default=0, metavar="N", help="processes / 并行进程数")
     add("--lang", choices=("en", "zh"), default=language())
@@ -103,8 +102,6 @@ def listing(rules: List[Json], lang: str) -> str:
 def check(rules: List[Json], settings: Settings, options: argparse.Namespace) -> int:
     paths = list(files_of(options.paths, settings.exclude))
     files = read_all(paths, rules, options.jobs)
-    if options.fix:
-        files = [fixed(file) for file in files]
     text = WRITERS[options.format](files, options.lang)
     if options.output:
         try:
@@ -157,7 +154,9 @@ def below(folder: str, exclude: Sequence[str]) -> Iterator[str]:
         )
         for name in sorted(names):
             path = os.path.join(here, name)
-            if name.endswith(".py") and not is_excluded(path, exclude):
+            # A pipe or a device has no end.
+            is_source = name.endswith(".py") and os.path.isfile(path)
+            if is_source and not is_excluded(path, exclude):
                 yield path
 
 
@@ -193,7 +192,7 @@ def read_one(path: str) -> Checked:
     try:
         source = source_of(path)
         findings = find(source, COMPILED)
-    except (OSError, Unreadable, UnicodeDecodeError, SyntaxError) as error:
+    except (OSError, Unreadable, UnicodeError, LookupError, SyntaxError) as error:
         return Checked(path, [], " ".join(str(error).split()))
     return Checked(path, findings, "", lines_of(source) if findings else ())
 
@@ -201,21 +200,9 @@ def read_one(path: str) -> Checked:
 def source_of(path: str) -> str:
     """The text in the encoding that its first lines name. Raises what reading does."""
     if path == "-":
-        return sys.stdin.read()
+        return sys.stdin.read(MOST_CHARS + 1)
     with open(path, "rb") as file:
-        data = file.read()
+        # UTF-8 has four bytes a character at most.
+        data = file.read(4 * MOST_CHARS + 1)
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding)
-
-
-def fixed(file: Checked) -> Checked:
-    """The file with its safe fixes made; what is left is found anew."""
-    if file.path == "-" or not any(one.edit for one in file.findings):
-        return file
-    before = source_of(file.path)
-    after = mended(before, file.findings)
-    with open(file.path, "rb") as opened:
-        encoding, _ = tokenize.detect_encoding(opened.readline)
-    with open(file.path, "w", encoding=encoding, newline="") as written:
-        written.write(after)
-    return read_one(file.path)

@@ -20,6 +20,15 @@ PROMPT = re.compile(r"^(?:>>>|\.\.\.)(?: |$)")
 IGNORED = re.compile(r"#\s*doesitnan:\s*ignore(?:\[([^\]]*)\])?")
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 WORD = re.compile(r"\w+")
+# The longest file of PyTorch itself has 1.2 million.
+MOST_CHARS = 2_000_000
+# An f-string to its end, or the end of its line where that is missing.
+F_STRING = re.compile(
+    r"""\b(?:[fF][rR]?|[rR][fF])(?:"{3}[\s\S]*?"{3}|'{3}[\s\S]*?'{3}"""
+    r"""|"(?:[^"\\\n]|\\[\s\S])*|'(?:[^'\\\n]|\\[\s\S])*)"""
+)
+# Characters of it, times expressions: tenths of a second.
+MOST_OF_F_STRING = 200_000_000
 # As deep as a repro calls its own functions.
 DEEPEST = 14
 # ast.parse counts its depth for all threads at once before CPython 3.11.8.
@@ -52,11 +61,12 @@ class Finding(NamedTuple):
 
 
 class Unreadable(ValueError):
-    """The source is no Python; the text says where."""
+    """The source is no Python, or too much of it; the text says where."""
 
 
 def parsed(source: str) -> ast.Module:
     """Raises Unreadable."""
+    check_size(source)
     try:
         with PARSING, warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -65,6 +75,18 @@ def parsed(source: str) -> ast.Module:
         raise Unreadable("line %s: %s" % (error.lineno or 1, error.msg)) from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(str(error) or type(error).__name__) from None
+
+
+def check_size(source: str) -> None:
+    """Raises Unreadable for what takes minutes or gigabytes to parse."""
+    if len(source) > MOST_CHARS:
+        raise Unreadable("it has more than %d characters" % MOST_CHARS)
+    # CPython before 3.12 reads an f-string again for each expression in it.
+    for quoted in F_STRING.finditer(source):
+        text = quoted.group()
+        if text.count("{") * len(text) > MOST_OF_F_STRING:
+            line = source.count("\n", 0, quoted.start()) + 1
+            raise Unreadable("line %d: an f-string of too many expressions" % line)
 
 
 def find(
@@ -91,10 +113,9 @@ def find(
     return sorted(found.values(), key=lambda one: (one.line, one.column, one.record))
 
 
-def lines_of(source: str, keep_ends: bool = False) -> List[str]:
+def lines_of(source: str) -> List[str]:
     """As Python counts them; `str.splitlines` knows more ends of lines."""
-    lines = LINE.findall(source)
-    return lines if keep_ends else [line.rstrip("\r\n") for line in lines]
+    return [line.rstrip("\r\n") for line in LINE.findall(source)]
 
 
 def places_of(rules: Sequence[Rule]) -> Optional[Set[str]]:
@@ -173,17 +194,6 @@ def edit_between(first: Any, last: Any, text: str, lines: Sequence[str]) -> Edit
         characters(lines, last.end_lineno, last.end_col_offset),
         text,
     )
-
-
-def mended(source: str, findings: Sequence[Finding]) -> str:
-    """The source with every edit made, the last one first."""
-    lines = lines_of(source, keep_ends=True)
-    edits = {finding.edit for finding in findings if finding.edit is not None}
-    for edit in sorted(edits, reverse=True):
-        head = lines[edit.line - 1][: edit.column]
-        tail = lines[edit.end_line - 1][edit.end_column :]
-        lines[edit.line - 1 : edit.end_line] = [head + edit.text + tail]
-    return "".join(lines)
 
 
 def fires(

@@ -1,4 +1,4 @@
-"""Findings as text, JSON, SARIF, or as the commands that GitHub's checks understand."""
+"""Findings as text, JSON or SARIF."""
 
 from __future__ import annotations
 
@@ -132,38 +132,9 @@ def sarif_fix(path: str, edit: Edit) -> Json:
     }
 
 
-COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
-
-
-def as_github(files: Sequence[Checked], lang: str) -> str:
-    lines = []
-    for file in files:
-        for one in file.findings:
-            where = "file=%s,line=%d,endLine=%d,col=%d,title=%s" % (
-                *(property_of(file.path), one.line, one.end_line, one.column + 1),
-                one.record,
-            )
-            command = COMMANDS[one.rule["severity"]]
-            lines.append("::%s %s::%s" % (command, where, data_of(message(one, lang))))
-        if file.problem:
-            where = "file=%s" % property_of(file.path)
-            lines.append("::warning %s::%s" % (where, data_of(file.problem)))
-    return "".join(line + "\n" for line in lines)
-
-
-def data_of(text: str) -> str:
-    """As a workflow command wants its text."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def property_of(text: str) -> str:
-    return data_of(text).replace(":", "%3A").replace(",", "%2C")
-
-
 WRITERS: Dict[str, Callable[[Sequence[Checked], str], str]] = {
     "text": as_text,
     "json": as_json,
     "sarif": as_sarif,
-    "github": as_github,
 }
 FORMATS: List[str] = list(WRITERS)

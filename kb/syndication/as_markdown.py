@@ -6,7 +6,7 @@ runs showed on which builds, what helps with its code, causes and sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -15,11 +15,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import conditional_page, require_safe
 
 from kb import wording
-from kb.findings import checks, diagnoses, remedies, results
+from kb.findings import checks, claims, diagnoses, remedies, results
+from kb.findings.remedies import Remedy
 from kb.findings.results import Cell
-from kb.languages import current_lang
+from kb.languages import LIST_COMMA, current_lang
 from kb.models import Record
-from kb.records.articles import split_workarounds
+from kb.records.articles import headings_of, split_workarounds
 from kb.records.snippets import expanded
 from kb.syndication.metadata import base_address
 from kb.versions import affected_line
@@ -91,14 +92,22 @@ def blocks_of(record: Record, base: str, lang: str) -> Iterator[str]:
     yield from section(_("Affected"), affected_lines(record, lang))
     cells = list(results.cells(findings))
     yield from section(_("As observed here"), observed_lines(cells, lang))
-    yield from section(_("Symptom"), [prose(record, "symptom", lang)])
+    titles = headings_of(lang, record.depth)
+    if record.is_brief:
+        if not record.repros.all():
+            yield _("Documented, not run: no program of this site shows it.")
+        yield from section(titles["root_cause"], [prose(record, "root_cause", lang)])
+    yield from section(titles["symptom"], [prose(record, "symptom", lang)])
     yield from signature_blocks(record)
     inputs = [row.as_claim_input() for row in findings]
     for item in diagnoses.of_record(record, inputs):
         yield f"## {_('Is it yours?')}\n\n{item['text'][lang]}\n\n{fence(item['code'])}"
+    if record.is_brief:
+        said = split_workarounds(record.text("workaround", lang)).get("", "")
+        yield from section(titles["workaround"], [said])
     yield from workaround_blocks(record, lang)
-    for name, title in (("root_cause", _("Root cause")), ("fix", _("Fix"))):
-        yield from section(title, [prose(record, name, lang)])
+    for name in ("root_cause", "fix") if not record.is_brief else ():
+        yield from section(titles[name], [prose(record, name, lang)])
     yield from section(_("Sources"), source_lines(record, lang))
 
 
@@ -150,14 +159,26 @@ def workaround_blocks(record: Record, lang: str) -> Iterator[str]:
         yield f"## {_('Workarounds')}"
     for remedy in found:
         name, entry = remedy.entry["name"], remedy.entry
-        status = wording.WORKAROUND_STATUSES[remedy.status][lang]
         title = checks.title_of(record, f"workaround_{name}")
-        yield f"### {title[lang]} ({status})"
+        yield f"### {title[lang]} ({helps(record, remedy)[lang]})"
         yield expanded(texts.get(name, ""), code).strip()
         if entry["kind"] != "code":
             yield fence(entry["apply"], "")
         if entry["cost"][lang]:
             yield _("Cost: %s") % entry["cost"][lang]
+
+
+def helps(record: Record, remedy: Remedy) -> Mapping[str, str]:
+    """Its status; on which builds it helps where it does not on every one."""
+    inputs = [row.as_claim_input() for row in record.findings.all()]
+    by_build = claims.workaround_by_build(remedy.entry["name"], inputs)
+    helping = [build for build, status in by_build.items() if status == "verified"]
+    if not 0 < len(helping) < len(by_build):
+        if remedy.not_executed == remedies.CHANGED:
+            return dict(wording.NOT_EXECUTED[remedies.CHANGED])
+        return dict(wording.WORKAROUND_STATUSES[remedy.status])
+    names = {lang: sign.join(helping) for lang, sign in LIST_COMMA.items()}
+    return wording.HELPS_ON.filled(helped=len(helping), run=len(by_build), builds=names)
 
 
 def source_lines(record: Record, lang: str) -> Iterator[str]:

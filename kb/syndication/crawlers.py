@@ -16,7 +16,7 @@ from django.urls import reverse
 from kb.models import Record, Symptom
 from kb.syndication.metadata import base_address
 
-PAGES = ("front", "record-list", "matrix", "claim-list", "triage", "build-list")
+PAGES = ("front", "record-list", "matrix", "claim-list", "build-list")
 # Answers to questions, not pages to be found.
 PRIVATE = ("/admin/", "/api/", "/*/lookup/", "/*/search/", "/*/runs/")
 
@@ -47,19 +47,13 @@ class RecordSitemap(Sitemap):  # type: ignore[type-arg]
 
 
 class SymptomSitemap(Sitemap):  # type: ignore[type-arg]
-    """Symptoms of which any record is listed; the page of another is no page."""
+    """Symptoms of many causes."""
 
     i18n = True
     alternates = True
 
     def items(self) -> list[Symptom]:
-        listed = Record.objects.filter(standing__isnull=False)
-        ids = set(listed.values_list("pk", flat=True))
-        return [
-            row
-            for row in Symptom.objects.all()
-            if any(cause["record"] in ids for cause in row.causes)
-        ]
+        return list(Symptom.objects.all())
 
     def lastmod(self, item: Symptom) -> datetime:
         return item.modified

@@ -12,7 +12,7 @@ from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
 
 from kb.languages import HTML_TAG, current_lang
-from kb.models import Change, Flip, Record, Standing
+from kb.models import Flip, Record, Standing
 
 ENTRIES = 50
 # What an entry says of its record.
@@ -37,14 +37,11 @@ def entries() -> list[Entry]:
 
 def new_records() -> list[Entry]:
     """Published records by when they came to this site."""
-    listed = Standing.objects.values("pk")
-    created = Record.history.filter(history_type="+", id__in=listed)
-    dates = created.order_by("-history_date").values_list("id", "history_date")
-    moments = dict(dates[:ENTRIES])
-    rows = Record.objects.filter(pk__in=moments).only(*SHOWN)
+    rows = Record.objects.filter(pk__in=Standing.objects.values("pk"))
+    newest = rows.order_by("-added_at", "pk").only("added_at", *SHOWN)[:ENTRIES]
     return [
-        Entry(row, f"{row.id} {row.text('title', current_lang())}", "", moments[row.pk])
-        for row in rows
+        Entry(row, f"{row.id} {row.text('title', current_lang())}", "", row.added_at)
+        for row in newest
     ]
 
 
@@ -56,7 +53,7 @@ def flips(rows: QuerySet[Flip]) -> list[Entry]:
     return [flip_entry(flip) for flip in rows[:ENTRIES]]
 
 
-def flip_entry(flip: Flip | Change) -> Entry:
+def flip_entry(flip: Flip) -> Entry:
     facts = {
         "record": flip.record_id,
         "build": flip.build,

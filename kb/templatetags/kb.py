@@ -9,12 +9,21 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.urls import reverse
 from django.utils.html import conditional_escape, escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _, ngettext
 
 from kb import wording
-from kb.choices import FIX_KINDS, PRECONDITIONS, SOURCE_KINDS, ClaimState
+from kb.choices import (
+    DEVICE_NAMES,
+    FIX_KINDS,
+    HOLDS_ANYWHERE_BY,
+    HOLDS_THERE_BY,
+    PRECONDITIONS,
+    SOURCE_KINDS,
+    ClaimState,
+)
 from kb.languages import (
     COMMA,
     LIST_COMMA,
@@ -171,20 +180,24 @@ def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
 @register.filter
 def facet_title(name: str) -> str:
     """ "grad_norm is NaN" for grad_norm_nan; a name of another form as it stands."""
-    lang = current_lang()
-    if name.startswith("nan_in_"):
-        function = name.removeprefix("nan_in_")
-        return wording.FACET_OF_BACKWARD[lang].format(function=function)
-    metric, _mark, state = name.rpartition("_")
-    if not metric or state not in wording.FACETS:
-        return name
-    return wording.FACETS[state][lang].format(metric=metric)
+    return wording.facet_title(name)[current_lang()]
 
 
 @register.filter
 def precondition_title(item: dict[str, Any]) -> str:
     """What a precondition is about: "GPU", "data type"."""
     return str(PRECONDITIONS[item["key"]])
+
+
+@register.filter
+def where_it_holds(record: Record) -> str:
+    """On which devices its cause holds, and why there."""
+    devices, why = record.holds_on["devices"], record.holds_on["why"]
+    if why in HOLDS_ANYWHERE_BY:
+        return _("The cause holds on every device: %s.") % HOLDS_ANYWHERE_BY[why]
+    named = LIST_COMMA[current_lang()].join(DEVICE_NAMES[name] for name in devices)
+    values = {"devices": named, "why": HOLDS_THERE_BY[why]}
+    return _("The cause holds on %(devices)s: %(why)s.") % values
 
 
 @register.filter
@@ -213,9 +226,11 @@ def labelled(content: str, label: str) -> SafeString:
     return mark_safe(_("%(label)s: %(text)s") % words)  # noqa: S308
 
 
-@register.inclusion_tag("kb/_digest_link.html")
-def digest_link(digest: str) -> dict[str, str]:
-    return {"digest": digest}
+@register.simple_tag
+def digest_link(digest: str) -> SafeString:
+    short = short_digest(digest)
+    url = reverse("evidence-detail", args=[short])
+    return format_html('<a class="mono" href="{}">{}</a>', url, short)
 
 
 @register.filter
@@ -253,19 +268,23 @@ CLAIM_MARKS = {
 }
 
 
-@register.inclusion_tag("kb/_claim_state.html")
-def claim_state(state: str) -> dict[str, str]:
+@register.simple_tag
+def claim_state(state: str) -> SafeString:
     """= verified, ≠ refuted by run, ≈ disputed, · documented only."""
     known = ClaimState(state)
-    css, sign = CLAIM_MARKS[known]
-    return {"css": css, "sign": sign, "label": str(known.label)}
+    mark = '<span class="cl {}"><span class="vh">{} </span>{}</span>'
+    return format_html(mark, *CLAIM_MARKS[known], known.label)
 
 
-@register.inclusion_tag("kb/_claim_states.html")
-def claim_states(rows: Iterable[Any]) -> dict[str, Any]:
+@register.simple_tag
+def claim_states(rows: Iterable[Any]) -> SafeString:
     """In which states claims are, each with their number."""
     counts = Counter(row.state for row in rows)
-    return {"states": [(state, counts[state]) for state in counts]}
+    one = '<span>{} <span class="k">{}</span></span>'
+    pairs = ((claim_state(state), count) for state, count in counts.items())
+    return format_html(
+        '<span class="claim-states">{}</span>', format_html_join(" ", one, pairs)
+    )
 
 
 @register.inclusion_tag("_copy.html")

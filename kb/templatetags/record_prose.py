@@ -9,18 +9,9 @@ from django.utils.safestring import SafeString, mark_safe
 from kb.models import Record
 from kb.pages import prose
 from kb.pages.prose import Prose
-from kb.pages.record import page as record_page_of
-from kb.pages.record.page import RecordPage
 from kb.templatetags.kb import nanify
 
 register = template.Library()
-
-
-@register.simple_tag(takes_context=True)
-def record_page(context: template.Context, record: Record, torch: str) -> RecordPage:
-    """All of a record's page, of the build that it is about; "" for none."""
-    history = "history" in context["request"].GET
-    return record_page_of.build(record, torch, with_history=history)
 
 
 @register.inclusion_tag("kb/_prose.html")

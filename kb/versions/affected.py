@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kb.choices import AffectedWhen, Verdict
+from kb.choices import DEVICE_NAMES, AffectedWhen, Upstream, Verdict
 from kb.environments import hardware
-from kb.environments.environment import Environment
-from kb.environments.package_lines import canonical
+from kb.environments.environment import Environment, family
 from kb.models import Finding, Record
-from kb.versions.doubts import missing_there, unconfirmed_fixes, unreported_device
+from kb.versions import runs
+from kb.versions.devices import (
+    device_of,
+    elsewhere,
+    excluded_by_hardware,
+    is_anywhere,
+)
+from kb.versions.fixes import Fixed, installed_fixes, missing_there
 from kb.versions.ranges import (
     AFFECTED,
     NOT_AFFECTED,
@@ -25,16 +31,12 @@ from kb.versions.ranges import (
 from kb.versions.reasons import Reason, reason
 
 TESTED, LISTED, RANGE, NONE = "tested_build", "listed_build", "range", "none"
-# A run of this build that somebody sent; an answer only where it is confirmed.
-SENT = "sent"
 IS_AFFECTED = {AFFECTED: True, NOT_AFFECTED: False, UNKNOWN: None}
-ANSWERS: dict[str, tuple[str, str]] = {
-    Verdict.BUG_PRESENT: (AFFECTED, "bug"),
-    Verdict.BUG_ABSENT: (NOT_AFFECTED, "clean"),
-}
 # Most reliable first.
-BASES = (TESTED, SENT, LISTED, RANGE, NONE)
+BASES = (TESTED, LISTED, RANGE, NONE)
 EVERY = "*"
+# A list of packages may be complete without them.
+NEVER_LISTED = ("torch", "cudnn")
 
 
 @dataclass(frozen=True)
@@ -75,154 +77,156 @@ class Documented(NamedTuple):
     affected: list[Mapping[str, Any]]
     affected_when: str
     preconditions: list[Mapping[str, Any]]
-    environment: list[str]
     fixes: list[Mapping[str, Any]]
+    holds_on: Mapping[str, Any]
+    upstream: str = ""
 
 
 def answer_for(
     record: Record | Documented, env: Environment, findings: Iterable[Finding] = ()
 ) -> Answer:
-    """A run on this very build decides; else listed builds, else ranges.
+    """Whether an environment is affected by a record: the one answer of every door.
 
-    A run that somebody sent decides nothing until it is confirmed: it is told beside
-    what is documented, and is all there is to say where nothing is.
+    A run made on just this decides; else whether the cause holds on this device; else
+    listed builds, else ranges and fixes.
     """
-    findings = list(findings)
-    answer = settled_answer(record, env, findings)
-    sent = [] if answer.basis == TESTED else list(sent_reasons(env, findings))
-    if not sent:
-        return answer
-    basis = SENT if answer.answer == UNKNOWN else answer.basis
-    return replace(answer, basis=basis, reasons=[*answer.reasons, *sent])
-
-
-def settled_answer(
-    record: Record | Documented, env: Environment, findings: list[Finding]
-) -> Answer:
+    made = [row for row in findings if row.is_fresh_verdict and not row.is_model]
     unverified = unverified_preconditions(record.preconditions, env)
-    tested = tested_answer(env, findings)
-    if tested:
-        return Answer(tested.answer, tested.basis, [tested.reason], unverified)
+    if is_of_code(record):
+        return Answer(UNKNOWN, NONE, [reason("", "of_code")], unverified)
+    decided = tested_answer(record, env, made)
+    if decided:
+        return replace(decided, unverified_preconditions=unverified)
     excluded = excluded_by_hardware(record.preconditions, env)
     if excluded:
         unverified = [key for key in unverified if key != "gpu_arch"]
         return Answer(NOT_AFFECTED, RANGE, [excluded], unverified)
-    doubts = unconfirmed_fixes(record.fixes, env, findings)
-    documented = affected(record.affected, record.affected_when, env, doubts)
-    documented = replace(documented, unverified_preconditions=unverified)
-    if documented.answer == AFFECTED and documented.basis == RANGE:
-        device = unreported_device(env, record.environment, record.preconditions)
-        if device:
-            return replace(documented, answer=UNKNOWN, basis=NONE, reasons=[device])
+    other = elsewhere(record.holds_on, env)
+    if other and other[0] == NOT_AFFECTED:
+        return Answer(NOT_AFFECTED, RANGE, [other[1]], unverified)
+    documented = documented_answer(record, env, made)
+    if other and documented.answer == AFFECTED:
+        return Answer(UNKNOWN, NONE, [other[1]], unverified)
+    reasons = [*documented.reasons, *said_of_device(record, env, documented, made)]
+    return replace(documented, reasons=reasons, unverified_preconditions=unverified)
+
+
+def is_of_code(record: Record | Documented) -> bool:
+    """Whether only the reader's code decides, as no version is said to differ.
+
+    A run would show that it happens on a build, which is so on each.
+    """
+    return record.upstream == Upstream.BY_DESIGN and not record.affected
+
+
+def tested_answer(
+    record: Record | Documented, env: Environment, made: list[Finding]
+) -> Answer | None:
+    """By a run of the bug itself with these versions on this device."""
+    names_card = any(item["key"] == "gpu_arch" for item in record.preconditions)
+    run = runs.deciding(runs.Asked(record.holds_on, names_card), env, made)
+    if run is None:
+        return None
+    is_bug = run.verdict == Verdict.BUG_PRESENT
+    device = runs.device_words(run)
+    kind = "ran_bug" if is_bug else "ran_clean"
+    reasons = [reason("torch", kind, ran=runs.version_words(run), device=device)]
+    if run.device_class != device_of(env):
+        reasons += everywhere(env)
+    return Answer(AFFECTED if is_bug else NOT_AFFECTED, TESTED, reasons)
+
+
+def everywhere(env: Environment) -> list[Reason]:
+    """That the cause is the same on the device of the reader, if that is known."""
+    name = DEVICE_NAMES.get(device_of(env))
+    return [reason("torch", "everywhere", device=name)] if name else []
+
+
+def documented_answer(
+    record: Record | Documented, env: Environment, made: list[Finding]
+) -> Answer:
+    """By listed builds, ranges and fixes."""
+    fixed = list(
+        installed_fixes(record.fixes, record.affected, record.holds_on, env, made)
+    )
+    named = {family(entry["package"]) for entry in record.affected}
+    for fix in fixed:
+        if fix.ends_it and fix.package not in named:
+            return Answer(NOT_AFFECTED, RANGE, [fix.reason])
+    absent = absent_package(record, env)
+    if absent:
+        return Answer(NOT_AFFECTED, RANGE, [absent])
+    documented = affected(record.affected, record.affected_when, env, fixed)
     if documented.answer == NOT_AFFECTED:
-        missing = missing_there(record.affected, env, findings)
+        missing = missing_there(record.affected, env, made)
         if missing:
             return replace(documented, reasons=[missing])
     return documented
 
 
-def excluded_by_hardware(
-    preconditions: Iterable[Mapping[str, Any]], env: Environment
-) -> Reason | None:
-    """Why the bug cannot show here: it needs a GPU that this is not, or not for."""
-    demands = [item["value"] for item in preconditions if item["key"] == "gpu_arch"]
-    version = env.torch_raw or ""
-    if demands and is_cpu_build(env):
-        return reason("torch", "cpu_build", version=version)
-    for demand in demands:
-        if hardware.is_cuda_only(demand) and is_build_for_others(env):
-            return reason("torch", "other_build", version=version, ranges=demand)
-        if hardware.meets(demand, env.gpus) is False:
-            gpus = ", ".join(env.gpus)
-            return reason("torch", "other_gpu", version=gpus, ranges=demand)
-    return None
+def absent_package(record: Record | Documented, env: Environment) -> Reason | None:
+    """Of a record that names no range: none of the packages it is about is there."""
+    packages = {family(fix["package"]) for fix in record.fixes}
+    known = not record.affected and packages and env.is_complete
+    if not known or any(map(env.version, packages)) or "torch" in packages:
+        return None
+    return reason(min(packages), "absent")
 
 
-def is_cpu_build(env: Environment) -> bool:
-    return env.is_cpu_build or local_of(env) == "cpu"
-
-
-def is_build_for_others(env: Environment) -> bool:
-    """For AMD's or Intel's GPUs."""
-    return local_of(env).startswith(("rocm", "xpu"))
-
-
-def local_of(env: Environment) -> str:
-    version = parse_version(env.torch_raw or "").version
-    return (version.local if version else None) or ""
-
-
-def tested_answer(
-    env: Environment, findings: Iterable[Finding]
-) -> PackageAnswer | None:
-    """By what stands of the bug itself on the torch build of this exact version.
-
-    Before what was sent and confirmed, what was run here or came with the record.
-    """
-    standing = [
-        row
-        for row in findings
-        if row.is_standing_verdict and is_on_this_build(row, env)
-    ]
-    for row in sorted(standing, key=lambda row: (row.is_sent, order_of(row))):
-        if row.verdict in ANSWERS:
-            answer, kind = ANSWERS[row.verdict]
-            basis = SENT if row.is_sent else TESTED
-            kind = f"confirmed_{kind}" if row.is_sent else f"ran_{kind}"
-            why = reason("torch", kind, env.torch_raw or "", sender=row.origin)
-            return PackageAnswer("torch", answer, basis, why)
-    return None
-
-
-def order_of(row: Finding) -> bool:
-    """That the bug was seen says more than that it was not."""
-    return row.verdict != Verdict.BUG_PRESENT
-
-
-def is_on_this_build(row: Finding, env: Environment) -> bool:
-    return row.build_raw == env.torch_raw and not row.is_model
-
-
-def sent_reasons(env: Environment, findings: Iterable[Finding]) -> Iterator[Reason]:
-    """What was sent of this very build and is not confirmed."""
-    for row in findings:
-        unconfirmed = row.is_fresh_verdict and not row.confirmed
-        if unconfirmed and row.verdict in ANSWERS and is_on_this_build(row, env):
-            kind = f"sent_{ANSWERS[row.verdict][1]}"
-            yield reason("torch", kind, env.torch_raw or "", sender=row.origin)
+def said_of_device(
+    record: Record | Documented,
+    env: Environment,
+    documented: Answer,
+    made: list[Finding],
+) -> list[Reason]:
+    """What runs on another device say, where they do not decide."""
+    device = DEVICE_NAMES.get(device_of(env), "")
+    same = [run for run in made if runs.is_same(run, env)]
+    clean = [run for run in same if run.verdict == Verdict.BUG_ABSENT]
+    if clean and device and documented.answer != NOT_AFFECTED:
+        ran = runs.device_words(clean[0])
+        if ran != device:
+            return [reason("torch", "clean_elsewhere", ran=ran, device=device)]
+    ran_there = any(run.device_class == device_of(env) for run in made)
+    if documented.answer == AFFECTED and is_anywhere(record.holds_on) and not ran_there:
+        return everywhere(env)
+    return []
 
 
 def affected(
     entries: list[Mapping[str, Any]],
     affected_when: str,
     env: Environment,
-    doubts: Mapping[str, Reason] = MappingProxyType({}),
+    fixed: Iterable[Fixed] = (),
 ) -> Answer:
-    """By what the record documents; entries of one package speak together.
-
-    `doubts`: why a range of a package tells nothing of what is installed.
-    """
+    """By what the record documents; entries of one package speak together."""
     by_package: dict[str, list[Mapping[str, Any]]] = {}
     for entry in entries:
-        by_package.setdefault(canonical(entry["package"]), []).append(entry)
+        by_package.setdefault(family(entry["package"]), []).append(entry)
     if not by_package:
         return Answer(UNKNOWN, NONE, [reason("", "nothing_documented")])
     answers = [
-        package_answer(package, listed, env.version(package))
-        if package != "torch" or not env.contradicting
-        else contradicting(env)
+        with_fix(package_answer(package, listed, env), fixed)
         for package, listed in by_package.items()
-    ]
-    answers = [
-        PackageAnswer(item.package, UNKNOWN, NONE, doubts[item.package])
-        if item.basis == RANGE and item.package in doubts
-        else item
-        for item in answers
     ]
     answer = combine({item.answer for item in answers}, affected_when)
     deciding = [item.basis for item in answers if item.answer == answer]
     basis = NONE if answer == UNKNOWN else ground(deciding, affected_when, answer)
     return Answer(answer, basis, [item.reason for item in answers])
+
+
+def with_fix(item: PackageAnswer, fixed: Iterable[Fixed]) -> PackageAnswer:
+    """A range with what a fix says that is installed.
+
+    Where the range goes on behind it, nothing is known.
+    """
+    for fix in fixed:
+        if item.basis == RANGE and fix.package == item.package:
+            same = fix.answer == item.answer
+            basis = RANGE if same else NONE
+            answer = fix.answer if same else UNKNOWN
+            return PackageAnswer(item.package, answer, basis, fix.reason)
+    return item
 
 
 def contradicting(env: Environment) -> PackageAnswer:
@@ -250,17 +254,19 @@ def ground(bases: list[str], affected_when: str, answer: str) -> str:
 
 
 def package_answer(
-    package: str, entries: list[Mapping[str, Any]], raw: str | None
+    package: str, entries: list[Mapping[str, Any]], env: Environment
 ) -> PackageAnswer:
+    if package == "torch" and env.contradicting:
+        return contradicting(env)
+    raw = env.version(package)
+    if not raw and env.is_complete and package not in NEVER_LISTED:
+        return PackageAnswer(package, NOT_AFFECTED, RANGE, reason(package, "absent"))
     if not raw:
         return PackageAnswer(package, UNKNOWN, NONE, reason(package, "not_given"))
     build = parse_version(raw, package)
-    for entry in entries:
-        for listed in entry.get("builds", []):
-            if is_same_build(parse_version(listed["raw"], package), build):
-                state = listed["state"]
-                why = reason(package, f"listed_{state}", version=raw)
-                return PackageAnswer(package, state, LISTED, why)
+    named = named_answer(package, entries, build)
+    if named:
+        return named
     ranges = [entry["events"] for entry in entries if entry.get("events")]
     answers = [in_range(events, build) for events in ranges]
     answer = combine(set(answers), AffectedWhen.ANY) if answers else UNKNOWN
@@ -274,6 +280,35 @@ def package_answer(
         kind = "every_version"
     why = reason(package, kind, version=raw, ranges=ranges_text)
     return PackageAnswer(package, answer, RANGE, why)
+
+
+def named_answer(
+    package: str, entries: list[Mapping[str, Any]], build: BuildVersion
+) -> PackageAnswer | None:
+    """Of a build that the record lists, and of versions of which it knows nothing."""
+    for entry in entries:
+        for listed in entry.get("builds", []):
+            if is_same_build(parse_version(listed["raw"], package), build):
+                state = listed["state"]
+                why = reason(package, f"listed_{state}", version=build.raw)
+                return PackageAnswer(package, state, LISTED, why)
+    for entry in entries:
+        kind = ranges = ""
+        if in_range(entry.get("unknown", []), build) == AFFECTED:
+            kind, ranges = "nobody_knows", described(entry["unknown"])
+        elif is_for_older_cuda(build, entry.get("cuda", "")):
+            kind, ranges = "by_hand", entry["cuda"]
+        if kind:
+            why = reason(package, kind, version=build.raw, ranges=ranges)
+            return PackageAnswer(package, UNKNOWN, NONE, why)
+    return None
+
+
+def is_for_older_cuda(build: BuildVersion, least: str) -> bool:
+    """A build whose CUDA, as in cu126, is older than `least`."""
+    local = (build.version.local if build.version else None) or ""
+    found = re.match(r"cu(\d{2,3})(?!\d)", local)
+    return bool(least and found and int(found[1]) < int(least.replace(".", "")))
 
 
 def why_unknown(build: BuildVersion, ranges: list[Any]) -> str:

@@ -8,25 +8,14 @@ from kb.languages import Text as _
 Reason = dict[str, str]
 
 SENTENCES = {
-    "ran_bug": _("The bug was reproduced on exactly this build, {version}."),
+    "ran_bug": _("The bug was reproduced with exactly {ran}, on {device}."),
     "ran_clean": _(
-        "The repro ran on exactly this build, {version}, and the bug was not seen."
+        "The repro ran with exactly {ran}, on {device}, and the bug was not seen."
     ),
-    "sent_bug": _(
-        "{sender} sent a run on exactly this build, {version}, that shows the bug; "
-        "it has not been confirmed."
-    ),
-    "sent_clean": _(
-        "{sender} sent a run on exactly this build, {version}, in which the bug was "
-        "not seen; it has not been confirmed."
-    ),
-    "confirmed_bug": _(
-        "{sender} sent a run on exactly this build, {version}, that shows the bug; it "
-        "is confirmed, and was not made here."
-    ),
-    "confirmed_clean": _(
-        "{sender} sent a run on exactly this build, {version}, in which the bug was "
-        "not seen; it is confirmed, and was not made here."
+    "everywhere": _("Its cause is the same on every device, {device} included."),
+    "clean_elsewhere": _(
+        "The bug was not seen with exactly these versions on {ran}; on {device} that "
+        "run says nothing."
     ),
     "listed_affected": _("{package} {version} is listed in the record as affected."),
     "listed_not_affected": _(
@@ -69,9 +58,27 @@ SENTENCES = {
         "Nothing was run and nothing is reported on {version}: it is not known whether "
         "the bug is there."
     ),
+    "other_code": _("The bug is in code for {ranges}, which {version} does not run."),
     "said_fixed": _(
-        "Said to be fixed in {package} {ranges}; no run here has confirmed it for "
-        "{version}."
+        "Said to be fixed in {package} {ranges}, and {version} is installed; no run "
+        "here has confirmed it."
+    ),
+    "seen_fixed": _(
+        "Fixed in {package} {ranges}, and {version} is installed. A run with {ran}, on "
+        "{device}, did not show the bug."
+    ),
+    "fixed_elsewhere": _(
+        "The fix in {package} {ranges} does not reach {device}: it is not known if "
+        "the bug is still there."
+    ),
+    "absent": _("{package} is not among the installed packages."),
+    "by_hand": _(
+        "Builds for a CUDA before {ranges} take this path only where it is switched "
+        "on; {version} is one."
+    ),
+    "nobody_knows": _(
+        "Nobody knows whether {package} {version} has it: the record is silent about "
+        "{ranges}."
     ),
     "missing": _(
         "What the bug is in does not exist in {package} {version}; a run on {ranges} "
@@ -79,12 +86,10 @@ SENTENCES = {
     ),
     "not_given": _("It is not known which {package} is installed."),
     "nothing_documented": _("The record names no affected versions."),
+    "of_code": _("It depends on the code, not on a version: the test tells."),
 }
 
 
-def reason(
-    package: str, kind: str, version: str = "", ranges: str = "", sender: str = ""
-) -> Reason:
-    facts = {"version": version, "ranges": ranges, "sender": sender}
-    said = SENTENCES[kind].filled(package=package, **facts)
-    return {"package": package, **said}
+def reason(package: str, kind: str, **values: str) -> Reason:
+    given = {"version": "", "ranges": "", **values}
+    return {"package": package, **SENTENCES[kind].filled(package=package, **given)}

@@ -1,4 +1,4 @@
-"""Builds, installations, workers, runs and evidence in the admin, mostly read-only."""
+"""Builds, workers, jobs, evidence and tokens in the admin, mostly read-only."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import json
 from typing import Any
 
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _, ngettext
 
+from kb.choices import OUR_ORIGINS
+from kb.findings import writing
 from runner import access
-from runner.evidence import origins
-from runner.models import Build, Device, Evidence, Installation, Run, Worker
-from runner.runs import backfill, host_gpus, jobs
+from runner.models import Build, Device, Evidence, Installation, Run, Sweep, Worker
+from runner.models.token import Token
+from runner.runs import host_gpus, jobs
 
 JSON_BLOCK = '<pre tabindex="0" lang="en">{}</pre>'
 
@@ -91,7 +94,6 @@ class BuildAdmin(KeptAdmin):
     )
     search_fields = ("slug", "raw", "git")
     inlines = (InstallationInline,)
-    actions = ("fill_cells",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Build]:
         ready = Q(installations__state=Installation.State.READY)
@@ -108,21 +110,6 @@ class BuildAdmin(KeptAdmin):
     @admin.display(description=_("Evidence"), ordering="evidence_count")
     def results(self, build: Build) -> int:
         return int(getattr(build, "evidence_count", 0))
-
-    @admin.action(
-        description=_("Run every repro that has no result on these builds"),
-        permissions=["operate"],
-    )
-    def fill_cells(self, request: HttpRequest, queryset: QuerySet[Build]) -> None:
-        """As `manage.py matrix --no-wait`: queued behind all clicks."""
-        cells = backfill.cells(builds=set(queryset.values_list("slug", flat=True)))
-        filler = backfill.Filler(cells, again=False, window=len(cells))
-        refused = [result for result in filler.step() if result.refused]
-        count = len(filler.active)
-        text = ngettext("%(n)d run is queued.", "%(n)d runs are queued.", count)
-        self.message_user(request, text % {"n": count})
-        for detail in sorted({str(result.refused) for result in refused}):
-            self.message_user(request, detail, messages.WARNING)
 
 
 @admin.register(Installation)
@@ -243,21 +230,33 @@ class RunAdmin(JobAdmin):
         return ngettext("%(n)d run is cancelled.", "%(n)d runs are cancelled.", count)
 
 
+class SentAdmin(KeptAdmin):
+    """Nothing follows of what somebody sent, so that may be deleted."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        allowed = admin.ModelAdmin.has_delete_permission(self, request, obj)
+        return allowed and (obj is None or obj.is_sent)
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        self.delete_queryset(request, self.model.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        with transaction.atomic():
+            writing.show_anew()
+            queryset.exclude(origin__in=OUR_ORIGINS).delete()
+
+
 @admin.register(Evidence)
-class EvidenceAdmin(KeptAdmin):
+class EvidenceAdmin(SentAdmin):
     """Immutable, because verdicts rest on it."""
 
     list_display = (
-        *("short", "record", "repro_name", "build", "device_class"),
-        *("verdict", "origin", "vouched", "withdrawn", "started_at", "added_at"),
+        *("short", "record", "repro_name", "build_slug", "device_class"),
+        *("verdict", "origin", "started_at", "added_at"),
     )
-    list_filter = (
-        *("verdict", "origin", "vouched", "withdrawn"),
-        *("device_class", "started_at"),
-    )
-    actions = ("confirm_sent",)
+    list_filter = ("verdict", "origin", "device_class", "started_at")
     list_select_related = ("record", "build")
-    search_fields = ("digest", "repro_digest", "record__id", "build__slug")
+    search_fields = ("digest", "repro_digest", "record__id", "build_slug")
     date_hierarchy = "started_at"
     exclude = ("body",)
     readonly_fields = ("whole",)
@@ -266,17 +265,58 @@ class EvidenceAdmin(KeptAdmin):
     def short(self, evidence: Evidence) -> str:
         return evidence.short
 
-    def has_confirm_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("runner.confirm_evidence")
-
-    @admin.action(
-        description=_("Confirm what was sent: it may settle verdicts"),
-        permissions=["confirm"],
-    )
-    def confirm_sent(self, request: HttpRequest, queryset: QuerySet[Evidence]) -> None:
-        count = origins.confirm(queryset)
-        self.message_user(request, _("Evidence confirmed: %(n)d") % {"n": count})
-
     @admin.display(description=_("Evidence as it was reported"))
     def whole(self, evidence: Evidence) -> str:
         return pretty(evidence.body)
+
+
+@admin.register(Sweep)
+class SweepAdmin(SentAdmin, JobAdmin):
+    """Evidence once it has a digest."""
+
+    list_display = (
+        *("id", "record", "repro_name", "build", "device", "over", "cells_done"),
+        *("state", "reason", "origin", "worker", "created_at"),
+    )
+    list_filter = (
+        *("state", "device", "created_at"),
+        *(("origin", NamedValuesFilter), ("worker", NamedValuesFilter)),
+    )
+    search_fields = (
+        *("id", "record__id", "worker", "reason", "build__slug", "digest"),
+    )
+    exclude = ("axes", "names", "cells", "same")
+    readonly_fields = ("over", "cells_done", "shown_axes", "shown_cells", "shown_same")
+
+    @admin.display(description=_("Parameters"))
+    def over(self, sweep: Sweep) -> str:
+        return " × ".join(sweep.names)
+
+    @admin.display(description=_("Cells done"))
+    def cells_done(self, sweep: Sweep) -> int:
+        return len(sweep.cells)
+
+    @admin.display(description=_("Values of the parameters"))
+    def shown_axes(self, sweep: Sweep) -> str:
+        return pretty(sweep.ordered_axes)
+
+    @admin.display(description=_("Cells"))
+    def shown_cells(self, sweep: Sweep) -> str:
+        return pretty(sweep.cells)
+
+    @admin.display(description=_("The same in all cells"))
+    def shown_same(self, sweep: Sweep) -> str:
+        return pretty(sweep.same)
+
+
+@admin.register(Token)
+class TokenAdmin(ReadOnlyAdmin):
+    """`manage.py tokens` makes them and shows the secret; here they can be ended."""
+
+    list_display = ("name", "start", "user", "scopes", "expires_at", "last_used_at")
+    list_filter = ("expires_at",)
+    search_fields = ("name", "user__username")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Who may delete some; "view" alone came with groups of earlier."""
+        return self.has_delete_permission(request)

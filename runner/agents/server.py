@@ -18,7 +18,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 from kb import problems
-from runner.agents import long_jobs, tools
+from runner.agents import tools
 
 NAME = "Does it NaN?"
 INSTRUCTIONS = """\
@@ -39,9 +39,8 @@ STARTS = ToolAnnotations(
 READING = (
     *(tools.look_up, tools.get_record, tools.check_environment),
     *(tools.compare_builds, tools.get_run),
-    *(long_jobs.get_sweep, long_jobs.get_bisection),
 )
-STARTING = (tools.run_repro, long_jobs.sweep, long_jobs.bisect)
+STARTING = (tools.run_repro,)
 MARKDOWN = "text/markdown"
 
 # Gives the request that a call is answered for, on the thread that answers it.

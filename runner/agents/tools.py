@@ -5,7 +5,6 @@ Docstrings and descriptions are what a model reads. Each refusal is the API's pr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
@@ -26,6 +25,7 @@ from kb.api.lookup_serializers import (
 from kb.api.views import get_record as visible_record
 from kb.languages import DJANGO_LANG
 from kb.lookup import answer as lookup
+from kb.lookup.slots import slot
 from kb.models import Record
 from kb.problems import Problem
 from kb.releases import details
@@ -33,7 +33,7 @@ from kb.syndication import as_markdown
 from kb.syndication.metadata import base_address
 from runner.api import prefer, rules, runs
 from runner.api.serializers import RunSerializer
-from runner.models.job import QueueJob
+from runner.limits import MAX_WAIT_S
 from runner.models.token import Token
 
 Json = dict[str, Any]
@@ -56,7 +56,7 @@ Wait = Annotated[
     int,
     Field(
         ge=0,
-        le=prefer.MAX_WAIT_S,
+        le=MAX_WAIT_S,
         description="seconds to wait for the end of it; a busy site does not wait",
     ),
 ]
@@ -75,15 +75,48 @@ def look_up(
     wrong gradients, wrong numbers.
 
     Paste the warning, traceback or training log as it is, up to 1 MiB together with
-    `env`. `matches` are records whose signature stands in the log, with the line that
-    matched, whether `env` is affected and why, and workarounds with their code and
-    whether runs verified them. `leads` are only places to look, `also_affecting` other
-    records that affect `env`. No match does not mean that there is no bug. Nothing that
-    is pasted is stored.
+    `env`. `decision` says which record explains which line and what stays unexplained.
+    At most three `candidates`, best first, each with its reasons, whether `env` is
+    affected, and a test that tells yes from no; `first_checks` help whatever the cause.
+    No candidate does not mean that there is no bug. Nothing that is pasted is stored.
     """
-    with lookups.refused_pastes():
+    with slot(log, env), lookups.refused_pastes():
         found = lookup.look_up(log, env)
-    return in_one(lang, LookupAnswerSerializer, found)
+    return short(in_one(lang, LookupAnswerSerializer, found))
+
+
+def short(found: Json) -> Json:
+    """The same without what an agent does not need: it pays for each word."""
+    first = found["facts"]["figures"]["first_bad"]
+    named = found["facts"]["named"]
+    return {
+        "decision": found["decision"],
+        "facts": {
+            "named": {f"{row['fact']} {row['value']}": row["line"] for row in named},
+            "torch": found["facts"]["packages"].get("torch"),
+            "first_bad": first,
+        },
+        "candidates": [
+            {
+                **{key: row[key] for key in ("record", "slug", "title", "confidence")},
+                "because": row["because"],
+                "affected": row["affected"] and row["affected"]["answer"],
+                "test": row["test"],
+                "workaround": row["workaround"] and row["workaround"]["apply"],
+                "url": row["urls"] and row["urls"]["html"],
+            }
+            for row in found["candidates"]
+        ],
+        "first_checks": [
+            {key: row[key] for key in ("title", "text", "code")}
+            for row in found["first_checks"]
+        ],
+        "ruled_out": {row["reason"]: row["slugs"] for row in found["ruled_out"]},
+        "affecting": {
+            row["group"]: [one["record"] for one in row["records"]]
+            for row in found["affecting"]
+        },
+    }
 
 
 def get_record(request: Request, record: RecordId, lang: Lang = "en") -> str:
@@ -118,7 +151,7 @@ def check_environment(
     which basis, with reasons and with what a list of packages cannot tell. Nothing that
     is pasted is stored.
     """
-    with lookups.refused_pastes():
+    with slot(env), lookups.refused_pastes():
         if record:
             one = lookup.affected_by(visible_record(record), env)
             return in_one(lang, RecordAffectedSerializer, one)
@@ -199,9 +232,9 @@ def run_repro(
     given = {"build": build, "parameters": parameters, "trials": trials}
     body = {name: value for name, value in given.items() if value not in ("", None)}
     body |= {"record": record, "repro": repro, "device": device, "again": again}
-    answered = runs.submit(request, {"lang": lang}, checked(runs.RunRequest, body))
-    flags = {name: answered.body[name] for name in ("joined", "cached")}
-    return run_shown(answered.body["id"], wait_s, lang, **flags)
+    submitted = runs.submit(request, checked(runs.RunRequest, body))
+    flags = {"joined": submitted.joined, "cached": submitted.cached}
+    return run_shown(str(submitted.run.id), wait_s, lang, **flags)
 
 
 def get_run(
@@ -223,20 +256,9 @@ def require_run_token(request: Request) -> None:
 
 
 def run_shown(run_id: str, wait_s: int, lang: str, **flags: bool) -> Json:
-    return job_shown(runs.get_run, RunSerializer, run_id, wait_s, lang, **flags)
-
-
-def job_shown(
-    find: Callable[[str], QueueJob],
-    shape: type[serializers.Serializer[Any]],
-    job_id: str,
-    wait_s: int,
-    lang: str,
-    **flags: bool,
-) -> Json:
     """As it stands once it is over, or `wait_s` seconds are."""
-    prefer.wait_for(find(job_id), wait_s)
-    return in_one(lang, shape, find(job_id), **flags)
+    prefer.wait_for(runs.get_run(run_id), wait_s)
+    return in_one(lang, RunSerializer, runs.get_run(run_id), **flags)
 
 
 def checked(shape: type[serializers.Serializer[Any]], given: Json) -> Json:

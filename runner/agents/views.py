@@ -13,8 +13,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from kb.problems import Problem
+from runner.agents import INSTALL
 
-MISSING = "This site does not offer MCP: it was installed without the extra mcp.\n"
+MISSING = (
+    "This site does not offer MCP: the extra mcp is not installed. Whoever runs the "
+    f"site adds it in the checkout and starts again: {INSTALL}\n"
+)
 PLAIN = "text/plain; charset=utf-8"
 
 
@@ -47,8 +51,15 @@ def refuse_other_origins(request: Request) -> None:
     origin = request.headers.get("Origin", "")
     if not origin or origin in settings.CSRF_TRUSTED_ORIGINS:
         return
-    if urlsplit(origin).netloc.lower() != request.get_host().lower():
+    if host_of(origin) != request.get_host().lower():
         raise Problem("forbidden", _("Pages of other sites may not use these tools."))
+
+
+def host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
 
 
 def body_of(request: Request) -> bytes:

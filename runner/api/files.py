@@ -20,10 +20,11 @@ from kb.api.views import RECORD_ID, get_record
 from kb.models import Record, Repro
 from kb.problems import Problem
 from kb.search.index.generation import current_generation
-from runner.harness import source_digest
+from portable.harness import source_digest
 from runner.takeaway import wheel
 from runner.takeaway.doctor import doctor
 from runner.takeaway.lint import lint
+from runner.takeaway.pipe import pipe_client
 from runner.takeaway.single_file import file_name, single_file
 
 FILE, SOURCE = "file", "source"
@@ -101,7 +102,7 @@ class UserCommand(Endpoint):
     @operation("get_user_command", PYTHON, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """The command line for users: `python train.py 2>&1 | python doesitnan.py`."""
-        text = wheel.pipe_client(site_of(request))
+        text = pipe_client(site_of(request))
         return python_file(request, text, "doesitnan.py")
 
 

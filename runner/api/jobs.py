@@ -1,4 +1,4 @@
-"""What runs, sweeps and bisections share over REST: their ids, and cancelling."""
+"""What runs and sweeps share over REST: their ids, and cancelling."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
-from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.addresses import absolute
 from kb.api.endpoint import LangQuery, NoBody, Shape, answer, operation, shown
-from kb.api.fields import MadeString, moment, string, word
-from kb.api.serializers import LangUsed
-from kb.choices import DeviceClass
+from kb.api.fields import MadeString
 from kb.problems import Problem
 from runner.access import may_cancel
 from runner.models.job import QueueJob
@@ -55,20 +52,6 @@ def job_url(name: str) -> MadeString:
     return MadeString(lambda job: absolute(reverse(name, args=[job.id])))
 
 
-class LongJobSerializer(LangUsed):
-    """What a sweep and a bisection say of themselves alike."""
-
-    id = serializers.UUIDField()
-    record = string(source="record_id")
-    repro = string(source="repro_name")
-    device = word(DeviceClass.choices)
-    state = word(QueueJob.State.choices)
-    reason = string(allow_blank=True, help_text="why it ended before it was complete")
-    created_at = moment()
-    started_at = moment(allow_null=True)
-    finished_at = moment(allow_null=True)
-
-
 def queued(query: dict[str, Any], shape: Shape, job: QueueJob) -> Response:
     """202: where it is followed, and after how many seconds it is worth asking."""
     location = reverse(f"api-{job._meta.model_name}-detail", args=[job.pk])
@@ -97,9 +80,18 @@ def cancel(
     do: Callable[[Kind], bool] = jobs.cancel,
 ) -> Response:
     """Cancel one's own job; an operator cancels any."""
-    job = find_it()
-    if not may_cancel(request, job):
-        raise Problem("forbidden", _("Somebody else started that."))
+    job = own(request, find_it())
     if not do(job):
-        raise Problem("run_over", _("It is over: %s.") % job.state)
+        raise over(find_it())
     return answer(query, shape, find_it(), status=202)
+
+
+def own(request: Request, job: Kind) -> Kind:
+    """Raises the Problem `forbidden` for whom did not ask for it."""
+    if not may_cancel(request, job):
+        raise Problem("forbidden", _("You do not wait for it; others asked for it."))
+    return job
+
+
+def over(job: QueueJob) -> Problem:
+    return Problem("run_over", _("It is over: %s.") % job.state)

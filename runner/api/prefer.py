@@ -8,11 +8,10 @@ from threading import BoundedSemaphore
 
 from rest_framework.request import Request
 
+from runner.limits import MAX_WAIT_S, WAITING
 from runner.models.job import QueueJob
 
-MAX_WAIT_S = 30
-# Each holds a thread of the server: whoever comes later is answered at once.
-PLACES = BoundedSemaphore(4)
+PLACES = BoundedSemaphore(WAITING)
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 1.0
 WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*(\d{1,4})(?=$|[,;\s])")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db.models import Exists, OuterRef
 from django.urls import reverse
@@ -15,25 +16,24 @@ from rest_framework.response import Response
 
 from kb.api.caching import IMMUTABLE
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
-from kb.api.paging import Order, PageQuery, listing
+from kb.api.paging import PageQuery, listing
+from kb.hourly import Quota
 from kb.problems import Problem
+from runner.api.evidence_shape import EvidenceSerializer
 from runner.api.serializers import (
     BuildPageSerializer,
     EvidencePageSerializer,
     EvidenceReceivedSerializer,
-    EvidenceSerializer,
     WorkerPageSerializer,
 )
-from runner.evidence import origins
 from runner.evidence.exchange import receive_evidence
-from runner.evidence.signing.sshsig import MAX_CHARS
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
 from runner.models.token import Token
 from runner.runs import fleet
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
-EXAMPLE = "sha256:365414a1a9c2dbe9562d164e96c545782bb8670ef2fc3a9cd8ac668c029236ab"
+EXAMPLE = "sha256:8d97d8e0c1dae2d8bcdb3ebdbb7d493d11f2ed8f2b27fc0e4e00498cf00dfec9"
 DIGEST = OpenApiParameter(
     "digest",
     location=OpenApiParameter.PATH,
@@ -44,35 +44,31 @@ DIGEST = OpenApiParameter(
 
 class BuildList(Endpoint):
     @operation(
-        "list_builds", {200: BuildPageSerializer}, query=PageQuery, tags=["builds"]
+        "list_builds",
+        {200: BuildPageSerializer},
+        query=PageQuery,
+        problems=["not_found"],
+        tags=["builds"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Every torch build this site knows, installed somewhere or not."""
         rows = Build.objects.prefetch_related("installations")
-        by_slug = Order(("slug",), pin="first_seen")
-        return listing(request, query, rows, by_slug, BuildPageSerializer)
+        return listing(request, query, rows, ("slug",), BuildPageSerializer)
 
 
 class WorkerList(Endpoint):
     @operation(
-        "list_workers", {200: WorkerPageSerializer}, query=PageQuery, tags=["builds"]
+        "list_workers",
+        {200: WorkerPageSerializer},
+        query=PageQuery,
+        problems=["not_found"],
+        tags=["builds"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Workers, and which queues each serves."""
         online = fleet.online_workers().filter(pk=OuterRef("pk"))
         rows = Worker.objects.annotate(online=Exists(online))
-        by_name = Order(("name",), pin="name")
-        return listing(request, query, rows, by_name, WorkerPageSerializer)
-
-
-SIGNATURE = OpenApiParameter(
-    "Evidence-Signature",
-    {"type": "string", "maxLength": MAX_CHARS},
-    OpenApiParameter.HEADER,
-    description="SSH signature of the digest and a line feed, namespace "
-    "`doesitnan-evidence`: what stands between BEGIN and END, on one line. Needed "
-    "where a key is registered for the token's name, refused where none is.",
-)
+        return listing(request, query, rows, ("name",), WorkerPageSerializer)
 
 
 class EvidenceQuery(PageQuery):
@@ -85,14 +81,15 @@ class EvidenceList(Endpoint):
         "list_evidence",
         {200: EvidencePageSerializer},
         query=EvidenceQuery,
+        problems=["not_found"],
         tags=["evidence"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Evidence, newest first."""
-        names = {"record", "build"} & set(query)
+        asked = {"record_id": query.get("record"), "build_slug": query.get("build")}
         rows = Evidence.objects.defer("body")
-        rows = rows.filter(**{f"{name}_id": query[name] for name in names})
-        newest = Order(("-started_at", "digest"), pin="added_at")
+        rows = rows.filter(**{name: said for name, said in asked.items() if said})
+        newest = ("-started_at", "digest")
         return listing(request, query, rows, newest, EvidencePageSerializer)
 
     @operation(
@@ -100,11 +97,7 @@ class EvidenceList(Endpoint):
         {200: EvidenceReceivedSerializer, 201: EvidenceReceivedSerializer},
         query=LangQuery,
         reads_body=EvidenceSerializer,
-        parameters=[SIGNATURE],
-        problems=[
-            *("forbidden", "evidence_refused", "throttled"),
-            "signature_unchecked",
-        ],
+        problems=["forbidden", "evidence_refused", "throttled"],
         tags=["evidence"],
     )
     def post(self, request: Request, query: dict[str, Any]) -> Response:
@@ -113,13 +106,13 @@ class EvidenceList(Endpoint):
         It is judged again from its observations. Its origin becomes the token's name.
         """
         assert isinstance(request.auth, Token)  # noqa: S101 - runner.api.rules
-        if wait_s := origins.wait_s(request.auth.name):
+        sent = Evidence.objects.filter(origin=request.auth.name)
+        if wait_s := Quota.of(sent, "added_at", settings.EVIDENCE_PER_HOUR).wait_s:
             said = _("This token has sent as much as it may in an hour.")
             raise Problem("throttled", said, wait=wait_s)
         try:
             sent_by = request.auth.name, request.auth.user.get_username()
-            signature = request.headers.get(SIGNATURE.name, "")
-            evidence = receive_evidence(request.body, *sent_by, signature)
+            evidence = receive_evidence(request.body, *sent_by)
         except RequestDataTooBig as error:
             raise Problem("too_large", str(error)) from error
         except EvidenceRefused as error:
@@ -136,8 +129,6 @@ def refused(error: EvidenceRefused) -> Problem:
     code = getattr(error, "code", "evidence_refused")
     if code == "too_large":
         return Problem("too_large", str(error))
-    if code == "unchecked":
-        return Problem("signature_unchecked", str(error))
     if code == "not_json":
         return Problem("malformed", str(error))
     errors = [{"pointer": "/", "code": code, "detail": str(error)}]

@@ -10,10 +10,9 @@
 | a token that is unknown or expired    | no    | no                | no             |
 
 ¹ not where READ_LOGIN is set. ² where RUNS_ANONYMOUS is set. ³ else with the
-permission runner.add_run. What is said of runs goes for sweeps and bisections.
+permission runner.add_run. What is said of runs goes for sweeps.
 Cancelling somebody else's, or a run that a worker asked of itself, takes
-runner.change_worker (runner.access.may_cancel); having releases installed for a
-bisection takes runner.add_installation and INSTALL_RELEASES (may_install).
+runner.change_worker (runner.access.may_cancel).
 """
 
 from __future__ import annotations
@@ -67,12 +66,9 @@ RULES: dict[str, Rule] = {
     "get_client": read,
     "get_service": read,
     "look_up": read,
-    "look_up_batch": read,
     "get_record_affected": read,
-    "list_affecting": read,
     "list_contradictions": read,
     "compare_builds": read,
-    "compare_builds_installed": read,
     "list_builds": read,
     "list_workers": read,
     "list_runs": read,
@@ -83,9 +79,6 @@ RULES: dict[str, Rule] = {
     "submit_sweep": run,
     "get_sweep": read,
     "cancel_sweep": run,
-    "submit_bisection": run,
-    "get_bisection": read,
-    "cancel_bisection": run,
     "list_evidence": read,
     "submit_evidence": evidence,
     "get_evidence": read,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.urls import reverse
@@ -21,21 +20,29 @@ from kb.api.endpoint import (
     revalidated,
     shown,
 )
-from kb.api.paging import Order, PageQuery, listing
+from kb.api.paging import PageQuery, listing
 from kb.api.views import get_record
 from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
 from kb.requester import requester
-from runner import badges, harness
+from portable import harness
+from runner import run_sentences
+from runner.access import may_operate
 from runner.api import jobs, prefer
-from runner.api.idempotency import Answered, once
 from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer
+from runner.limits import MAX_TRIALS
 from runner.models import Build, Run
-from runner.runs import admission, live_log, scheduling, submission, throttle
+from runner.runs import (
+    admission,
+    joining,
+    live_log,
+    scheduling,
+    submission,
+    throttle,
+)
 from runner.runs.refusals import RunRefused
-from runner.runs.submission import MAX_TRIALS
 
 LOG_PAGE = 1000
 MAX_SEQ = 999_999_999
@@ -49,15 +56,6 @@ PREFER = OpenApiParameter(
     "`Preference-Applied` in the answer says that it was done; a busy site answers "
     "at once.",
     examples=[OpenApiExample("wait", "wait=1")],
-)
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    {"type": "string", "pattern": "^[!-~]{1,255}$"},
-    OpenApiParameter.HEADER,
-    description="1 to 255 visible ASCII characters, kept for 24 hours for whoever sent "
-    "it. The same request again is answered as the first time "
-    "(`Idempotency-Replayed: true`); another body is refused.",
-    examples=[OpenApiExample("key", "6f1c0c7e-5d0e-4d0a-9a55-0a9f3f6f9d3b")],
 )
 
 
@@ -78,7 +76,11 @@ def version_of(run_id: str) -> tuple[object, ...]:
 
 class RunRequest(serializers.Serializer[Any]):
     record = serializers.CharField(max_length=8)
-    repro = serializers.CharField(max_length=60, default="repro")
+    repro = serializers.CharField(
+        max_length=60,
+        required=False,
+        help_text="else one for this device that needs no further package",
+    )
     build = serializers.CharField(
         max_length=61,
         required=False,
@@ -136,7 +138,7 @@ def refusal(error: RunRefused) -> Problem:
 
 def invalid_values(error: harness.ParameterError, field: str = "parameters") -> Problem:
     """Each parameter at fault by name, with what it may be."""
-    found = badges.refused_values(error, current_lang())
+    found = run_sentences.refused_values(error, current_lang())
     errors = [
         {"pointer": f"/{field}/{name}", "code": "invalid", "detail": text}
         for name, text in found
@@ -177,13 +179,18 @@ class RunList(Endpoint):
                 response[name] = value
         return super().finalize_response(request, response, *args, **kwargs)
 
-    @operation("list_runs", {200: RunPageSerializer}, query=RunQuery, tags=["runs"])
+    @operation(
+        "list_runs",
+        {200: RunPageSerializer},
+        query=RunQuery,
+        problems=["not_found"],
+        tags=["runs"],
+    )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Runs, newest first."""
         rows = Run.objects.select_related("repro__record", "evidence", "build")
         asked = {COLUMNS[name]: query[name] for name in COLUMNS if name in query}
-        newest = Order(("-created_at", "-id"))
-        rows = rows.filter(**asked)
+        rows, newest = rows.filter(**asked), ("-created_at", "-id")
         return listing(request, query, rows, newest, RunPageSerializer)
 
     @operation(
@@ -191,14 +198,13 @@ class RunList(Endpoint):
         {200: RunSerializer, 202: RunSerializer},
         query=LangQuery,
         body=RunRequest,
-        parameters=[PREFER, IDEMPOTENCY_KEY],
+        parameters=[PREFER],
         problems=[
             "forbidden",
             "unknown_record",
             "unknown_repro",
             "unknown_build",
             "run_refused",
-            "idempotency_mismatch",
             "throttled",
             "busy",
         ],
@@ -219,34 +225,28 @@ class RunList(Endpoint):
         The queue, how many runs one may have waiting and how many one may start in an
         hour are limited: 429 and 503 come with Retry-After.
         """
-        answered = once(
-            request.headers.get("Idempotency-Key"),
-            requester(request),
-            [body, query],
-            lambda: submit(request, query, body),
-        )
-        run = get_run(answered.body["id"])
+        submitted = submit(request, body)
+        run = submitted.run
         waited = prefer.wait_for(run, prefer.wanted(request))
-        if waited and not answered.body["evidence"]:
-            run = get_run(answered.body["id"])
-            if run.is_over:
-                answered.status = 200
-            flags = {name: answered.body[name] for name in ("joined", "cached")}
-            answered.body = shown(query, RunSerializer, run, **flags)
-        headers = {"Location": answered.location}
+        if waited:
+            run = get_run(str(run.id))
+        flags = {"joined": submitted.joined, "cached": submitted.cached}
+        headers = {"Location": reverse("api-run-detail", args=[run.id])}
         if waited:
             headers["Preference-Applied"] = f"wait={prefer.wanted(request)}"
-        if answered.replayed:
-            headers["Idempotency-Replayed"] = "true"
-        if answered.status == 202:
+        over = submitted.cached or (waited and run.is_over)
+        if not over:
             headers["Retry-After"] = str(jobs.POLL_S)
-        return Response(answered.body, status=answered.status, headers=headers)
+        answered = shown(query, RunSerializer, run, **flags)
+        return Response(answered, status=200 if over else 202, headers=headers)
 
 
-def submit(request: Request, query: dict[str, Any], data: dict[str, Any]) -> Answered:
-    repro = wanted_repro(data["record"], data["repro"])
+def submit(request: Request, data: dict[str, Any]) -> submission.Submitted:
+    record = get_record(data["record"])
+    name = data.get("repro") or admission.default_repro(record, data["device"])
+    repro = wanted_repro(data["record"], name)
     try:
-        submitted = submission.submit(
+        return submission.submit(
             repro,
             wanted_build(data.get("build"), repro, data["device"]),
             data["device"],
@@ -259,10 +259,6 @@ def submit(request: Request, query: dict[str, Any], data: dict[str, Any]) -> Ans
         raise invalid_values(error) from error
     except RunRefused as error:
         raise refusal(error) from error
-    flags = {"joined": submitted.joined, "cached": submitted.cached}
-    body = shown(query, RunSerializer, submitted.run, **flags)
-    location = reverse("api-run-detail", args=[submitted.run.id])
-    return Answered(body, 200 if submitted.cached else 202, location)
 
 
 class RunDetail(Endpoint):
@@ -320,5 +316,16 @@ class RunCancel(Endpoint):
     def post(
         self, request: Request, run_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
-        """Cancel: a queued run at once, a running one as soon as its worker sees."""
-        return jobs.cancel(request, query, RunSerializer, partial(get_run, run_id))
+        """Take back one's request; where nobody else waits, the run is cancelled.
+
+        A queued one at once, a running one as soon as its worker sees. Where others
+        wait, it goes on, and `others_waiting` says so. Operators cancel it for all.
+        """
+        run = jobs.own(request, get_run(run_id))
+        outright = may_operate(request.user)
+        others = joining.cancel(run, requester(request), outright=outright)
+        if others is None:
+            raise jobs.over(get_run(run_id))
+        run = get_run(run_id)
+        vars(run).update(others_waiting=others)
+        return answer(query, RunSerializer, run, status=202)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.urls import reverse
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from kb.addresses import absolute, page_urls
@@ -24,12 +23,16 @@ from kb.api.fields import (
 )
 from kb.api.serializers import Json, LangUsed, Serializer, evidence_url
 from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
-from runner import badges, harness
+from portable import harness
+from runner import run_sentences
+from runner.api.evidence_shape import (
+    WORKAROUND_RESULTS,
+    StoredChecks,
+)
 from runner.models import Installation, Run
 from runner.parameters import values_of
 from runner.runs import scheduling
 
-WORKAROUND_RESULTS = ("verified", "does_not_help", "untested")
 DEVICE = DeviceClass.choices
 VERDICT = Verdict.choices
 IS_AFFECTED: dict[str, bool] = {Verdict.BUG_PRESENT: True, Verdict.BUG_ABSENT: False}
@@ -39,136 +42,10 @@ def count(**options: Any) -> serializers.IntegerField:
     return number(allow_null=True, **options)
 
 
-# --- the evidence object ----------------------------------------------------------
-# Answered as it is stored: what it says stands under its digest, so it is never
-# written anew. These say what is in it.
 class ReproOfRunSerializer(Serializer):
     name = string(source="repro.name")
     digest = string(source="repro_digest")
     fidelity = word(Fidelity.choices, source="repro.fidelity")
-
-
-class CheckLogSerializer(Serializer):
-    text = string(allow_blank=True)
-    cut_bytes = number()
-
-
-class KilledSerializer(Serializer):
-    """A check that was killed from outside, and for that reason started again."""
-
-    by = word([("oom", "oom"), ("signal", "signal")])
-    after_s = serializers.FloatField()
-
-
-class CheckSerializer(Serializer):
-    """One check in one process. Not finite: {"$float": "nan" | "inf" | "-inf"}."""
-
-    name = string()
-    trial = number()
-    outcome = word(Outcome.choices)
-    reason = maybe()
-    observations = serializers.DictField(child=serializers.JSONField())
-    duration_s = serializers.FloatField(allow_null=True)
-    cpu_s = serializers.FloatField(allow_null=True)
-    peak_mib = serializers.FloatField(allow_null=True)
-    exit = count()
-    served = string(required=False, help_text="warm: by a fork of a parent; or cold")
-    log = CheckLogSerializer()
-    killed = KilledSerializer(many=True, required=False)
-
-
-class DeviceOfRunSerializer(Serializer):
-    name = maybe()
-    capability = maybe()
-    driver = maybe()
-    uuid = maybe(required=False)
-    count = number()
-
-    def get_fields(self) -> Any:
-        """With `class`, which is a word of Python."""
-        return {"class": word(DEVICE), **super().get_fields()}
-
-
-class BuildOfRunSerializer(Serializer):
-    slug = string()
-    raw = string()
-    dist = maybe()
-    git = maybe()
-    cuda = maybe()
-    hip = maybe()
-    cudnn = maybe()
-    python = maybe()
-    platform = maybe()
-    packages = serializers.DictField(child=maybe())
-
-
-class LayersSerializer(Serializer):
-    """The layers of the sandbox; null and false: not in use."""
-
-    namespaces = maybe()
-    landlock = count(help_text="the ABI")
-    seccomp = serializers.BooleanField()
-    cgroup = maybe()
-    uid = string(help_text="own or shared with the worker")
-
-
-class LimitsSerializer(Serializer):
-    timeout_s = serializers.FloatField()
-    memory_mib = count()
-    processes = count()
-    file_mib = number(required=False, allow_null=True)
-    layers = LayersSerializer(required=False)
-
-
-class VariantSerializer(Serializer):
-    """Control, trigger and workarounds at the values of one variant."""
-
-    parameters = serializers.DictField(child=serializers.JSONField())
-    checks = CheckSerializer(many=True)
-    workarounds = serializers.DictField(child=word(WORKAROUND_RESULTS))
-
-
-class EvidenceSerializer(Serializer):
-    """One immutable evidence object, under the digest of its content."""
-
-    schema = string()
-    digest = string()
-    record = maybe()
-    state = word(["finished"])
-    repro = ReproOfRunSerializer()
-    build = BuildOfRunSerializer()
-    device = DeviceOfRunSerializer()
-    verdict = word(VERDICT)
-    reason = maybe()
-    is_affected = serializers.BooleanField(allow_null=True)
-    hits = count()
-    trials = number()
-    checks = CheckSerializer(many=True)
-    workarounds = serializers.DictField(child=word(WORKAROUND_RESULTS))
-    refuted = serializers.DictField(child=word(Outcome.choices))
-    tier = maybe()
-    served = maybe()
-    limits = LimitsSerializer()
-    telemetry = serializers.JSONField()
-    harness = number(help_text="protocol of the harness that drove the checks")
-    started_at = moment()
-    duration_s = serializers.FloatField()
-    origin = string(required=False, help_text="as sent; the receiver keeps its own")
-    parameters = serializers.DictField(
-        child=serializers.JSONField(),
-        required=False,
-        help_text="values other than the reviewed ones: no verdict of the record",
-    )
-    variants = serializers.DictField(
-        child=VariantSerializer(),
-        required=False,
-        help_text="the code of the workarounds at other values, by variant",
-    )
-
-
-@extend_schema_field(CheckSerializer(many=True))
-class StoredChecks(serializers.JSONField):
-    """The checks of an evidence object, as they stand in it."""
 
 
 # --- lists of evidence ------------------------------------------------------------
@@ -195,22 +72,11 @@ class EvidenceItemSerializer(Serializer):
     digest = string()
     record = maybe(source="record_id")
     repro = NamedReproSerializer(source="*")
-    build = string(source="build_id")
+    build = string(source="build_slug")
     device = word(DEVICE, source="device_class")
     verdict = word(VERDICT)
     parameters = MadeValues()
     origin = string(help_text="site, repository, or the token that sent it")
-    withdrawn = serializers.BooleanField(
-        help_text="taken back by a maintainer: it counts for nothing"
-    )
-    signed_by = MadeMaybe(
-        lambda row: row.signed_by or None,
-        help_text="fingerprint of the SSH key, registered for its origin, that signed "
-        "the digest",
-    )
-    signature = MadeMaybe(
-        lambda row: row.signature or None, help_text="SSHSIG, armored"
-    )
     started_at = moment()
     urls = EvidenceUrlsSerializer(source="*")
 
@@ -267,13 +133,17 @@ class RunSerializer(LangUsed):
     eta_s = count(source="place.eta_s")
     joined = FlagOfRequest()
     cached = FlagOfRequest()
+    others_waiting = count(
+        help_text="in the answer to a cancel: how many others wait, so that the run "
+        "goes on; 0 where nobody does and it is cancelled"
+    )
     verdict = word(VERDICT, allow_null=True)
     reason = maybe()
     is_affected = MadeFlag(is_affected, allow_null=True)
     hits = count()
     trials = number()
     parameters = MadeValues()
-    sentence = MadeText(badges.run_sentence)
+    sentence = MadeText(run_sentences.run_sentence)
     checks = StoredChecks(source="stored.checks")
     workarounds = serializers.DictField(
         child=word(WORKAROUND_RESULTS), source="stored.workarounds"
@@ -296,6 +166,7 @@ class RunSerializer(LangUsed):
         body = instance.evidence.body if instance.evidence else {}
         stored = {"checks": [], "workarounds": {}, "refuted": {}, **body}
         vars(instance).update(place=place, stored=stored)
+        vars(instance).setdefault("others_waiting", None)
         return super().to_representation(instance)
 
 

@@ -22,8 +22,6 @@ NAME = "Does it NaN?"
 LINKS = {
     "records": "api-record-list",
     "lookup": "api-lookup",
-    "lookup_batch": "api-lookup-batch",
-    "affected": "api-affected",
     "compare": "api-compare",
     "contradictions": "api-contradiction-list",
     "builds": "api-build-list",

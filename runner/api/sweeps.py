@@ -12,14 +12,14 @@ from rest_framework.response import Response
 
 from kb.addresses import page_urls
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation
-from kb.api.fields import MadeMaybe, MadeText, number, string
-from kb.api.serializers import Serializer
-from kb.choices import LANGS
+from kb.api.fields import MadeMaybe, MadeText, moment, number, string, word
+from kb.api.serializers import LangUsed, Serializer
+from kb.choices import LANGS, DeviceClass
 from kb.languages import current_lang
 from kb.models import Record
 from kb.problems import Problem
 from kb.requester import requester
-from runner import harness
+from portable import harness
 from runner.api import jobs
 from runner.api.runs import (
     invalid_values,
@@ -64,10 +64,19 @@ class SweepUrlsSerializer(Serializer):
     cancel = jobs.job_url("api-sweep-cancel")
 
 
-class SweepSerializer(jobs.LongJobSerializer):
+class SweepSerializer(LangUsed):
     """`cells` come as they are done; `digest` is there once all of them are."""
 
-    build = string(source="build_id")
+    id = serializers.UUIDField()
+    record = string(source="record_id")
+    repro = string(source="repro_name")
+    device = word(DeviceClass.choices)
+    state = word(Sweep.State.choices)
+    reason = string(allow_blank=True, help_text="why it ended before it was complete")
+    created_at = moment()
+    started_at = moment(allow_null=True)
+    finished_at = moment(allow_null=True)
+    build = string(source="build_slug")
     axes = serializers.DictField(
         child=serializers.JSONField(),
         source="ordered_axes",
@@ -81,15 +90,6 @@ class SweepSerializer(jobs.LongJobSerializer):
     sentence = MadeText(sentence_of)
     digest = MadeMaybe(lambda sweep: sweep.digest or None)
     origin = string(help_text="site, repository, or the name of who sent it")
-    withdrawn = serializers.BooleanField(
-        help_text="taken back by a maintainer: it counts for nothing"
-    )
-    signed_by = MadeMaybe(
-        lambda sweep: sweep.signed_by or None, help_text="fingerprint of the SSH key"
-    )
-    signature = MadeMaybe(
-        lambda sweep: sweep.signature or None, help_text="SSHSIG, armored"
-    )
     urls = SweepUrlsSerializer(source="*")
 
 

@@ -18,13 +18,13 @@ from kb.choices import LANGS
 from kb.languages import DJANGO_LANG
 from kb.lookup.answer import EmptyPaste, PasteTooLarge, look_up
 from kb.models import Record
-from kb.pages.views import record_detail
 from kb.records.articles import log_fences
 from kb.records.files import FACTS_FILE, RecordFile
 from kb.search.ranking.listing import SORTS, listing
 from runner.authoring import quotes
 from runner.authoring.parts import Part
 from runner.authoring.skeleton import shown
+from runner.pages.views import record_detail
 
 # The names of style sheets with their digests exist only once a site collected them.
 AS_THEY_LIE = {
@@ -91,13 +91,8 @@ def search_part(file: RecordFile, pasted: Mapping[Path, str]) -> Part:
 
 
 def found_first(log: str) -> list[str]:
-    """The first match and the first lead: a reader's own words lead, and match nothing.
-
-    Raises EmptyPaste, PasteTooLarge.
-    """
-    answer = look_up(log)
-    rows = [*answer["matches"][:1], *answer["leads"][:1]]
-    return [row["record"] for row in rows]
+    """The candidates of the answer, best first. Raises EmptyPaste, PasteTooLarge."""
+    return [row["record"] for row in look_up(log)["candidates"] if row["record"]]
 
 
 def first(found: list[str]) -> str:

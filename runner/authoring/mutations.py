@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runner import harness
+from portable import harness
 
 Observations = Mapping[str, Any]
 HIDDEN = "_unchanged_"

@@ -6,8 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kb.records.files import FACTS_FILE, RecordError, RecordFile, read_record, read_text
+from kb.records import translation
+from kb.records.files import (
+    FACTS_FILE,
+    RecordError,
+    RecordFile,
+    in_folder,
+    read_record,
+    read_text,
+)
 from kb.records.open_places import OPEN_PLACE
+from kb.records.places import located
 from runner.authoring import findability, quotes, record_files
 from runner.authoring.parts import Part
 from runner.authoring.record_runs import Bench, run_parts
@@ -46,6 +55,8 @@ def check(question: Question) -> Iterator[Part]:
     if read.is_whole:
         canonical = record_files.canonical_problems(question.root, question.slug)
         yield Part("canonical form", canonical)
+        behind = in_folder(question.slug, translation.problems(read.file))
+        yield Part("translation", [located(question.root, row) for row in behind])
     with execution.pool():
         for name in sorted(read.repros):
             yield from runs_of(question, name)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from kb.choices import Depth
 from kb.publishing.loading import ReproRefused
 from kb.records.build_slugs import known_builds
 from kb.records.files import (
     FACTS_FILE,
     Problem,
-    RecordError,
     RecordFile,
     ReproFacts,
     build_problems,
@@ -23,7 +23,6 @@ from kb.records.files import (
 )
 from kb.records.open_places import open_places
 from kb.records.places import located
-from kb.records.rendering import sections_html
 from runner.authoring.parts import Part
 from runner.authoring.skeleton import neighbours
 from runner.evidence.repros import inspect
@@ -57,10 +56,10 @@ def read(root: Path, slug: str) -> Read:
     file, problems = read_folder(root / slug)
     # An open place is listed once, as such.
     problems = [row for row in problems if not is_open(root / slug, row)]
-    problems = in_folder(slug, [*problems, *rendering_problems(file, problems)])
+    problems = in_folder(slug, problems)
     problems += neighbour_problems(root, slug, file)
     repros, refused = inspected(file)
-    if REPRO not in file.repros:
+    if REPRO not in file.repros and file.depth == Depth.FULL:
         refused.append(Problem(f"{REPRO}.py", "", "is missing"))
     facts_hold = all(isinstance(row, dict) for row in tables(file))
     if not refused and facts_hold:
@@ -103,16 +102,6 @@ def is_open(folder: Path, problem: Problem) -> bool:
         problem.file == name and problem.key.endswith(f" {line}")
         for name, line, _text in places
     )
-
-
-def rendering_problems(file: RecordFile, problems: list[Problem]) -> list[Problem]:
-    if any(problem.file.startswith("article") for problem in problems):
-        return []
-    try:
-        sections_html(file)
-    except RecordError as error:
-        return error.problems
-    return []
 
 
 def neighbour_problems(root: Path, slug: str, file: RecordFile) -> list[Problem]:

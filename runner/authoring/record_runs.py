@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner import badges
+from runner import run_sentences
 from runner.authoring import quotes
 from runner.authoring.check_places import place_of, tail
 from runner.authoring.mutations import WORKAROUND, ending, mutations
@@ -55,7 +55,7 @@ def run_problems(path: Path, evidence: Evidence) -> list[str]:
     problems = []
     if evidence["verdict"] in ("error", "inconclusive"):
         check = evidence["checks"][-1]
-        sentence = badges.evidence_sentence(dict(evidence))["en"]
+        sentence = run_sentences.evidence_sentence(dict(evidence))["en"]
         where = f"{place_of(path, check['name'])}: {check['name']}"
         problems.append(f"{where}: {sentence}{tail(check)}")
     for check in evidence["checks"]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.authoring.check_places import place_of, tail
 from runner.authoring.mutations import WORKAROUND
 from runner.authoring.parts import Part

@@ -15,13 +15,17 @@ from kb import choices
 from kb.models import Record
 from kb.records.facts import BUILD_STATES, SLUG
 from kb.records.files import FACTS_FILE
-from runner import harness
-from runner.authoring import skeleton_texts
+from portable import harness
 
 REFERENCE = re.compile(
     r"(?P<project>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)#(?P<number>[1-9]\d*)"
 )
 RECORD_ID = re.compile(r"NAN-(\d{4})")
+# The files of a new record: valid as a draft, with a mark at every open place. Each
+# @NAME@ is filled in; the words that a key may have come from the vocabularies.
+TEMPLATES = Path(__file__).parent / "new_record"
+# Where no capture is at hand.
+PLAIN = {"CLASS": "nan_forward", "MATCH": "match = {norm = 1e-6}"}
 # Where the pasted logs of the shipped records lie, and their answers.
 LOGS = settings.BASE_DIR / "tests" / "logs"
 
@@ -61,11 +65,17 @@ def shown(path: Path) -> str:
     return str(path.relative_to(settings.BASE_DIR) if inside else path)
 
 
-def new_skeleton(slug: str, reference: str, root: Path, logs: Path | None) -> Skeleton:
+def new_skeleton(
+    slug: str,
+    reference: str,
+    root: Path,
+    logs: Path | None,
+    draft: dict[str, str] | None = None,
+) -> Skeleton:
     """The files of a new record below `root`. Raises Refused, writes nothing.
 
     `reference`: such as "pytorch/pytorch#12345", or "". `logs`: the folder of the
-    pasted logs; None leaves them out.
+    pasted logs; None leaves them out. `draft`: of a capture, code and symptom class.
     """
     for _path, message in SLUG(slug):
         raise Refused(f"The slug {message}.")
@@ -80,11 +90,12 @@ def new_skeleton(slug: str, reference: str, root: Path, logs: Path | None) -> Sk
     refuse_taken(reference, records)
     record = next_id([*(row.id for row in records), *stored_ids()])
     values = {"ID": record, "SLUG": slug, **source_values(reference), **vocabularies()}
+    values |= draft or {**PLAIN, "CODE": template("code.py.txt", {})}
     files = {
-        folder / FACTS_FILE: filled(skeleton_texts.FACTS, values),
-        folder / "article.en.md": skeleton_texts.ENGLISH,
-        folder / "article.zh.md": skeleton_texts.CHINESE,
-        folder / "repro.py": filled(skeleton_texts.REPRO, values),
+        folder / FACTS_FILE: template(FACTS_FILE, values),
+        folder / "article.en.md": template("article.en.md", values),
+        folder / "article.zh.md": template("article.zh.md", values),
+        folder / "repro.py": template("repro.py.txt", values),
         # An empty folder is not kept by git.
         folder / "evidence" / ".gitkeep": "",
     }
@@ -156,6 +167,9 @@ def vocabularies() -> dict[str, str]:
         "UPSTREAM": choices.Upstream.values,
         "SYMPTOM_CLASS": choices.SymptomClass.values,
         "AFFECTED_WHEN": choices.AffectedWhen.values,
+        "HOLDS_ON": choices.HOLDS_ON[1:],
+        "HOLDS_ANYWHERE_BY": choices.HOLDS_ANYWHERE_BY,
+        "HOLDS_THERE_BY": choices.HOLDS_THERE_BY,
         "PRECONDITION_KEYS": choices.PRECONDITION_KEYS,
         "SIGNATURE_KINDS": choices.SIGNATURE_KINDS,
         "SIGNATURE_SEEN": choices.SIGNATURE_SEEN,
@@ -172,7 +186,8 @@ def vocabularies() -> dict[str, str]:
     return {name: ", ".join(values) for name, values in words.items()}
 
 
-def filled(text: str, values: dict[str, str]) -> str:
+def template(name: str, values: dict[str, str]) -> str:
+    text = (TEMPLATES / name).read_text("utf-8")
     return re.sub(r"@([A-Z_]+)@", lambda found: values[found[1]], text)
 
 
@@ -188,4 +203,4 @@ def log_stub(slug: str, record: str, logs: Path) -> dict[Path, str]:
     while at < len(lines) and lines[at].partition(" = ")[0] < slug and lines[at]:
         at += 1
     text = "\n".join([*lines[:at], entry, *lines[at:]])
-    return {stub: skeleton_texts.LOG, answers: f"{text}\n"}
+    return {stub: template("pasted.log", {}), answers: f"{text}\n"}

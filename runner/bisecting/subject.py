@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from kb.choices import Verdict
@@ -92,19 +92,12 @@ def subject_of(
     device: str,
     *,
     offered: Iterable[str] = (),
-    slugs: Mapping[str, str] | None = None,
-    asked: Mapping[str, int] | None = None,
     again: bool = False,
 ) -> Subject:
     """By what findings say now."""
-    rows = Finding.objects.standing().triggers()
+    rows = Finding.objects.fresh().triggers()
     rows = rows.filter(record=repro.record_id, repro=repro.name, device_class=device)
     known = {row.build: row for row in rows}
     raw = dict(Build.objects.values_list("slug", "raw"))
     raw |= {row.build: row.build_raw for row in known.values()}
-    return Subject(
-        *(repro, device, raw, known, list(offered)),
-        slugs=dict(slugs or {}),
-        asked=dict(asked or {}),
-        again=again,
-    )
+    return Subject(repro, device, raw, known, list(offered), again=again)

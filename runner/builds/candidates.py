@@ -32,7 +32,15 @@ class Candidate:
 def interpreter_of(path: Path) -> Path:
     """The interpreter of a path, which may be the folder of an environment."""
     path = path.expanduser().absolute()
-    return venvs.python_of(path) if path.is_dir() else path
+    return venvs.python_of(path) if is_there(path) and path.is_dir() else path
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; False where its folders are closed to us."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return False
 
 
 def declared() -> list[Candidate]:

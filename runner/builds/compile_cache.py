@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runner import harness
+from portable import harness
 
 LIMIT_MIB = 4096
 LOCK = ".lock"

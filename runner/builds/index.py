@@ -13,30 +13,24 @@ from collections.abc import Iterable
 
 from packaging.version import InvalidVersion, Version
 
-from runner.builds import install, uv, venvs
+from runner.builds import install, venvs
 from runner.builds.probe import BuildError
 
-TORCH = "torch"
 LIMIT_S = 300
 LISTED = re.compile(r"^Available versions: (.+)$", re.MULTILINE)
 
 
 def releases() -> list[str]:
-    """Final releases of torch, oldest first. Raises BuildError as `offered` does."""
-    return [str(version) for version in final(offered(TORCH))]
+    """Final releases of torch with a wheel for this Python and platform, oldest first.
 
-
-def offered(package: str, index: str = "", *, pre: bool = False) -> list[Version]:
-    """Versions with a wheel for this Python and platform, each once, oldest first.
-
-    `index` takes the place of the configured ones. Raises BuildError where pip may ask
-    no index, with pip's reason where none answers.
+    Raises BuildError where pip may ask no index, with pip's reason where none answers.
     """
-    if not uv.may_ask_indexes(uv.pip_settings()):
+    if not venvs.may_ask_indexes():
         raise BuildError("pip's settings forbid every index (no-index).")
-    command = [sys.executable, "-m", "pip", "index", "versions", package]
-    command += ["--only-binary=:all:", *install.FAIL_FAST, *["--pre"] * pre]
-    command += ["--index-url", index] if index else extra_index(package)
+    command = [sys.executable, "-m", "pip", "index", "versions", "torch"]
+    command += ["--only-binary=:all:", *install.FAIL_FAST]
+    if index := install.index_for(""):
+        command += ["--extra-index-url", index]
     try:
         done = subprocess.run(  # noqa: S603
             command,
@@ -52,12 +46,8 @@ def offered(package: str, index: str = "", *, pre: bool = False) -> list[Version
     if done.returncode or found is None:
         lines = [line for line in done.stderr.splitlines() if "ERROR" in line]
         raise BuildError("\n".join(lines[-3:]) or f"pip ended with {done.returncode}")
-    return each_once(found[1].split(","))
-
-
-def extra_index(package: str) -> list[str]:
-    index = install.index_for("") if package == TORCH else ""
-    return ["--extra-index-url", index] if index else []
+    offered = final(each_once(found[1].split(",")))
+    return [str(version) for version in offered]
 
 
 def each_once(texts: Iterable[str]) -> list[Version]:

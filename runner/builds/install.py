@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import shutil
 import threading
@@ -12,16 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from django.conf import settings
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.tags import sys_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from kb import progress as pages
-from runner import harness
-from runner.builds import pins, probe, registry, uv, venvs
+from portable import harness
+from runner.builds import pins, probe, registry, venvs
 from runner.builds.pins import BuildPin
 from runner.builds.probe import BuildError, Probed
 from runner.builds.venvs import InstallError, Progress
@@ -38,8 +33,6 @@ NUMPY_1_UNTIL = (2, 3)
 # (all run here); under Python 3.11 only 2.11.0 and later name it as a dependency.
 SETUPTOOLS_UNTIL = (2, 11)
 RESERVE_MIB = 300
-# Disk size of an environment per size of its wheels, measured with 2.5.1, 2.13.0+cpu.
-UNPACKED = 2.3
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ def attempts_for_default(cuda: bool) -> Iterator[Attempt]:
     """
     pin = pins.default_build()
     yield attempt_for(pin)
-    index = pins.torch_index() if uv.may_ask_indexes(uv.pip_settings()) else ""
+    index = pins.torch_index() if venvs.may_ask_indexes() else ""
     if index and settings.TORCH_INDEX_URL:
         yield attempt_for(pin, index, "TORCH_INDEX_URL")
     if cuda or pins.has_nvidia_gpu():
@@ -164,7 +157,6 @@ def short_name(requirement: str) -> str:
 def install(
     attempts: list[Attempt],
     progress: Progress,
-    installer: str = "auto",
     expect: Callable[[Attempt], None] | None = None,
 ) -> Installed:
     """Make the environment by the first attempt that works.
@@ -173,14 +165,10 @@ def install(
     it, the new environment counts as incomplete. `expect` hears of each attempt before
     it is made. Raises BuildError with every attempt.
     """
-    if installer == "uv" and not uv.find():
-        raise BuildError(
-            "uv is not on this machine: install it or leave out the option"
-        )
     try:
         with venvs.lock(settings.BUILDS_DIR / venvs.LOCK_NAME):
             venvs.sweep(settings.BUILDS_DIR)
-            return install_first(attempts, progress, installer, expect)
+            return install_first(attempts, progress, expect)
     except venvs.LockHeld as held:
         raise BuildError(
             f"process {held.owner} is installing a build: wait for it"
@@ -190,7 +178,6 @@ def install(
 def install_first(
     attempts: list[Attempt],
     progress: Progress,
-    installer: str,
     expect: Callable[[Attempt], None] | None,
 ) -> Installed:
     tried = []
@@ -204,11 +191,12 @@ def install_first(
             if expect:
                 expect(attempt)
             with venvs.under_construction(folder), on_pages(folder, attempt):
-                return fill(folder, attempt, progress, installer)
+                return fill(folder, attempt, progress)
         except InstallError as error:
-            reason = str(error).splitlines()[-1]
-            tried.append(f"{attempt.requirements[0]} from {attempt.source}: {reason}")
-            progress(f"  not from {attempt.source}: {reason}")
+            tried.append(
+                f"{attempt.requirements[0]} from {attempt.source}: {error.reason}"
+            )
+            progress(f"  not from {attempt.source}: {error.reason}")
     raise BuildError("\n".join(tried) or "nothing to install")
 
 
@@ -241,35 +229,19 @@ def require_space(mib: int) -> None:
         )
 
 
-def fill(
-    folder: Path, attempt: Attempt, progress: Progress, installer: str
-) -> Installed:
+def fill(folder: Path, attempt: Attempt, progress: Progress) -> Installed:
     """Install packages, compile bytecode, and start torch once in the environment."""
     size = f"{attempt.download_mib} MiB to download, {attempt.disk_mib} MiB on disk"
     what = f"Installing {attempt.requirements[0]} from {attempt.source}"
     what += f" ({size})" if attempt.download_mib else ""
     with venvs.timed(progress, what):
-        fill_by(installer, folder, attempt, progress)
+        with_pip(folder, attempt, progress)
     with venvs.timed(progress, "Compiling its bytecode"):
         venvs.compile_all(folder)
     python = venvs.python_of(folder)
     with venvs.timed(progress, "Starting its torch"):
         probed = probe.probe(python)
     return Installed(python, probed)
-
-
-def fill_by(installer: str, folder: Path, attempt: Attempt, progress: Progress) -> None:
-    """With uv; with pip where uv is missing, fails or would give another torch."""
-    command = None if installer == "pip" else uv.find()
-    if command:
-        try:
-            if with_uv(folder, attempt, command, progress):
-                return
-        except InstallError as error:
-            if installer == "uv":
-                raise
-            progress(f"  uv: {str(error).splitlines()[-1]}; trying pip")
-    with_pip(folder, attempt, progress)
 
 
 def with_pip(folder: Path, attempt: Attempt, progress: Progress) -> None:
@@ -288,69 +260,23 @@ def with_pip(folder: Path, attempt: Attempt, progress: Progress) -> None:
     shutil.rmtree(downloads)
 
 
-def with_uv(
-    folder: Path, attempt: Attempt, command: list[str], progress: Progress
-) -> bool:
-    """Install with uv. False, with nothing installed, where pip gives another torch."""
-    pip_settings = uv.pip_settings()
-    variables = uv.variables(pip_settings, os.environ, attempt.extra_index)
-    tool = uv.Uv(command, variables, settings.BUILDS_DIR)
-    venvs.create(folder, pip=False)
-    plan = tool.plan(folder, attempt.requirements)
-    if plan and plan.wheels:
-        progress(f"  {plan.describe()}")
-        find_links = pip_settings.get("find-links", "").split()
-        local = local_torch(find_links, attempt.requirements[0])
-        if local and local != plan.version_of("torch"):
-            progress(f"  pip instead of uv: pip's find-links hold torch {local}")
-            return False
-        require_space(round(plan.mib * UNPACKED))
-    tool.install(folder, attempt.requirements, progress, LIMIT_S)
-    if attempt.sources:
-        everything = [*attempt.requirements, *attempt.sources]
-        tool.install(folder, everything, progress, LIMIT_S, wheels_only=False)
-    return True
-
-
-def local_torch(find_links: list[str], requirement: str) -> str:
-    """The local version of torch that pip would take from its find-links; "" if none.
-
-    pip prefers 2.13.0+cpu there to the 2.13.0 of an index, which comes with CUDA.
-    """
-    try:
-        requested = Requirement(requirement)
-    except InvalidRequirement:
-        return ""  # a file
-    supported, versions = set(sys_tags()), []
-    for folder in filter(Path.is_dir, map(folder_of, find_links)):
-        for path in folder.glob("torch-*.whl"):
-            with contextlib.suppress(InvalidWheelFilename):
-                _, version, _, tags = parse_wheel_filename(path.name)
-                if version in requested.specifier and tags & supported:
-                    versions.append(version)
-    best = max(versions, default=None)
-    return str(best) if best and best.local else ""
-
-
-def folder_of(link: str) -> Path:
-    return Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
-
-
 def add(
     attempts: list[Attempt],
     progress: Progress,
     with_: list[str] | None = None,
-    installer: str = "auto",
+    agree: Callable[[Attempt], None] | None = None,
 ) -> Installation:
-    """Install and register. Raises BuildError."""
+    """Install and register. `agree` may refuse an attempt. Raises BuildError."""
 
     def expect(attempt: Attempt) -> None:
+        if agree:
+            agree(attempt)
         if attempt.torch:
             python = venvs.python_of(settings.BUILDS_DIR / attempt.name)
             registry.expect(python, attempt.name, attempt.torch)
 
     try:
-        installed = install(attempts, progress, installer, expect)
+        installed = install(attempts, progress, expect)
         python, probed = installed.interpreter, installed.probed
         if probed is None:
             # Installed before: probed again, and not deleted if it is broken now.
@@ -362,16 +288,12 @@ def add(
     return installation
 
 
-def add_release(
-    version: str, with_: list[str], progress: Progress, installer: str = "auto"
-) -> Installation:
-    return add([attempt_for_version(version, with_)], progress, with_, installer)
+def add_release(version: str, with_: list[str], progress: Progress) -> Installation:
+    return add([attempt_for_version(version, with_)], progress, with_)
 
 
-def add_wheel(
-    wheel: Path, with_: list[str], progress: Progress, installer: str = "auto"
-) -> Installation:
-    """Install a wheel file; its dependencies come from the indexes."""
+def attempt_for_wheel(wheel: Path, with_: list[str]) -> Attempt:
+    """Of a wheel file; its dependencies come from the indexes. Raises BuildError."""
     wheel = wheel.expanduser().absolute()
     parts = wheel.name.split("-")
     if wheel.suffix != ".whl" or len(parts) < 5 or not wheel.is_file():
@@ -384,5 +306,4 @@ def add_wheel(
         )
     wheels, sources = split_sources(with_)
     requirements = [str(wheel), "numpy", *wheels]
-    attempt = Attempt(name, requirements, sources, source="the file")
-    return add([attempt], progress, with_, installer)
+    return Attempt(name, requirements, sources, source="the file")

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Count
 
 from runner.builds import registry, venvs
-from runner.models import Build, Installation, WatchedRelease
+from runner.models import Build, Installation
 
 MIB = 1024 * 1024
 NOT_INSTALLED = "not installed here"
@@ -64,6 +64,14 @@ def capabilities(row: Installation) -> dict[str, Any]:
     }
 
 
+def choice_line(slug: str) -> str:
+    """Which of several installations here runs of a build take; "" for a single one."""
+    chosen = registry.installation_for(slug)
+    if chosen is None or len(registry.installations_of(slug)) < 2:
+        return ""
+    return f"Runs on {slug} take {chosen.interpreter}, unless a stack asks for another."
+
+
 def disk() -> tuple[int, int]:
     """MiB of all managed builds together, and summed one by one.
 
@@ -78,30 +86,20 @@ def disk() -> tuple[int, int]:
 
 def lines() -> Iterator[str]:
     """The rows as text for a terminal."""
-    for row in rows():
+    table = rows()
+    for row in table:
         yield from lines_of(row)
+    slugs = sorted({row["slug"] for row in table if row["slug"]})
+    yield from filter(None, map(choice_line, slugs))
     for name in registry.being_installed():
         yield f"{name}: being installed"
     for name in registry.interrupted():
         yield f"{name}: left by an interrupted installation; `builds scan` removes it"
-    yield from release_lines()
     together, one_by_one = disk()
     if one_by_one:
         yield f"Together {together} MiB in {settings.BUILDS_DIR}" + (
             f", {one_by_one} MiB counted one by one" * (one_by_one > together)
         )
-
-
-def releases() -> list[WatchedRelease]:
-    """What `manage.py watch` found and has not done with, the newest first."""
-    done = WatchedRelease.State.RAN, WatchedRelease.State.REMOVED
-    return list(WatchedRelease.objects.exclude(state__in=done))
-
-
-def release_lines() -> Iterator[str]:
-    for row in releases():
-        yield f"{row}: {row.get_state_display()}"
-        yield from (f"    | {line}" for line in row.error.splitlines())
 
 
 def lines_of(row: dict[str, Any]) -> Iterator[str]:

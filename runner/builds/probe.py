@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner import harness
+from portable import harness
 
 FEATURES = str(Path(__file__).with_name("features.py"))
 TIMEOUT_S = 120

@@ -1,8 +1,8 @@
-"""Which builds exist by proof, and what becomes of one that somebody only spoke of.
+"""Which builds exist by proof, and how torch names what it reports of itself.
 
 A build is proven by an installation, or by evidence that was made here or came with
-the repository. What was sent names builds, too, but occupies no name: the first proof
-of another torch takes it.
+the repository. What was sent makes none. One that lost its proof gives its name to the
+first proof of another torch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Mapping
 
 from django.db import transaction
 
-from kb.choices import OUR_ORIGINS
-from kb.findings import writing
 from runner.models import Build
 
 # As PyTorch and those who build it unchanged name their wheels.
@@ -51,8 +49,7 @@ def strange_facts(identity: Mapping[str, str | None]) -> list[str]:
 
 
 def is_proven(build: Build) -> bool:
-    ours = build.evidence.filter(origin__in=OUR_ORIGINS)
-    return build.installations.exists() or ours.exists()
+    return build.installations.exists() or build.evidence.exists()
 
 
 def differs(build: Build, identity: Mapping[str, str | None]) -> str:
@@ -65,15 +62,11 @@ def differs(build: Build, identity: Mapping[str, str | None]) -> str:
 
 
 def take_name(build: Build, facts: Mapping[str, str]) -> bool:
-    """Make an unproven build this torch; whether that was right to do.
-
-    What was sent of the other one is kept, and counts for nothing here any more.
-    """
+    """Make an unproven build this torch; whether that was right to do."""
     with transaction.atomic():
         if is_proven(build):
             return False
         for name, value in facts.items():
             setattr(build, name, value)
         build.save(update_fields=list(facts))
-        writing.forget_build(build.slug)
     return True

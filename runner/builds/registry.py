@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from runner.builds import candidates, proof, venvs
-from runner.builds.candidates import interpreter_of
+from runner.builds.candidates import interpreter_of, is_there
 from runner.builds.pins import default_build, has_nvidia_gpu
 from runner.builds.probe import BuildError, Probed, probe, stamp
 from runner.builds.venvs import Progress
@@ -73,7 +73,7 @@ def register(interpreter: Path, *, managed: bool) -> Installation:
         probed = probe(interpreter, row.facts if row else None)
         return save(interpreter, probed, managed=managed)
     except BuildError as error:
-        gone = not interpreter.exists()
+        gone = not is_there(interpreter)
         state = Installation.State.MISSING if gone else Installation.State.BROKEN
         return write(interpreter, managed=managed, state=state, error=str(error))
 
@@ -143,8 +143,14 @@ def add_python(path: Path) -> Installation:
     Raises BuildError when it has no torch that can be imported.
     """
     interpreter = interpreter_of(path)
-    if not os.access(interpreter, os.X_OK):
+    try:
+        interpreter.stat()
+    except OSError as error:
+        raise BuildError(f"{interpreter}: {error.strerror}.") from error
+    if not (interpreter.is_file() and os.access(interpreter, os.X_OK)):
         raise BuildError(f"{interpreter} is not a Python that can be started.")
+    if not candidates.has_torch(interpreter):
+        raise BuildError(f"{interpreter} is no Python that has a torch.")
     return save(interpreter, probe(interpreter), managed=is_managed(interpreter))
 
 
@@ -206,7 +212,7 @@ def is_unchanged(row: Installation) -> bool:
         row.state == Installation.State.READY
         and not row.facts.get("devices")
         and not has_nvidia_gpu()
-        and python.exists()
+        and is_there(python)
         and row.facts.get("stamp") == stamp(row.facts, python)
     )
 
@@ -232,7 +238,10 @@ def expect_nothing(but: Path | None = None) -> None:
     rows = Installation.objects.filter(
         host=host_name(), state=Installation.State.INSTALLING
     )
-    rows.exclude(interpreter=str(but or "")).delete()
+    stale = rows.exclude(interpreter=str(but or ""))
+    # Nothing is written where there is nothing: who loads records holds the database.
+    if stale.exists():
+        stale.delete()
 
 
 def sweep() -> None:
@@ -262,7 +271,7 @@ def installations_here() -> list[Installation]:
         host=host_name(), state=Installation.State.READY, build__isnull=False
     )
     ordered = rows.order_by("build_id", "-managed", "interpreter")
-    return [row for row in ordered if Path(row.interpreter).exists()]
+    return [row for row in ordered if is_there(Path(row.interpreter))]
 
 
 def installation_for(
@@ -272,8 +281,13 @@ def installation_for(
 
     Without a stack, the one with the fewest extra packages.
     """
-    rows = [row for row in installations_here() if row.build_id == build_slug]
+    rows = installations_of(build_slug)
     return min(rows, key=lambda row: unfitness(row, stack or {}), default=None)
+
+
+def installations_of(build_slug: str) -> list[Installation]:
+    """Working installations of one build on this host."""
+    return [row for row in installations_here() if row.build_id == build_slug]
 
 
 def unfitness(
@@ -307,7 +321,7 @@ def vanished(build_slug: str) -> list[Installation]:
     rows = Installation.objects.filter(
         host=host_name(), state=Installation.State.READY, build=build_slug
     )
-    return [row for row in rows if not Path(row.interpreter).exists()]
+    return [row for row in rows if not is_there(Path(row.interpreter))]
 
 
 def default_installation(

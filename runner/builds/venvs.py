@@ -5,6 +5,7 @@ Standard library only: `make run` starts here, before the site's packages exist.
 
 from __future__ import annotations
 
+import ast
 import fcntl
 import os
 import re
@@ -19,15 +20,19 @@ from pathlib import Path
 from threading import Timer
 
 Progress = Callable[[str], None]
+MOST_LINES = 40  # of an installer's errors
 # Output lines of pip that are shown as progress: large downloads.
 LARGE = re.compile(r"Downloading .*\([\d.]+ [MG]B\)")
 # What pip says when an index gives no answer; a proxy's failure names no host.
 NO_ANSWER = re.compile(r"connection broken by .*\(host='([^']+)'")
-LOCK_NAME = "installing.lock"
-# The same for uv, which prints them for large files only.
-LARGE_UV = re.compile(
-    r"(?:Downloading \S+ \([\d.]+[MG]iB\)|Downloaded \S+|Building .*)"
+# What pip says where the cause lies with the index: no answer, no access, no such file.
+INDEX_MATTERS = re.compile(
+    r"could not connect to|No matching distribution|Could not fetch|HTTP error"
+    r"|Error, Credentials|DO NOT MATCH THE HASHES|SSLError|Read timed out"
 )
+# What somebody put before the host of an address.
+CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+LOCK_NAME = "installing.lock"
 # Starts a command that dies with this process (PR_SET_PDEATHSIG): it must not write
 # on into a folder that the next installation removes.
 DIES_WITH_US = (
@@ -41,7 +46,17 @@ DROPPED = ("PYTHONPATH", "PYTHONHOME", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 
 
 class InstallError(Exception):
-    """An environment could not be made; the text ends with pip's last lines."""
+    """An environment could not be made; the text has pip's errors, whole."""
+
+    @property
+    def reason(self) -> str:
+        """The text's last error, in one line."""
+        lines = str(self).splitlines() or [""]
+        return next(filter(is_error, reversed(lines)), lines[-1])
+
+    @property
+    def is_of_the_index(self) -> bool:
+        return bool(INDEX_MATTERS.search(str(self)))
 
 
 class LockHeld(Exception):
@@ -146,6 +161,40 @@ def dying_with_us(command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", DIES_WITH_US, str(os.getpid()), *command]
 
 
+def pip_settings() -> dict[str, str]:
+    """Options of `pip config list`: name -> the value that has precedence.
+
+    Without pip in this environment, only those of PIP_* variables.
+    """
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    done = subprocess.run(
+        command, env=clean_environ(), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return {
+            name[4:].lower().replace("_", "-"): value
+            for name, value in os.environ.items()
+            if name.startswith("PIP_") and value
+        }
+    return parse_settings(done.stdout)
+
+
+def parse_settings(text: str) -> dict[str, str]:
+    """Lines such as `global.find-links='/wheels'`; the environment beats `install`,
+    `install` beats `global`.
+    """
+    order = ("global", "install", ":env:")
+    rows = re.findall(r"^(global|install|:env:)\.([a-z-]+)=(.*)$", text, re.MULTILINE)
+    rows.sort(key=lambda row: order.index(row[0]))
+    return {option: str(ast.literal_eval(value)) for _, option, value in rows}
+
+
+def may_ask_indexes() -> bool:
+    """Whether pip's settings leave the network to it."""
+    asked = pip_settings().get("no-index", "")
+    return asked.lower() in ("", "0", "false", "no", "off")
+
+
 def pip_runner() -> Path | None:
     """The script by which this environment's pip serves another; None without one.
 
@@ -178,17 +227,13 @@ def pip_install(
     command = [str(python_of(folder)), *pip, "install", "--progress-bar=off"]
     command += ["--no-compile"] + ["--only-binary=:all:"] * wheels_only
     extra = {"TMPDIR": str(scratch)} if scratch else {}
-    run_installer("pip", [*command, *arguments], extra, progress, limit_s)
+    run_pip([*command, *arguments], extra, progress, limit_s)
 
 
-def run_installer(
-    name: str,
-    command: list[str],
-    extra: dict[str, str],
-    progress: Progress,
-    limit_s: float,
+def run_pip(
+    command: list[str], extra: dict[str, str], progress: Progress, limit_s: float
 ) -> None:
-    """Run pip or uv and report its large downloads. Raises InstallError."""
+    """Run pip and report its large downloads. Raises InstallError."""
     with subprocess.Popen(
         dying_with_us(command),
         env={**clean_environ(), **extra},
@@ -209,11 +254,31 @@ def run_installer(
             timer.cancel()
             process.kill()
     if timed_out:
-        raise InstallError(f"{name} did not finish within {limit_s:.0f} s")
+        raise InstallError(f"pip did not finish within {limit_s:.0f} s")
     if returncode:
-        errors = [line for line in last if line.upper().startswith("ERROR")]
-        reason = unreachable(last) + (errors[-6:] or last[-6:])
-        raise InstallError("\n".join(reason) or f"{name} ended with {returncode}")
+        reason = unreachable(last) + (errors_of(last) or last[-6:])
+        raise InstallError("\n".join(reason) or f"pip ended with {returncode}")
+
+
+def is_error(line: str) -> bool:
+    return line.upper().startswith("ERROR")
+
+
+def errors_of(lines: list[str]) -> list[str]:
+    """All from pip's first error on: what it is about stands on the lines below.
+
+    Without credentials in addresses; of much, the beginning and the end.
+    """
+    first = next((at for at, line in enumerate(lines) if is_error(line)), len(lines))
+    said = [
+        CREDENTIALS.sub("", line)
+        for line in lines[first:]
+        if not line.startswith(("WARNING", "[notice]"))
+    ]
+    if len(said) <= MOST_LINES:
+        return said
+    half = MOST_LINES // 2
+    return [*said[:half], f"... {len(said) - 2 * half} lines more ...", *said[-half:]]
 
 
 def unreachable(lines: list[str]) -> list[str]:
@@ -230,7 +295,7 @@ def show(lines: Iterator[str] | list[str], progress: Progress) -> Iterator[str]:
     """Report large downloads; yields all other lines."""
     for line in lines:
         text = line.strip()
-        if LARGE.fullmatch(text) or LARGE_UV.fullmatch(text):
+        if LARGE.fullmatch(text):
             progress("  " + " ".join(name_only(word) for word in text.split()))
         elif text:
             yield text

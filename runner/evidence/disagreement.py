@@ -11,18 +11,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kb.choices import Fidelity
+from django.db.models import Q
+
+from kb import badges
+from kb.badges import Badge
+from kb.choices import OUR_ORIGINS, Fidelity
 from kb.findings.claims import JUDGED
 from kb.models import Record
-from runner import badges, harness
-from runner.badges import Badge
-from runner.models import Evidence
+from portable import harness
+from runner.builds import proof
+from runner.evidence import executed
+from runner.models import Build, Evidence
 
 FIELDS = (
-    *("digest", "record", "build", "repro_name", "repro_digest", "device_class"),
+    *("digest", "record", "build_slug", "repro_name", "repro_digest", "device_class"),
     *("verdict", "origin", "started_at"),
 )
-CASE = ("repro_name", "build_id", "device_class")
+CASE = ("repro_name", "build_slug", "device_class")
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,19 @@ def disagreements(
 ) -> list[Disagreement]:
     """Of a record, or only about the case of this evidence, from what is current.
 
-    Reads parts of the bodies.
+    What was sent disagrees on its own page only. Reads parts of the bodies.
     """
-    digests = [repro.digest for repro in record.repros.all() if not repro.is_model]
+    models = {repro.name for repro in record.repros.all() if repro.is_model}
+    holding = executed.holding(record)
+    digests = [digest for name, digest in holding if name not in models]
     rows = record.evidence.filter(
-        repro_digest__in=digests, verdict__in=JUDGED, parameters="", withdrawn=False
+        Q(origin__in=OUR_ORIGINS) | Q(pk=evidence and evidence.pk),
+        repro_digest__in=digests,
+        verdict__in=JUDGED,
+        parameters="",
     )
+    if evidence and is_of_another_torch(evidence):
+        return []
     if evidence:
         rows = rows.filter(**{name: getattr(evidence, name) for name in CASE})
     fields = (*FIELDS, "body__hits", "body__trials")
@@ -71,10 +83,16 @@ def disagreements(
     return among(map(side_of, found))
 
 
+def is_of_another_torch(evidence: Evidence) -> bool:
+    """Whether what was sent calls another torch by the name of a build here."""
+    build = Build.objects.filter(slug=evidence.build_slug).first()
+    return bool(build and proof.differs(build, evidence.body["build"]))
+
+
 def side_of(row: dict[str, Any]) -> Side:
     hits, trials = row.pop("body__hits"), row.pop("body__trials")
-    record, build = row.pop("record"), row.pop("build")
-    evidence = Evidence(**row, record_id=record, build_id=build)
+    record = row.pop("record")
+    evidence = Evidence(**row, record_id=record)
     return Side(evidence, hits or 0, trials or 0)
 
 
@@ -83,7 +101,7 @@ def among(sides: Iterable[Side]) -> list[Disagreement]:
     by_cell: dict[tuple[str, str, str], dict[str, Side]] = defaultdict(dict)
     for side in sides:
         row = side.evidence
-        cell = row.repro_name, row.build_id, row.device_class
+        cell = row.repro_name, row.build_slug, row.device_class
         by_cell[cell][row.origin] = side
     return [
         Disagreement(*cell, sorted(by_origin.values(), key=lambda s: s.evidence.origin))

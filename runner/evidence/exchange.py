@@ -2,145 +2,67 @@
 
 It must be JSON of the evidence schema and nothing else, refer to the current source of
 a reviewed repro, and have the verdict that its own observations give. The observations
-themselves cannot be verified: so the receiver sets the origin, and uploads never
-replace what this site judged itself (runner.evidence.store.rank).
+themselves cannot be verified: so the receiver sets the origin, and what was sent
+decides nothing (runner.evidence.store.keep).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from datetime import datetime, timedelta
-from itertools import chain
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
-from django.db import transaction
 from django.utils import timezone
 
 from kb.choices import OUR_ORIGINS
 from kb.models import Record, Repro
-from runner import harness, sandbox
+from portable import harness
 from runner.builds import proof
-from runner.evidence import telemetry
-from runner.evidence.signing import keys
+from runner.evidence.shape import check_shape, refuse
 from runner.evidence.store import (
     BUILD_FIELDS,
     MAX_BYTES,
     EvidenceRefused,
     add,
     check_form,
+    moment_of,
 )
+from runner.limits import MAX_BUILDS
 from runner.models import Build, Evidence
 
 ORIGIN = re.compile(r"[a-z0-9._-]{1,40}")
 # Tolerated clock skew: evidence from the future would outrank all newer evidence.
 MAX_CLOCK_SKEW = timedelta(minutes=10)
-MAX_CHECKS = 400
+# The form of evidence is younger; a clock that says less was never set.
+EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
 Json = dict[str, Any]
 
-NUMBER = (int, float)
-OPTIONAL_TEXT = (str, type(None))
-# Required keys and their types, by object; any other key is refused.
-EVIDENCE = {
-    "schema": str,
-    "digest": str,
-    "origin": str,
-    "record": str,
-    "state": str,
-    "repro": dict,
-    "build": dict,
-    "device": dict,
-    "verdict": str,
-    "reason": OPTIONAL_TEXT,
-    "is_affected": (bool, type(None)),
-    "hits": (int, type(None)),
-    "trials": int,
-    "checks": list,
-    "workarounds": dict,
-    "refuted": dict,
-    "tier": str,
-    "served": str,
-    "limits": dict,
-    "telemetry": dict,
-    "harness": int,
-    "started_at": str,
-    "duration_s": NUMBER,
-    "parameters": dict,
-    "variants": dict,
-}
-VARIANT = {"parameters": dict, "checks": list, "workarounds": dict}
-REPRO = {"name": str, "digest": str, "fidelity": str}
-BUILD = {
-    **dict.fromkeys(harness.BUILD_KEYS, OPTIONAL_TEXT),
-    "slug": str,
-    "raw": str,
-    "packages": dict,
-}
-DEVICE = {
-    "class": str,
-    **dict.fromkeys(("name", "capability", "driver", "uuid"), OPTIONAL_TEXT),
-    "count": int,
-}
-LIMITS = {
-    "timeout_s": NUMBER,
-    "memory_mib": NUMBER,
-    "processes": (int, type(None)),
-    "file_mib": (int, type(None)),
-    "layers": dict,
-}
-# Absent where the harness ran alone.
-LAYERS = {name: layer.kinds for name, layer in sandbox.LAYERS.items()}
-CHECK = {
-    "name": str,
-    "trial": int,
-    "outcome": str,
-    "reason": OPTIONAL_TEXT,
-    "observations": dict,
-    "duration_s": NUMBER,
-    "cpu_s": NUMBER,
-    "peak_mib": NUMBER,
-    "exit": (int, type(None)),
-    "served": str,
-    "log": dict,
-    "killed": list,
-}
-KILLED = {"by": str, "after_s": NUMBER}
-LOG = {"text": str, "cut_bytes": int}
-NESTED_KEYS: dict[str, Json] = {
-    "repro": REPRO,
-    "build": BUILD,
-    "device": DEVICE,
-    "limits": LIMITS,
-}
-# Keys of later versions, or of some senders only.
-OPTIONAL_KEYS = {
-    *("origin", "uuid", "served", "file_mib", "layers"),
-    *("parameters", "variants", "killed"),
-}
-MAX_TEXT_CHARS = 1000
 
-
-def receive_evidence(
-    data: bytes, origin: str, sender: str = "", signature: str = ""
-) -> Evidence:
+def receive_evidence(data: bytes, origin: str, sender: str = "") -> Evidence:
     """Validate and store uploaded evidence under the name that it was sent by.
 
-    `sender`: the user behind that name, where there is one. `signature`: of its digest,
-    "" where it has none.
+    `sender`: the user behind that name, where there is one.
     Idempotent: for evidence that is stored already the row has `created` False. Raises
     EvidenceRefused, with nothing stored.
     """
     if not ORIGIN.fullmatch(origin) or origin in OUR_ORIGINS:
         raise ValueError(f"{origin!r} cannot be the origin of what was sent")
     body = validate(data)
-    signed = keys.checked(origin, body["digest"], signature)
     is_known = Evidence.objects.filter(digest=body["digest"]).exists()
-    with transaction.atomic():
-        row = add({**body, "origin": origin}, origin, sender)
-        keys.note(row, origin, signed)
+    if not is_known:
+        check_builds(body["build"]["slug"], origin)
+    row = add({**body, "origin": origin}, origin, sender)
     row.created = not is_known
     return row
+
+
+def check_builds(slug: str, origin: str) -> None:
+    """Refuse one more build of a sender who named as many as one may."""
+    theirs = Evidence.objects.filter(origin=origin).order_by()
+    named = set(theirs.values_list("build_slug", flat=True).distinct())
+    if slug not in named and len(named) >= MAX_BUILDS:
+        refuse(f"{origin} may name no more than {MAX_BUILDS} builds: ask an operator.")
 
 
 def validate(data: bytes) -> Json:
@@ -151,10 +73,6 @@ def validate(data: bytes) -> Json:
     check_time(body)
     check_against(body, current_repro(body))
     return body
-
-
-def refuse(text: str, code: str = "not_evidence") -> NoReturn:
-    raise EvidenceRefused(text, code)
 
 
 # --- bytes ----------------------------------------
@@ -196,112 +114,16 @@ def refuse_duplicates(pairs: list[tuple[str, Any]]) -> Json:
     return mapping
 
 
-# --- shape ----------------------------------------
-def check_shape(body: Json) -> None:
-    """Check keys, types and texts. Raises EvidenceRefused."""
-    check_keys(body, EVIDENCE, "")
-    for name, schema in NESTED_KEYS.items():
-        check_keys(body[name], schema, f"{name}.")
-    if "layers" in body["limits"]:
-        check_keys(body["limits"]["layers"], LAYERS, "limits.layers.")
-    check_checks(body["checks"], "")
-    for name, variant in body.get("variants", {}).items():
-        check_variant_shape(variant, f"variants.{name[:20]}.")
-    require_texts(body["build"]["packages"], "build.packages", optional=True)
-    require_texts(body["workarounds"], "workarounds")
-    require_texts(body["refuted"], "refuted")
-    check_texts(body)
-    check_telemetry(body["telemetry"])
-
-
-def check_variant_shape(variant: Any, where: str) -> None:
-    if not isinstance(variant, dict) or not VARIANT.keys() <= variant.keys():
-        refuse(f"{where[:-1]}: it has not the keys of a variant.")
-    check_keys(variant, VARIANT, where)
-    check_checks(variant["checks"], where)
-    require_texts(variant["workarounds"], f"{where}workarounds")
-
-
-def check_checks(checks: list[Any], inside: str) -> None:
-    if not 1 <= len(checks) <= MAX_CHECKS:
-        refuse(f"{inside}checks: from 1 to {MAX_CHECKS} may stand.")
-    for at, check in enumerate(checks):
-        where = f"{inside}checks[{at}]."
-        if not isinstance(check, dict):
-            refuse(f"{where[:-1]}: it is not an object.")
-        check_keys(check, CHECK, where)
-        check_keys(check["log"], LOG, f"{where}log.")
-        for kill in check.get("killed", []):
-            check_kill(kill, f"{where}killed.")
-        check_observations(check, where)
-
-
-def check_kill(kill: Any, where: str) -> None:
-    if not isinstance(kill, dict):
-        refuse(f"{where[:-1]}: it is not a list of objects.")
-    check_keys(kill, KILLED, where)
-    if kill["by"] not in harness.KILLERS:
-        refuse(f"{where}by: nobody is called so.")
-
-
-def check_telemetry(readings: Json) -> None:
-    try:
-        telemetry.summary(readings)
-    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
-        raise EvidenceRefused(f"telemetry: it cannot be read: {error!r}.") from error
-
-
-def check_keys(mapping: Json, schema: Json, where: str) -> None:
-    for key, kind in schema.items():
-        if key not in mapping and key not in OPTIONAL_KEYS:
-            refuse(f"{where}{key}: it is missing.")
-        value = mapping.get(key)
-        # A bool is an int in Python, but not in JSON.
-        is_flag = isinstance(value, bool) and kind not in (bool, (bool, type(None)))
-        if key in mapping and (is_flag or not isinstance(value, kind)):
-            refuse(f"{where}{key}: it has another type.")
-    for key in mapping.keys() - schema.keys():
-        refuse(f"{where}{key[:80]}: evidence has no such key.")
-
-
-def require_texts(texts: Json, where: str, *, optional: bool = False) -> None:
-    for key, value in texts.items():
-        if not (isinstance(value, str) or (optional and value is None)):
-            refuse(f"{where}.{key[:80]}: it is not a text.")
-
-
-def check_observations(check: Json, where: str) -> None:
-    problems = harness.observation_problems(harness.decode(check["observations"]))
-    # The requirements probe may report more than a check may.
-    if problems and check["name"] != "requirements":
-        refuse(f"{where}observations: {problems[0]}.")
-
-
-def check_texts(body: Json) -> None:
-    """Refuse invisible characters, overlong texts and integers beyond 64 bits."""
-    for value in scalars_in(body):
-        if isinstance(value, str) and harness.visible(value) != value:
-            escaped = harness.visible(value)[:120]
-            refuse(f"It holds characters that cannot be seen: {escaped}.")
-        if isinstance(value, int) and abs(value) >= 2**63:
-            refuse("It holds a number of more than 64 bits.")
-    for value in scalars_in({**body, "checks": [], "variants": {}}):
-        if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
-            refuse(f"It holds a text of {len(value)} characters outside the checks.")
-
-
-def scalars_in(value: Any) -> Iterator[Any]:
-    """Every scalar in a JSON value, keys included."""
-    if isinstance(value, dict):
-        yield from chain.from_iterable(map(scalars_in, (*value, *value.values())))
-    elif isinstance(value, list):
-        yield from chain.from_iterable(map(scalars_in, value))
-    else:
-        yield value
-
-
+# --- when ----------------------------------------
 def check_time(body: Json) -> None:
-    if datetime.fromisoformat(body["started_at"]) > timezone.now() + MAX_CLOCK_SKEW:
+    """Refuse what began too early or has not begun. Raises EvidenceRefused."""
+    began = moment_of(body)
+    if began < EARLIEST:
+        refuse(
+            f"started_at is {body['started_at']}, long before there was such evidence: "
+            "set the clock of that machine and run it again."
+        )
+    if began > timezone.now() + MAX_CLOCK_SKEW:
         refuse(
             f"started_at is {body['started_at']}, which is still to come: set the "
             "clock of that machine and run it again.",

@@ -15,9 +15,10 @@ from typing import Any
 
 from django.db import transaction
 
-from kb.choices import SHIPPED
+from kb.choices import OUR_ORIGINS, SHIPPED
 from kb.models import Record
 from kb.progress import Tell
+from portable import harness
 from runner.evidence.store import (
     MAX_BYTES,
     EvidenceRefused,
@@ -26,6 +27,9 @@ from runner.evidence.store import (
     verify,
 )
 from runner.models import Evidence
+
+# In one file: some hundred times what the largest that was written has.
+MOST_VALUES = 4_000_000
 
 
 @dataclass
@@ -46,11 +50,12 @@ def load_evidence(
 ) -> EvidenceReport:
     """Add every `<root>/<slug>/evidence/*.json`, including those after a refused file.
 
-    What is stored for the folder's record is not verified again. Extends and returns
-    `report`, or a new one; `tell` hears how many of the new files are done.
+    What is ours already of the folder's record is not verified again. Extends and
+    returns `report`, or a new one; `tell` hears how many of the new files are done.
     """
     report = report or EvidenceReport()
-    stored = dict(Evidence.objects.values_list("pk", "record__slug"))
+    ours = Evidence.objects.filter(origin__in=OUR_ORIGINS)
+    stored = dict(ours.values_list("pk", "record__slug"))
     new = []
     for path in sorted(root.glob("*/evidence/*.json")):
         if stored.get(digest_in(path)) == path.parent.parent.name:
@@ -94,11 +99,42 @@ def digest_in(path: Path) -> str:
         return ""
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    if path.stat().st_size > MAX_BYTES:
-        raise EvidenceRefused(f"It is larger than {MAX_BYTES} bytes.")
+def bytes_of(path: Path, most: int = MAX_BYTES) -> bytes:
+    """What is in a file of JSON. Raises EvidenceRefused where that is no such file.
+
+    Neither a pipe nor a device, which have no end; not more than `most` bytes; and not
+    what takes gigabytes in memory, or is nested too deeply to be read.
+    """
+    if not path.is_file():
+        raise EvidenceRefused("It is no regular file.")
     try:
-        body = json.loads(path.read_bytes())
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except OSError as error:
+        raise EvidenceRefused(f"It cannot be read: {error.strerror}.") from error
+    if len(data) > most:
+        raise EvidenceRefused(f"It is larger than {most} bytes.")
+    if data.startswith(b"PK"):
+        raise EvidenceRefused("It is a zip: load the file that --json wrote.")
+    values = data.count(b",") + data.count(b"{") + data.count(b"[")
+    if values > MOST_VALUES:
+        raise EvidenceRefused(f"It has more than {MOST_VALUES} values.")
+    if harness.too_deep(data):
+        deepest = harness.DEEPEST_FRAME
+        raise EvidenceRefused(
+            f"It is nested deeper than {deepest} levels, or a bracket in it has no end."
+        )
+    return data
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """The object in a file of a record's folder, which leads nowhere else."""
+    if path.is_symlink() or path.parent.is_symlink():
+        raise EvidenceRefused("It is a link: copy the file there.")
+    try:
+        body = json.loads(bytes_of(path))
+    except EvidenceRefused:
+        raise
     except (ValueError, RecursionError) as error:
         raise EvidenceRefused(f"It is not JSON: {error}.") from error
     if not isinstance(body, dict):

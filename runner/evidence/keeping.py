@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kb.models import Record
-from runner import harness
+from portable import harness
 from runner.evidence.exchange import validate
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.sent_files import bodies_in
@@ -19,7 +19,12 @@ from runner.evidence.store import EvidenceRefused
 
 def keep_evidence(path: Path, root: Path, machine: str, report: EvidenceReport) -> None:
     """Write what `path` holds below `root`; what has no verdict is left out."""
-    for at, data in enumerate(bodies_in(path), start=1):
+    try:
+        bodies = bodies_in(path)
+    except EvidenceRefused as error:
+        report.refused.append((str(path), str(error)))
+        return
+    for at, data in enumerate(bodies, start=1):
         try:
             body = validate(data)
         except EvidenceRefused as error:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from runner import harness
+from portable import harness
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 # Holes of a text that is filled in: "%s", "%(name)d", "{}", "{name}".

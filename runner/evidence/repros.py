@@ -9,7 +9,7 @@ from dataclasses import asdict
 from kb.choices import PARAMETERS
 from kb.publishing.loading import ReproRefused
 from kb.records.files import ReproFacts
-from runner import harness
+from portable import harness
 from runner.evidence.observed import unreported
 
 

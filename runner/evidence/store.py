@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -18,18 +18,26 @@ from django.db import transaction
 
 from kb import choices
 from kb.choices import OUR_ORIGINS, DeviceClass, Outcome, Verdict
+from kb.environments.package_lines import canonical
 from kb.findings import writing
 from kb.findings.claims import CONCLUSIVE, JUDGED
 from kb.models import Finding, Record, Repro
-from runner import harness, parameters
+from portable import harness
+from runner import parameters
 from runner.builds import proof
-from runner.evidence import faces
+from runner.evidence import executed
 from runner.models import SLUG, Build, Evidence
 
 SITE = choices.SITE
 MAX_BYTES = 4 * 1024 * 1024
 BUILD_FIELDS = ("dist", "git", "cuda", "hip", "cudnn", "python", "platform")
 # Longer texts are no words of torch's but data; they would also differ by chance.
+# Modules that are called otherwise than what one installs.
+DISTRIBUTIONS = {
+    "cudnn": "nvidia-cudnn-frontend",
+    "flash_attn_interface": "flash-attn-3",
+    "flash_attn.cute": "flash-attn-4",
+}
 MAX_SAID, MAX_ALL_SAID = 200, 2000
 JUDGED_FIELDS = ("verdict", "reason", "is_affected", "hits", "trials")
 
@@ -61,8 +69,15 @@ def add(body: dict[str, Any], origin: str, sender: str = "") -> Evidence:
 
 
 def keep(rows: Sequence[Evidence]) -> None:
-    """Store verified evidence of one record, with its findings, in one transaction."""
+    """Store verified evidence of one record, with its findings, in one transaction.
+
+    What is ours takes the place of the same object that somebody sent before, and of
+    what is sent there are no findings.
+    """
     with transaction.atomic():
+        ours = [row.digest for row in rows if not row.is_sent]
+        sent = Evidence.objects.filter(pk__in=ours).exclude(origin__in=OUR_ORIGINS)
+        sent.delete()
         digests = [row.digest for row in rows]
         stored = set(
             Evidence.objects.filter(pk__in=digests).values_list("pk", flat=True)
@@ -70,28 +85,30 @@ def keep(rows: Sequence[Evidence]) -> None:
         new = [row for row in rows if row.digest not in stored]
         # A process beside this one may store the same object meanwhile.
         Evidence.objects.bulk_create(new, ignore_conflicts=True)
-        if new and (record := new[0].record):
-            ours = [row for row in new if not row.is_sent]
-            findings = chain.from_iterable(map(findings_of, ours))
-            if ours:
-                writing.offer(record, findings, rank)
-            # What is sent may confirm or contradict what was sent before.
-            if cells := {faces.cell_of(row) for row in new if row.is_sent}:
-                derive(record, cells)
+        found = [row for row in new if not row.is_sent]
+        if found and (record := found[0].record):
+            writing.offer(record, chain.from_iterable(map(findings_of, found)), rank)
+        elif new:
+            writing.show_anew()
 
 
 def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence:
-    """The unsaved row of a verified body, its build known. Raises EvidenceRefused."""
+    """The unsaved row of a verified body. Raises EvidenceRefused.
+
+    Of what is ours the build is known then; what is sent names one, no more.
+    """
+    ours = origin in OUR_ORIGINS
     return Evidence(
         digest=body["digest"],
         record=record,
-        build=known_build(body["build"], is_sent=origin not in OUR_ORIGINS),
+        build=known_build(body["build"]) if ours else None,
+        build_slug=body["build"]["slug"],
         repro_name=body["repro"]["name"],
         repro_digest=body["repro"]["digest"],
         device_class=device_class(body),
         verdict=body["verdict"],
         origin=origin,
-        started_at=datetime.fromisoformat(body["started_at"]),
+        started_at=moment_of(body),
         parameters=parameters.text_of(body.get("parameters", {})),
         body=body,
     )
@@ -105,7 +122,7 @@ def verify(body: dict[str, Any]) -> None:
     """Check form, digest, repro and judgement. Raises EvidenceRefused."""
     check_form(body)
     if repro := reviewed_repro(body):
-        judge_again(body, repro.source)
+        judge_again(body, repro)
 
 
 def check_form(body: dict[str, Any]) -> None:
@@ -119,8 +136,7 @@ def check_form(body: dict[str, Any]) -> None:
             raise EvidenceRefused("The run has no verdict.")
         if not re.fullmatch(SLUG.regex, body["build"]["slug"] or ""):
             raise EvidenceRefused("It names no torch build: torch was not imported.")
-        if datetime.fromisoformat(body["started_at"]).tzinfo is None:
-            raise EvidenceRefused("started_at names no time zone.")
+        moment_of(body)
         body["record"], body["repro"]["name"], body["build"]["raw"]
         [(row["name"], row["outcome"], row["reason"]) for row in body["checks"]]
         {key: body[key] for key in JUDGED_FIELDS}
@@ -134,6 +150,17 @@ def check_form(body: dict[str, Any]) -> None:
         raise EvidenceRefused(f"It is not an evidence object: {error!r}.") from error
 
 
+def moment_of(body: dict[str, Any]) -> datetime:
+    """When it began, in UTC. Raises EvidenceRefused."""
+    began = datetime.fromisoformat(body["started_at"])
+    if began.tzinfo is None:
+        raise EvidenceRefused("started_at names no time zone.")
+    try:
+        return began.astimezone(UTC)
+    except OverflowError as error:
+        raise EvidenceRefused("started_at lies before every year.") from error
+
+
 def holds_nul(value: Any) -> bool:
     """Whether any text in a JSON value has a NUL, which PostgreSQL refuses."""
     if isinstance(value, dict):
@@ -144,7 +171,10 @@ def holds_nul(value: Any) -> bool:
 
 
 def reviewed_repro(body: dict[str, Any]) -> Repro | None:
-    """The site's repro of this digest, if any. Raises unless it is the record's."""
+    """The repro that judges it: of its source, or with the same parts in its place.
+
+    None where the site has neither. Raises where the source is another record's.
+    """
     name, digest = body["repro"]["name"], body["repro"]["digest"]
     repros = list(Repro.objects.filter(digest=digest))
     own = [row for row in repros if (row.record_id, row.name) == (body["record"], name)]
@@ -154,7 +184,10 @@ def reviewed_repro(body: dict[str, Any]) -> Repro | None:
             f"not {body['record']} {name}.",
             "unknown_repro",
         )
-    return own[0] if own else None
+    if own:
+        return own[0]
+    now = Repro.objects.filter(record=body["record"], name=name).first()
+    return now if executed.holds(body["repro"], now) else None
 
 
 declared = lru_cache(maxsize=256)(harness.read_repro)
@@ -165,14 +198,21 @@ def variant_checks(source: str) -> list[str]:
     return harness.variant_checks(source, declared(source)[1])
 
 
-def judge_again(body: dict[str, Any], source: str) -> None:
+def judge_again(body: dict[str, Any], repro: Repro) -> None:
     """Judge the recorded checks again. Raises where the verdict differs."""
-    header, names = declared(source)
+    header, names = declared(repro.source)
     check_parameters(body, header)
+    parts = executed.parts_in(body["repro"])
+    is_current = body["repro"]["digest"] == repro.digest
+    if not is_current:
+        names = executed.checks_of(parts)
+    elif "parts" in body["repro"] and parts != executed.of_source(repro.source):
+        raise EvidenceRefused("repro.parts: they are not those of its source.")
     try:
         given = body.get("parameters")
         judgement = harness.judge(header, body["checks"], names, given)
-        judge_variants_again(body, header, source)
+        if is_current:
+            judge_variants_again(body, header, repro.source)
     except EvidenceRefused:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -215,26 +255,17 @@ def judge_variants_again(
             )
 
 
-def known_build(identity: dict[str, Any], *, is_sent: bool) -> Build:
-    """The Build of an identity, created if new.
-
-    What is sent tells nothing of a build that is known; of ours, blank columns are
-    filled in, and a name that only somebody's word has is taken.
-    """
+def known_build(identity: dict[str, Any]) -> Build:
+    """The Build of an identity of ours, created if new, its blank columns filled in."""
     facts = {key: identity.get(key) or "" for key in BUILD_FIELDS}
     build, created = Build.objects.get_or_create(
         slug=identity["slug"], defaults={"raw": identity["raw"], **facts}
     )
-    if is_sent and not created and proof.differs(build, identity) == "git":
-        raise EvidenceRefused(f"Build {build.slug} is of commit {build.git} here.")
-    if build.raw != identity["raw"]:
-        taken = not is_sent and proof.take_name(build, facts | {"raw": identity["raw"]})
-        if not taken:
-            raise EvidenceRefused(
-                f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
-            )
-    if is_sent:
-        return build
+    other = build.raw != identity["raw"]
+    if other and not proof.take_name(build, facts | {"raw": identity["raw"]}):
+        raise EvidenceRefused(
+            f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
+        )
     blanks = [key for key in facts if facts[key] and not getattr(build, key)]
     if blanks and not created:
         for key in blanks:
@@ -251,7 +282,7 @@ def device_class(body: dict[str, Any]) -> str:
 
 
 # --- findings ----------------------------------------
-def findings_of(evidence: Evidence, *, confirmed: bool = True) -> Iterator[Finding]:
+def findings_of(evidence: Evidence) -> Iterator[Finding]:
     """An unsaved finding per check and diagnosis, and per workaround of a variant.
 
     Always one of `trigger`, which has the verdict; none at all where the run had other
@@ -263,7 +294,6 @@ def findings_of(evidence: Evidence, *, confirmed: bool = True) -> Iterator[Findi
     for row in evidence.body["checks"]:
         if row["name"] != "requirements":
             checks.setdefault(row["name"], []).append(row)
-    stale = is_stale(evidence)
     results = {name: (*combined(rows), rows) for name, rows in checks.items()}
     for name, outcome in diagnosed(evidence.body):
         results[name] = outcome, "", checks["trigger"]
@@ -273,8 +303,8 @@ def findings_of(evidence: Evidence, *, confirmed: bool = True) -> Iterator[Findi
             record=evidence.record,
             repro=evidence.repro_name,
             fidelity=evidence.body["repro"]["fidelity"],
-            build=evidence.build_id,
-            build_raw=evidence.build.raw,
+            build=evidence.build_slug,
+            build_raw=evidence.body["build"]["raw"],
             device_class=evidence.device_class,
             device_name=(evidence.body["device"]["name"] or "")[:120],
             check_name=name,
@@ -285,12 +315,27 @@ def findings_of(evidence: Evidence, *, confirmed: bool = True) -> Iterator[Findi
             hits=sum(row["outcome"] == Outcome.BUG for row in rows),
             trials=len(rows),
             said=said(rows) if name == "trigger" else None,
+            made_with=made_with(evidence) if name == "trigger" else {},
             origin=evidence.origin,
-            confirmed=confirmed,
-            stale=stale,
+            stale=is_stale(evidence, name),
             evidence=evidence.digest,
             observed_at=evidence.started_at,
         )
+
+
+def made_with(evidence: Evidence) -> dict[str, Any]:
+    """`Finding.made_with`: what decides for whom the run answers, beside torch."""
+    build, device = evidence.body["build"], evidence.body["device"]
+    repro = repro_of(evidence)
+    modules = repro.header.get("stack", {}) if repro else {}
+    packages = {
+        canonical(DISTRIBUTIONS.get(name, name)): build["packages"].get(name)
+        for name in modules
+    }
+    facts = {"packages": packages}
+    if evidence.device_class == DeviceClass.CUDA:
+        facts |= {"cudnn": build["cudnn"], "capability": device["capability"]}
+    return {name: value for name, value in facts.items() if value}
 
 
 def said(rows: list[dict[str, Any]]) -> str | None:
@@ -339,7 +384,7 @@ def in_variants(
         for name in found["workarounds"]:
             rows = [r for r in found["checks"] if r["name"] == f"workaround_{name}"]
             outcome, reason = combined(rows)
-            if outcome in CONCLUSIVE or reason == "metric":
+            if outcome in CONCLUSIVE or reason.startswith(("metric", "changed")):
                 yield f"variant_{variant} {name}", (outcome, reason, rows)
 
 
@@ -358,23 +403,22 @@ def combined(rows: list[dict[str, Any]]) -> tuple[str, str]:
     return (Outcome.CLEAN if rows else ""), ""
 
 
-def is_stale(evidence: Evidence) -> bool:
-    """Whether repro or protocol have changed. No query where repros are prefetched."""
+def repro_of(evidence: Evidence) -> Repro | None:
+    """The repro as it is now. No query where repros are prefetched."""
     repros = evidence.record.repros.all() if evidence.record else ()
-    current = {(repro.name, repro.digest) for repro in repros}
-    repro = (evidence.repro_name, evidence.repro_digest)
-    return evidence.body["harness"] != harness.PROTOCOL or repro not in current
+    return next((row for row in repros if row.name == evidence.repro_name), None)
 
 
-def rank(finding: Finding) -> tuple[bool, bool, bool, bool, datetime]:
-    """Sort key: fresh beats stale, a judged verdict beats none, newer beats older.
+def is_stale(evidence: Evidence, check: str = "trigger") -> bool:
+    """Whether the protocol has changed, or what the check executes."""
+    now = repro_of(evidence)
+    is_current = evidence.body["harness"] == harness.PROTOCOL
+    return not (is_current and executed.holds(evidence.body["repro"], now, check))
 
-    What was sent never replaces a verdict of this site or its repository, and until it
-    is confirmed nothing that stands. Pages show where origins disagree.
-    """
-    judged = finding.verdict in JUDGED
-    ours = not finding.is_sent
-    return not finding.stale, finding.confirmed, judged, ours, finding.observed_at
+
+def rank(finding: Finding) -> tuple[bool, bool, datetime]:
+    """Sort key: fresh beats stale, a judged verdict beats none, newer beats older."""
+    return not finding.stale, finding.verdict in JUDGED, finding.observed_at
 
 
 def refresh_staleness(record: Record) -> None:
@@ -382,25 +426,13 @@ def refresh_staleness(record: Record) -> None:
     writing.replace(record, best_findings(record))
 
 
-def derive(record: Record, cells: set[writing.Cell]) -> None:
-    """Derive the findings of these cells again, after what was sent has changed."""
-    writing.replace(record, best_findings(record, cells), cells)
-
-
-def best_findings(
-    record: Record, cells: set[writing.Cell] | None = None
-) -> Iterator[Finding]:
-    """The best finding of each key, of all evidence that counts."""
+def best_findings(record: Record) -> Iterator[Finding]:
+    """The best finding of each key, of all evidence that is ours."""
     best: dict[writing.Key, Finding] = {}
-    rows = faces.counting(record.evidence.all())
-    if cells is not None:
-        rows = rows.filter(build__in={build for _repro, build, _device in cells})
-    confirmed = faces.confirmations(rows)
-    rows = rows.select_related("build").order_by("started_at", "digest")
+    rows = record.evidence.filter(origin__in=OUR_ORIGINS)
+    rows = rows.order_by("started_at", "digest")
     for evidence in rows.iterator(chunk_size=50):
-        if cells is not None and faces.cell_of(evidence) not in cells:
-            continue
-        for finding in findings_of(evidence, confirmed=confirmed(evidence)):
+        for finding in findings_of(evidence):
             key = writing.key_of(finding)
             if key not in best or rank(finding) >= rank(best[key]):
                 best[key] = finding

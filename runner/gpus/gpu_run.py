@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runner import harness
+from portable import harness
 from runner.gpus import devices, lock as gpu_lock, telemetry, vendors
 from runner.gpus.lock import GpuLock
 from runner.gpus.telemetry import GpuMonitor, Problem
@@ -79,7 +79,7 @@ def drive(
 
 
 @dataclass(frozen=True)
-class Lease:
+class HeldGpus:
     """GPUs that are held and watched, and the Start that uses them."""
 
     start: harness.Start
@@ -98,7 +98,7 @@ def held(
     start_with: StartWith,
     gpus: HostGpus,
     cancelled: Callable[[], bool] | None,
-) -> Iterator[Lease]:
+) -> Iterator[HeldGpus]:
     """Lock and watch the GPUs of a repro for as long as the context lasts.
 
     Raises Cancelled.
@@ -113,7 +113,7 @@ def held(
         with monitor:
             names = visible_names(gpus.vendor, lock.uuids)
             start = start_with(names or None, lock.descriptors)
-            yield Lease(start, monitor, uuids)
+            yield HeldGpus(start, monitor, uuids)
     finally:
         # Also after a cancelled run, and before the lock is released to the next one.
         problem = monitor.problem()

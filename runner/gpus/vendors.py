@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runner.gpus import amd, nvml
+from runner.gpus import nvml
 from runner.gpus.vendor import GpuError, Vendor
 
 # The first whose library answers; without any, what the first says of its absence.
-VENDORS = (nvml.Nvidia, amd.Amd)
-RECORDED = {"nvidia": nvml.Recorded, "amd": amd.Recorded}
+VENDORS = (nvml.Nvidia,)
+RECORDED = {"nvidia": nvml.Recorded}
 
 
 def vendor_here(recorded: str = "") -> Vendor:

@@ -4,32 +4,24 @@ A new column has a default in the database, too (`db_default`): while a site is
 upgraded, workers of the old checkout still write rows that do not know it.
 """
 
-from runner.models.bisection import Bisection
 from runner.models.build import SLUG, Build, Installation
 from runner.models.evidence import Evidence
-from runner.models.release import Lease, WatchedRelease
-from runner.models.run import LogChunk, Run, RunLog
-from runner.models.signing_key import SigningKey
+from runner.models.run import Joiner, LogChunk, Run
 from runner.models.sweep import Sweep
-from runner.models.token import KeptAnswer, Token
+from runner.models.token import Token
 from runner.models.worker import Chore, Device, Worker
 
 __all__ = [
     "SLUG",
-    "Bisection",
     "Build",
     "Chore",
     "Device",
     "Evidence",
     "Installation",
-    "KeptAnswer",
-    "Lease",
+    "Joiner",
     "LogChunk",
     "Run",
-    "RunLog",
-    "SigningKey",
     "Sweep",
     "Token",
-    "WatchedRelease",
     "Worker",
 ]

@@ -6,7 +6,6 @@ from functools import lru_cache
 
 from django.db import models
 from django.urls import reverse
-from django.utils.translation import gettext_lazy as _
 
 from kb.choices import OUR_ORIGINS, DeviceClass, Verdict
 from kb.languages import current_lang
@@ -21,7 +20,11 @@ class Evidence(models.Model):
     record = models.ForeignKey(
         "kb.Record", models.SET_NULL, null=True, related_name="evidence"
     )
-    build = models.ForeignKey(Build, models.PROTECT, related_name="evidence")
+    # None of what somebody sent: his word makes no build, and bends none.
+    build = models.ForeignKey(
+        Build, models.PROTECT, null=True, blank=True, related_name="evidence"
+    )
+    build_slug = models.CharField(max_length=61, db_index=True, db_default="")
     repro_name = models.CharField(max_length=60)
     repro_digest = models.CharField(max_length=71, db_index=True)
     device_class = models.CharField(max_length=4, choices=DeviceClass.choices)
@@ -29,13 +32,6 @@ class Evidence(models.Model):
     origin = models.CharField(max_length=40)
     # The user whose token sent it; "" where nobody did, or in a file.
     sender = models.CharField(max_length=150, blank=True, default="", db_default="")
-    # Taken back with all that its origin sent: kept for the record, counts for nothing.
-    withdrawn = models.BooleanField(default=False, db_default=False)
-    # A maintainer confirms what was sent (runner.evidence.faces).
-    vouched = models.BooleanField(default=False, db_default=False)
-    # The SSH signature that came with it and held, and of its key the fingerprint.
-    signature = models.TextField(blank=True, default="", db_default="")
-    signed_by = models.CharField(max_length=50, blank=True, default="", db_default="")
     started_at = models.DateTimeField()
     added_at = models.DateTimeField(auto_now_add=True)
     # Other values than those that were reviewed (runner.parameters); "" for these.
@@ -45,8 +41,6 @@ class Evidence(models.Model):
     body = models.JSONField()
     # Whether it was new to the call that returned it (runner.evidence.exchange).
     created = False
-    # Whether what was sent is confirmed (runner.evidence.faces.mark_standing).
-    stands = False
 
     class Meta:
         ordering = ["-started_at", "digest"]
@@ -58,7 +52,6 @@ class Evidence(models.Model):
                 fields=["record", "repro_name", "build", "started_at"],
             ),
         ]
-        permissions = [("confirm_evidence", _("Can confirm what somebody sent"))]
 
     def __str__(self) -> str:
         return self.digest
@@ -68,7 +61,10 @@ class Evidence(models.Model):
 
     @property
     def is_sent(self) -> bool:
-        """Neither run by this site nor reviewed with the repository."""
+        """Neither run by this site nor reviewed with the repository.
+
+        It is shown as what it is, and decides nothing: no finding is made of it.
+        """
         return self.origin not in OUR_ORIGINS
 
     @property

@@ -54,19 +54,8 @@ class QueueJob(models.Model):
     def is_over(self) -> bool:
         return self.state not in self.ACTIVE
 
-
-class LongJob(QueueJob):
-    """One that a worker does piece by piece and gives back between two of them."""
-
-    # Leases that lapsed without one more piece; a finished piece sets it to 0.
-    lapses = models.PositiveSmallIntegerField(default=0)
-    # Why it ended before it was complete; "" where it is.
-    reason = models.CharField(max_length=200, blank=True)
-    repro_name = models.CharField(max_length=60)
-    repro_digest = models.CharField(max_length=71, db_index=True)
-
-    class Meta:
-        abstract = True
+    def is_wanted_by(self, requester: str) -> bool:
+        return self.requester == requester
 
     @property
     def is_cancelling(self) -> bool:

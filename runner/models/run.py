@@ -21,6 +21,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def active(self) -> RunQuerySet:
         return self.filter(state__in=Run.ACTIVE)
 
+    def wanted(self) -> RunQuerySet:
+        """Active ones that nobody has cancelled: these may be joined."""
+        return self.active().filter(cancel_requested=False)
+
 
 class Run(QueueJob):
     """One execution of a repro on a build. The row is the queue (runs.ledger)."""
@@ -79,7 +83,8 @@ class Run(QueueJob):
         constraints = [
             models.UniqueConstraint(
                 fields=["repro_digest", "build", "device", "protocol", "parameters"],
-                condition=Q(state__in=["queued", "running"]),
+                # Beside one that is on its way out, a new click has its own.
+                condition=Q(state__in=["queued", "running"], cancel_requested=False),
                 name="one_active_run",
             ),
             models.CheckConstraint(
@@ -107,6 +112,10 @@ class Run(QueueJob):
     def get_absolute_url(self) -> str:
         return reverse("run-detail", args=[self.id]) + query_of(self.parameters)
 
+    def is_wanted_by(self, requester: str) -> bool:
+        is_own = super().is_wanted_by(requester)
+        return is_own or self.joiners.filter(requester=requester).exists()
+
     @property
     def settings(self) -> list[str]:
         """The values that are not the reviewed ones: length=704."""
@@ -115,6 +124,21 @@ class Run(QueueJob):
     @property
     def queue(self) -> str:
         return f"{self.build_id}.{self.device}"
+
+
+class Joiner(models.Model):
+    """Who waits for a run beside its requester (runs.joining); "" is the site."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="joiners")
+    requester = models.CharField(max_length=120, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "requester"], name="one_interest")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.requester}"
 
 
 class LogChunk(models.Model):
@@ -136,19 +160,3 @@ class LogChunk(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.seq}"
-
-
-class RunLog(models.Model):
-    """The log of a run that is over: what its LogChunk rows held (runs.live_log)."""
-
-    run = models.OneToOneField(
-        Run, models.CASCADE, primary_key=True, related_name="archive"
-    )
-    # JSON rows [seq, attempt, check, stream, text, at], gzip.
-    packed = models.BinaryField()
-    lines = models.PositiveIntegerField()
-    text_bytes = models.PositiveIntegerField()
-    packed_at = models.DateTimeField(auto_now_add=True)
-
-    def __str__(self) -> str:
-        return f"{self.run_id}: {self.lines} lines"

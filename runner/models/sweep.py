@@ -10,24 +10,32 @@ from django.urls import reverse
 
 from kb.choices import OUR_ORIGINS
 from runner.models.build import Build
-from runner.models.job import LongJob
+from runner.models.job import QueueJob
 
 
-class Sweep(LongJob):
-    """Cells of a repro on a build (runner.sweeps.queue)."""
+class Sweep(QueueJob):
+    """Cells of a repro on a build (runner.sweeps.queue).
 
+    A worker does it piece by piece, and gives it back between two of them.
+    """
+
+    # Leases that lapsed without one more piece; a finished piece sets it to 0.
+    lapses = models.PositiveSmallIntegerField(default=0)
+    # Why it ended before it was complete; "" where it is.
+    reason = models.CharField(max_length=200, blank=True)
+    repro_name = models.CharField(max_length=60)
+    repro_digest = models.CharField(max_length=71, db_index=True)
     record = models.ForeignKey("kb.Record", models.CASCADE, related_name="sweeps")
-    build = models.ForeignKey(Build, models.PROTECT, related_name="sweeps")
+    # None of what somebody sent, as of evidence.
+    build = models.ForeignKey(
+        Build, models.PROTECT, null=True, blank=True, related_name="sweeps"
+    )
     # {parameter: {"values": […]} or {"between": [low, high]}} (runner.sweeps.axes),
     # in the order in which `names` has them: a database keeps no order of keys.
     axes = models.JSONField()
     names = models.JSONField()
     trials = models.PositiveSmallIntegerField()
     origin = models.CharField(max_length=40)
-    # Taken back with all that its origin sent, as evidence is.
-    withdrawn = models.BooleanField(default=False, db_default=False)
-    signature = models.TextField(blank=True, default="", db_default="")
-    signed_by = models.CharField(max_length=50, blank=True, default="", db_default="")
 
     # As `harness.judged_cell` makes them, in the order in which they were done.
     cells = models.JSONField(default=list)
@@ -50,6 +58,15 @@ class Sweep(LongJob):
     @property
     def queue(self) -> str:
         return f"{self.build_id}.{self.device}"
+
+    @property
+    def build_slug(self) -> str:
+        return self.build_id or str(self.same["build"]["slug"])
+
+    @property
+    def raw(self) -> str:
+        """The version of torch, as torch has it."""
+        return self.build.raw if self.build else str(self.same["build"]["raw"])
 
     @property
     def is_sent(self) -> bool:

@@ -1,4 +1,4 @@
-"""Tokens of the API, and the answers kept for Idempotency-Key."""
+"""Tokens of the API."""
 
 from __future__ import annotations
 
@@ -85,28 +85,3 @@ class Token(models.Model):
         if self.last_used_at and now - self.last_used_at < USE_IS_NOTED_EVERY:
             return
         type(self).objects.filter(pk=self.pk).update(last_used_at=now)
-
-
-class KeptAnswer(models.Model):
-    """The answer to a request with an Idempotency-Key, for whoever sent it."""
-
-    requester = models.CharField(max_length=120)
-    key = models.CharField(max_length=255)
-    # Of what was asked for: the same key with another body is a mistake.
-    asked = models.CharField(max_length=64)
-    status = models.PositiveSmallIntegerField(default=0)
-    location = models.CharField(max_length=200, blank=True)
-    body = models.JSONField(default=dict)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    objects: models.Manager[KeptAnswer] = models.Manager()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["requester", "key"], name="one_answer_per_key"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.requester} {self.key}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
@@ -24,7 +26,7 @@ class Worker(models.Model):
     paused = models.BooleanField(default=False)
     # The same, and then it ends itself.
     draining = models.BooleanField(default=False, db_default=False)
-    # runner.harness.PROTOCOL of its checkout: it claims no runs of another.
+    # `PROTOCOL` of the harness of its checkout: it claims no runs of another.
     protocol = models.PositiveSmallIntegerField(default=0, db_default=0)
     started_at = models.DateTimeField()
     last_seen = models.DateTimeField()
@@ -72,8 +74,9 @@ class Device(models.Model):
 class Chore(models.Model):
     """When a piece of housekeeping was last done, by whichever process did it."""
 
-    SWEEP = "sweep"
+    REAP = "reap"
     PRUNE = "prune"
+    PROBE = "probe"
 
     name = models.CharField(primary_key=True, max_length=40)
     done_at = models.DateTimeField()
@@ -84,6 +87,13 @@ class Chore(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @classmethod
+    def is_due(cls, name: str, every: timedelta) -> bool:
+        """Whether it was done that long ago; of several who ask, one is told so."""
+        row, is_new = cls.objects.get_or_create(name=name, defaults={"done_at": Now()})
+        long_ago = cls.objects.filter(name=row.name, done_at__lt=Now() - every)
+        return is_new or bool(long_ago.update(done_at=Now()))
 
     @classmethod
     def note(cls, name: str, result: dict[str, int]) -> None:

@@ -13,14 +13,12 @@ from kb.pages.paging import Window, window
 from kb.versions.order import build_order
 from runner import sandbox
 from runner.builds import inventory
-from runner.evidence import faces
 from runner.models import (
     Build,
     Device,
     Evidence,
     Installation,
     Run,
-    WatchedRelease,
     Worker,
 )
 from runner.runs import fleet
@@ -95,8 +93,6 @@ class BuildList:
     # Interpreters whose build could never be identified.
     unknown: list[Installation]
     gpus: list[Device]
-    # Found on an index and not done with (runner.releases).
-    releases: list[WatchedRelease]
 
 
 @dataclass(frozen=True)
@@ -139,7 +135,6 @@ def build_list() -> BuildList:
         tiers=list(sandbox.TIERS),
         unknown=installed[None],
         gpus=list(Device.objects.all()),
-        releases=inventory.releases(),
     )
 
 
@@ -200,7 +195,6 @@ def build_page(build: Build, page: str) -> BuildPage:
         Prefetch("record", Record.objects.only("slug", "title_en", "title_zh"))
     )
     evidence = list(build.evidence.all()[:EVIDENCE_SHOWN])
-    faces.mark_standing(evidence)
     installations = list(build.installations.all())
     return BuildPage(
         row=row_of(build, installations, worker_rows(), build.evidence.count()),

@@ -10,10 +10,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from kb import badges
 from kb.languages import current_lang
-from runner import badges, harness
+from portable import harness
 from runner.models import Evidence, Run
-from runner.pages import evidence_signature
 from runner.pages.observations import group_of, marks
 from runner.pages.phases import Phase, finished_phases, planned
 from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
@@ -21,7 +21,7 @@ from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdi
 # Shown of the JSON text; its own address has all of it.
 SHOWN_CHARS = 60_000
 VERIFY = (
-    "curl -fsS {url} | python -c 'import json, sys; from runner import harness; "
+    "curl -fsS {url} | python -c 'import json, sys; from portable import harness; "
     'e = json.load(sys.stdin); print(harness.evidence_digest(e) == e["digest"])\''
 )
 
@@ -55,7 +55,6 @@ class EvidencePage:
     verify: str
     # Whether the stored object still gives its digest, worked out for this page.
     digest_holds: bool
-    signature: evidence_signature.ShownSignature | None
     text: str
     is_cut: bool
 
@@ -63,14 +62,14 @@ class EvidencePage:
     def name(self) -> str:
         """Of the browser's tab."""
         found = self.shown.evidence
-        about = [found.build_id, *found.settings]
+        about = [found.build_slug, *found.settings]
         return tab_name(str(self.shown.badge), found.record_id, *about)
 
     @property
     def file_name(self) -> str:
         """Of a download."""
         found = self.shown.evidence
-        about = [found.record_id or "evidence", found.build_id, *found.settings]
+        about = [found.record_id or "evidence", found.build_slug, *found.settings]
         return f"{'-'.join(about)}-{found.short}.json"
 
 
@@ -99,7 +98,6 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
         url=path,
         verify=VERIFY.format(url=base + path),
         digest_holds=harness.evidence_digest(shown.body) == evidence.digest,
-        signature=evidence_signature.shown(evidence),
         text=text[:SHOWN_CHARS],
         is_cut=len(text) > SHOWN_CHARS,
     )

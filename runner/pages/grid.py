@@ -7,8 +7,8 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, pairwise
 
+from kb.badges import Badge
 from kb.versions.order import build_order, column_labels
-from runner.badges import Badge
 
 # Of a build's slug: the release as it is written there, and what tells apart the
 # builds of one release.

@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from django.template import Context
-
 from kb.versions.order import build_order
 from runner.models import Build, Installation
-
-KEY = "known_builds"
 
 
 @dataclass(frozen=True)
@@ -55,12 +51,3 @@ def load() -> KnownBuilds:
     ordered = sorted(raws, key=lambda slug: build_order(raws[slug], slug), reverse=True)
     builds = [Build(slug=slug, raw=raws[slug]) for slug in ordered]
     return KnownBuilds(builds, dict(installed))
-
-
-def of_page(context: Context) -> KnownBuilds:
-    """Loaded once for all the pieces of a page."""
-    cache = context.render_context
-    if KEY not in cache:
-        cache[KEY] = load()
-    builds: KnownBuilds = cache[KEY]
-    return builds

@@ -35,7 +35,7 @@ REPRO_FIELDS = ("record", "name", "fidelity", "device")
 SHOWN = (
     *("record", "repro", "fidelity", "build", "build_raw", "device_class"),
     *("check_name", "verdict", "verdict_reason", "hits", "trials", "stale"),
-    *("evidence", "observed_at", "origin", "confirmed", "device_name"),
+    *("evidence", "observed_at", "origin", "device_name"),
 )
 # Of a row: repro, device class, name of the GPU or "".
 RowKey = tuple[str, str, str]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kb import badges
 from kb.choices import Outcome
 from kb.languages import current_lang
-from runner import badges
 
 # Reserved by the contract, shown elsewhere or of no use in a table.
 HIDDEN_KEYS = {"device", "mode", "not_applicable"}

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from kb import badges
 from kb.choices import Outcome
 from kb.languages import LIST_COMMA, current_lang
-from runner import badges
 from runner.models import Run
 from runner.pages.observations import group_of, marks
 from runner.runs.live_log import Step

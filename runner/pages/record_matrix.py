@@ -152,11 +152,7 @@ def rows_of(
     for column in columns:
         squares = [square(by_cell.get((column.slug, check.name))) for check in checks]
         trigger = by_cell.get((column.slug, "trigger"))
-        now = (
-            JUDGED.get(Verdict(trigger.verdict), "")
-            if trigger and trigger.confirmed
-            else ""
-        )
+        now = JUDGED.get(Verdict(trigger.verdict), "") if trigger else ""
         yield BuildsRow([column], squares, flip_of(judged, now))
         judged = now or judged
 

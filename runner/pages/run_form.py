@@ -12,7 +12,9 @@ from django.utils.translation import gettext as _
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.requester import requester
-from runner import access, badges, harness
+from portable import harness
+from runner import access, run_sentences
+from runner.limits import MAX_TRIALS
 from runner.models import Build
 from runner.pages.jobs import parameter_form
 from runner.runs import submission
@@ -37,9 +39,7 @@ class ReproForm(forms.Form):
 class RunForm(ReproForm):
     """Also how often, and with which values."""
 
-    trials = forms.IntegerField(
-        min_value=1, max_value=submission.MAX_TRIALS, required=False
-    )
+    trials = forms.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
     again = forms.BooleanField(required=False)
 
     def values(self) -> dict[str, Any]:
@@ -88,9 +88,12 @@ def submit_to(request: HttpRequest, record: Record) -> str:
     """Queue what the form asks for; its address. Raises Refusal."""
     submitted = submit(request, record)
     address = submitted.run.get_absolute_url()
-    if submitted.cached:
-        address += "&cached=1" if "?" in address else "?cached=1"
-    return address
+    return flagged(address, "cached") if submitted.cached else address
+
+
+def flagged(address: str, flag: str) -> str:
+    """Of a run's page that says how one came to it."""
+    return f"{address}{'&' if '?' in address else '?'}{flag}=1"
 
 
 def submit(request: HttpRequest, record: Record) -> submission.Submitted:
@@ -110,7 +113,7 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
             values=form.values(),
         )
     except harness.ParameterError as error:
-        text = badges.refused_values_said(error, current_lang())
+        text = run_sentences.refused_values_said(error, current_lang())
         raise Refusal(text, 400) from error
     except RunRefused as error:
         raise refusal_of(error) from error

@@ -7,31 +7,32 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
-from kb.choices import Fidelity, Verdict
+from kb import badges
+from kb.badges import Badge
+from kb.choices import OUR_ORIGINS, Fidelity, Verdict
 from kb.findings import checks
 from kb.findings.claims import JUDGED
 from kb.languages import SEMICOLON, current_lang
 from kb.models import Record, Repro
+from kb.requester import requester
 from kb.versions.order import build_order
-from runner import access, badges, harness
-from runner.badges import Badge
-from runner.evidence import faces
+from portable import harness
+from runner import access, run_sentences
+from runner.evidence import executed
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.store import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.jobs.parameter_form import hidden_fields
 from runner.pages.observations import Observations, bug_of, group_of, observations_of
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
-from runner.pages.plot import Plot, plots_of
 from runner.pages.runs import waits
-from runner.pages.runs.difference import Difference, since_last
 from runner.pages.runs.killed import kills_of
 from runner.pages.runs.pace import Pace, pace_of
-from runner.runs import live_log, scheduling
+from runner.runs import joining, live_log, scheduling
 
 LOG_LINES = 2000
 EVIDENCE_SHOWN = 50
@@ -59,7 +60,6 @@ class Verdicted:
     trials: int
     notes: list[str]
     observations: Observations
-    plots: list[Plot]
     bug: list[str]
     stale: bool
     # The repro with this very source, if the site has it: only that can be run again.
@@ -97,8 +97,10 @@ class RunPage:
     log_next: int
     log_more: bool
     pace: Pace | None
-    difference: Difference | None
     may_cancel: bool
+    # Who else waits for it, and whether one's own cancel would end it all the same.
+    others: int
+    ends_it: bool
 
     @property
     def name(self) -> str:
@@ -178,9 +180,10 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
     shown = verdicted(run.evidence) if run.evidence else None
     log, more = log_lines(run, after)
     steps = [] if run.is_over else live_log.steps(run)
+    others = 0 if run.is_over else joining.others(run, requester(request))
     return RunPage(
         run=run,
-        sentence=badges.run_sentence(run)[lang],
+        sentence=run_sentences.run_sentence(run)[lang],
         phases=list(run_phases(run, shown.body if shown else None, steps)),
         place=scheduling.place_in_queue(run),
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
@@ -191,9 +194,16 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
         log_next=log[-1].number if log else after,
         log_more=more,
         pace=pace_of(run, steps),
-        difference=since_last(run.evidence) if run.evidence else None,
         may_cancel=not run.is_over and access.may_cancel(request, run),
+        others=others,
+        ends_it=not others or access.may_operate(request.user),
     )
+
+
+def cancel(run: Run, request: HttpRequest) -> int:
+    """How many others still wait for it."""
+    outright = access.may_operate(request.user)
+    return joining.cancel(run, requester(request), outright=outright) or 0
 
 
 def run_badge(run: Run, lang: str) -> Badge | None:
@@ -233,22 +243,19 @@ def verdicted(evidence: Evidence) -> Verdicted:
     if fidelity == Fidelity.MECHANISM_MODEL and judged:
         css = ""
     stale = evidence.record_id is not None and is_stale(evidence)
-    faces.mark_standing([evidence])
-    settles = evidence.stands or not evidence.is_sent
     badge = badges.badge(verdict, hits, trials, fidelity, lang, body["reason"] or "")
     repro = repro_of(evidence)
     header = repro.header if repro else {}
     return Verdicted(
         evidence=evidence,
         body=body,
-        css=css if settles and not stale else "",
+        css="" if evidence.is_sent or stale else css,
         badge=badges.faced(badge, evidence, lang),
         sentence=sentence_of(evidence),
         hits=hits,
         trials=trials,
         notes=[*kills_of(body), *notes_of(body, evidence.record)],
         observations=observations_of(body["checks"], header),
-        plots=plots_of(body["checks"]),
         bug=bug_of(header),
         stale=stale,
         repro=repro,
@@ -264,12 +271,12 @@ def repro_of(evidence: Evidence) -> Repro | None:
 
 
 def sentence_of(evidence: Evidence) -> str:
-    """What it shows and, where it was sent and settles nothing, that it does not."""
+    """What it shows and, where it was sent, that nothing follows of it."""
     lang = current_lang()
-    told = badges.evidence_sentence(evidence.body)[lang]
-    if evidence.stands or not evidence.is_sent:
+    told = run_sentences.evidence_sentence(evidence.body)[lang]
+    if not evidence.is_sent:
         return told
-    said = _("That is what %(origin)s says, who sent it; nobody has confirmed it.")
+    said = _("That is what %(origin)s says, who sent it; it was not run here.")
     return told + ("" if lang == "zh" else " ") + said % {"origin": evidence.origin}
 
 
@@ -303,35 +310,38 @@ def notes_of(body: dict[str, Any], record: Record | None) -> list[str]:
 def evidence_rows(record: Record) -> list[EvidenceRow]:
     """Evidence of a record: newest build first, then newest run.
 
-    Of the bodies, which may be large, only what the table shows.
+    What others sent takes no place of ours. Of the bodies, which may be large, only
+    what the table shows.
     """
+    is_ours = ExpressionWrapper(Q(origin__in=OUR_ORIGINS), BooleanField())
     rows = (
         record.evidence.select_related("build")
         .defer("body")
         .annotate(
+            raw=F("body__build__raw"),
             device_name=F("body__device__name"),
             hits=F("body__hits"),
             trials=F("body__trials"),
             fidelity=F("body__repro__fidelity"),
             reason=F("body__reason"),
             protocol=F("body__harness"),
+            ran=F("body__repro"),
         )
-        .order_by("-started_at")
+        .order_by(is_ours.desc(), "-started_at")
     )
-    current = {(repro.name, repro.digest) for repro in record.repros.all()}
+    now = {repro.name: repro for repro in record.repros.all()}
     shown = list(rows[:EVIDENCE_SHOWN])
-    faces.mark_standing(shown)
     table = [
         EvidenceRow(
             row,
-            stale=(row.repro_name, row.repro_digest) not in current
+            stale=not executed.holds(row.ran, now.get(row.repro_name))
             or row.protocol != harness.PROTOCOL,
         )
         for row in shown
     ]
     return sorted(
         table,
-        key=lambda row: build_order(row.evidence.build.raw, row.evidence.build_id),
+        key=lambda row: build_order(row.evidence.raw, row.evidence.build_slug),  # type: ignore[attr-defined]
         reverse=True,
     )
 
@@ -341,7 +351,7 @@ def disagreements_among(rows: list[EvidenceRow]) -> list[Disagreement]:
     sides = [
         Side(row.evidence, row.evidence.hits or 0, row.evidence.trials or 0)  # type: ignore[attr-defined]
         for row in rows
-        if not (row.stale or row.evidence.parameters or row.evidence.withdrawn)
+        if not (row.stale or row.evidence.parameters or row.evidence.is_sent)
         and row.evidence.verdict in JUDGED
         and row.evidence.fidelity != Fidelity.MECHANISM_MODEL  # type: ignore[attr-defined]
     ]

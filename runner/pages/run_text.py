@@ -9,8 +9,10 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.translation import override
 
+from kb import badges
 from kb.languages import DJANGO_LANG, Text as _
-from runner import badges, harness
+from portable import harness
+from runner import run_sentences
 from runner.pages import local_commands
 from runner.pages.run_page import RunPage, Verdicted, run_badge
 
@@ -38,7 +40,7 @@ def markdown(page: RunPage, lang: str, request: HttpRequest) -> str:
     lines = [
         f"**{run_badge(run, lang)}** — {record.id} {record.text('title', lang)}",
         "",
-        badges.evidence_sentence(body)[lang],
+        run_sentences.evidence_sentence(body)[lang],
         "",
         *table(page.shown, lang),
         "",

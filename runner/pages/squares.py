@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kb import wording
+from kb import badges, wording
 from kb.choices import Outcome, Verdict
 from kb.languages import current_lang
 from kb.models import Finding
-from runner import badges
 from runner.pages.grid import Square, from_badge
 from runner.pages.observations import group_of
 
@@ -41,24 +40,13 @@ def check_squares(findings: list[Finding | None]) -> list[Square]:
 
 
 def verdict_square(row: Finding, lang: str) -> Square:
-    if not row.confirmed:
-        return sent_square(row, lang)
     badge = badges.badge(
         row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
     )
-    if row.is_sent:
-        badge = badges.of_origin(badge, row.origin, lang)
     judged = JUDGED.get(Verdict(row.verdict), "")
     text = wording.CELLS[judged or row.verdict][lang]
     shown = from_badge(badge, CSS.get(Verdict(row.verdict), "error"), text)
     return of_finding(shown, row, judged)
-
-
-def sent_square(row: Finding, lang: str) -> Square:
-    """What somebody sent: it is shown, and neighbours follow nothing of it."""
-    badge = badges.sent(row.verdict, row.origin, lang)
-    shown = from_badge(badge, "none", wording.SENT_CELL[lang])
-    return of_finding(shown, row, "")
 
 
 def of_finding(square: Square, row: Finding, judged: str) -> Square:
@@ -85,8 +73,6 @@ def check_square(row: Finding, lang: str) -> Square:
         return verdict_square(row, lang)
     if not row.outcome:
         return untested(lang)
-    if not row.confirmed:
-        return sent_square(row, lang)
     css, shape, shape_css, judged = OUTCOMES.get(Outcome(row.outcome), ERROR)
     text, words = check_words(row, judged, lang)
     return of_finding(Square(css, shape, shape_css, text, words), row, judged)

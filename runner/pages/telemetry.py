@@ -1,4 +1,4 @@
-"""The telemetry of a run, as lines and plots for its page."""
+"""The telemetry of a run, as lines for its page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from runner.evidence.telemetry import GpuSummary, reading, summary
-from runner.gpus.series import LIMIT
-from runner.pages.plot import Plot, draw
-
-MIN_SAMPLES = 3
-# Above any real reading, and small enough for arithmetic in floats.
-LARGEST = 1e12
+from runner.evidence.telemetry import GpuSummary, summary
 
 
 def lines(telemetry: dict[str, Any]) -> Iterator[str]:
@@ -32,45 +26,6 @@ def lines(telemetry: dict[str, Any]) -> Iterator[str]:
             "seconds": telemetry_summary.cpu_s,
             "peak": telemetry_summary.peak_mib,
         }
-
-
-def plots(telemetry: dict[str, Any]) -> Iterator[tuple[str, Plot]]:
-    """(caption, plot) of each sampled quantity of each GPU."""
-    gpus = telemetry.get("devices") or []
-    for gpu in gpus:
-        series = gpu.get("series")
-        if not isinstance(series, dict):
-            continue
-        name = str(reading(gpu.get("name")) or gpu["uuid"]) if len(gpus) > 1 else ""
-        for key, words in sampled().items():
-            values = samples(series.get("at"), series.get(key))
-            if len(values) >= MIN_SAMPLES:
-                places = [at for at, _value in values]
-                drawn = draw(key, {"mem": [value for _at, value in values]}, places)
-                yield " · ".join(filter(None, [name, words])), drawn
-
-
-def samples(at: Any, values: Any) -> list[tuple[float, float]]:
-    """(seconds, value) of valid samples; uploaded evidence may hold anything."""
-    if not isinstance(at, list) or not isinstance(values, list):
-        return []
-    pairs = zip(at[:LIMIT], values[:LIMIT], strict=False)
-    readings = [pair for pair in pairs if all(map(is_finite_number, pair))]
-    return sorted(readings, key=lambda pair: pair[0])
-
-
-def is_finite_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and abs(value) < LARGEST
-
-
-def sampled() -> dict[str, str]:
-    return {
-        "memory_used": _("memory, MiB"),
-        "power": _("power, W"),
-        "temperature": _("temperature, °C"),
-        "sm_clock": _("SM clock, MHz"),
-    }
 
 
 def gpu_facts(gpu: GpuSummary) -> Iterator[str]:

@@ -37,7 +37,6 @@ urlpatterns = [
     path("runs/<uuid:run_id>/", views.run_detail, name="run-detail"),
     path("runs/<uuid:run_id>/status/", views.run_status, name="run-status"),
     *followed("sweep"),
-    *followed("bisection"),
     *(address for kind in jobs.KINDS for address in started(kind)),
     re_path(
         r"^evidence/(?P<short>[0-9a-f]{12})/$",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
@@ -13,23 +14,49 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from kb.models import Record
+from kb.pages import reader_choice, views as kb
+from kb.pages.record import page as record_page
 from runner.pages import (
     builds,
     evidence as evidence_page,
+    known_builds,
     matrix_data,
     record_matrix,
     run_page,
 )
 from runner.pages.jobs.views import wanted
 from runner.pages.matrix import build_matrix
+from runner.pages.record import opening, run_panel
+from runner.pages.sweeps import maps as sweep_maps
 from runner.runs import health
+
+
+class RecordDetail(kb.RecordDetail):
+    """A record's page, with what was run and what starts a run."""
+
+    template = "runner/record.html"
+
+    def context(self, record: Record) -> dict[str, Any]:
+        known, reader = known_builds.load(), reader_choice.of(self.request)
+        about = opening.of_record(record, reader, known)
+        return {
+            "record": record,
+            "page": record_page.build(record, about.torch),
+            "about": about,
+            "panel": run_panel.build(record, self.request, known, about.torch),
+            "maps": sweep_maps.of_record(record, about.torch),
+        }
+
+
+record_detail = RecordDetail.as_view()
 
 
 @require_safe
 def matrix(request: HttpRequest) -> HttpResponseBase:
-    """All records by build, or with ?record= one of them by check; ?format= as data."""
+    """All records by build, or with ?record= one of them by check."""
     one = wanted_matrix(request.GET)
-    if request.GET.get("format") in matrix_data.FORMATS:
+    if request.GET.get("format") == "json":
         return matrix_data.answer(request, one)
     if one:
         return render(request, "runner/record_matrix.html", {"page": one})
@@ -97,7 +124,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 @require_safe
 def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
     page = run_page.build(wanted("run", run_id), request)
-    context = {"page": page, "cached": "cached" in request.GET}
+    flags = {name: name in request.GET for name in ("cached", "withdrawn")}
+    context = {"page": page, **flags}
     return render(request, "runner/run.html", context)
 
 

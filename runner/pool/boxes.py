@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 import subprocess
 from typing import Any, NamedTuple
 
-from runner import harness
+from portable import harness
 from runner.sandbox import box, layout, policy, view
 from runner.sandbox.tiers import Layers
 
 LAST_WORD_S = 1.0
-# Of a process, and as bubblewrap tells it of the one that it started.
-KILLED = {-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGKILL, 128 + signal.SIGTERM}
+KILLS = {signal.SIGKILL, signal.SIGTERM}
+# Of a process, and as the outer box tells it of the one that it started.
+KILLED = {-number for number in KILLS} | {128 + number for number in KILLS}
 # These would start threads at import, which a fork does not copy.
 SINGLE_THREADED = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -79,8 +81,16 @@ class ParentBox(NamedTuple):
         Only for one whose end has shown: waits a moment for its status.
         """
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return self.process.wait(LAST_WORD_S) in KILLED
+            return self.process.wait(LAST_WORD_S) in KILLED or self.init_says_killed()
         return False
+
+    def init_says_killed(self) -> bool:
+        """Whether a signal ended the Python of the parent itself, not what holds it."""
+        message: dict[str, Any] = {"ready": True}
+        while message and "status" not in message:
+            message = box.receive_packet(self.control, LAST_WORD_S)
+        status = message.get("status")
+        return status is not None and os.waitstatus_to_exitcode(status) in KILLED
 
 
 def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBox:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.sandbox.cgroups import Group
 from runner.sandbox.jail import kernel, wire
 from runner.sandbox.process import KILL_GRACE_S, BoxProcess, Pipes
@@ -48,10 +48,15 @@ def digest() -> str:
 
 def digest_of_files() -> str:
     """Digest of every file that takes part in a warm check, as it is on disk now."""
-    here = Path(harness.__file__).parent
-    names = ("harness.py", "pool/*.py", "sandbox/*.py", "sandbox/jail/*.py")
+    here = Path(harness.__file__).parents[2]
+    folders = (
+        "portable/harness",
+        "runner/pool",
+        "runner/sandbox",
+        "runner/sandbox/jail",
+    )
     digest = hashlib.sha256(b"%d" % PROTOCOL)
-    for path in sorted(path for name in names for path in here.glob(name)):
+    for path in sorted(path for name in folders for path in here.glob(f"{name}/*.py")):
         name = str(path.relative_to(here))
         digest.update(name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

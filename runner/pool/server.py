@@ -33,13 +33,15 @@ from runner.pool import client as pool_client
 from runner.pool.boxes import Key, key_of
 from runner.pool.client import NotWarm
 from runner.pool.memory import free_memory_mib
-from runner.pool.parents import Parent, Spare
+from runner.pool.parents import Parent, Spare, modified
 from runner.sandbox.box import NotStarted
 from runner.sandbox.jail import kernel, wire
 
 DEFAULT_MEMORY_MIB = 2048
 TICK_S = 1.0
 MEASURE_S = 10.0
+# After so long without a check a parent ends, but not that of the build warmed last.
+IDLE_S = 900.0
 # A build whose parent failed is tried again after this long.
 UNFIT_S = 600.0
 MAX_CLIENTS = 512
@@ -78,6 +80,8 @@ class Pool:
         self.kills: collections.Counter[Key] = collections.Counter()
         # Why the last parent for a key is none; gone once one is ready.
         self.lacking: dict[Key, str] = {}
+        # The default build's, which a worker names: its next click is to be warm.
+        self.to_keep: Key | None = None
         self.clients: set[Client] = set()
         self.cold: collections.Counter[str] = collections.Counter()
         self.served = 0
@@ -231,6 +235,7 @@ class Pool:
                 self.assign(client, key)
 
     def warm(self, client: Client, key: Key) -> None:
+        self.to_keep = key
         self.start_early(key)
         self.send(client, {"warm": key in self.parents})
 
@@ -308,6 +313,7 @@ class Pool:
             if parent.overdue():
                 parent.end("the imports took too long")
         self.tend()
+        self.let_go()
         for parent in list(self.retired):
             if parent.idle or parent.state == "ended":
                 self.retired.remove(parent)
@@ -332,6 +338,16 @@ class Pool:
                 if key in self.parents:
                     self.retire(key)
                 self.parents[key] = parent
+
+    def let_go(self) -> None:
+        """Part with parents whose Python is gone, and with those long out of use."""
+        unused = time.monotonic() - IDLE_S
+        for key, parent in list(self.parents.items()):
+            if modified(key.python) is None:
+                self.lacking.pop(key, None)
+                self.retire(key)
+            elif parent.idle and parent.used_at < unused and key != self.to_keep:
+                self.retire(key)
 
     def note_unfit(self, key: Key, parent: Parent) -> None:
         """A parent that never served is not started again for UNFIT_S.

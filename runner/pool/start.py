@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.pool import client
 from runner.sandbox import coldstart, layout, policy, uids, view
-from runner.sandbox.tiers import letter
 
 # Failures of a check that are due to the end of the pool.
 DIED_WITH_POOL = ("lost", "crash:SIGKILL")
@@ -97,9 +96,8 @@ class WarmStart:
             raise client.NotWarm(ENVIRONMENT)
         if "compiler" in self.needs and not self.keeps_cache:
             raise client.NotWarm(CACHE)
-        lacking = self.needs & coldstart.NEED_NAMESPACES
-        if lacking and letter(self.cold.layers) == "C":
-            raise client.NotWarm("it needs what this tier does not give")
+        if why := self.cold.refusal(self.needs):
+            raise client.NotWarm(why)
 
     def run_warm(self, spec: harness.CheckSpec) -> harness.Report:
         """One check by a child of the pool. Raises NotWarm, PoolGone, Stopped."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from django.utils import timezone
 
 from kb.choices import DeviceClass
-from kb.models import Repro
+from kb.models import Record, Repro
 from kb.versions.order import build_order
 from runner.builds import pins
 from runner.models import Build, Device, Installation, Worker
@@ -139,6 +139,23 @@ def by_preference() -> list[Build]:
     """Installed builds: first what a new site installs, then newest version first."""
     pinned = pins.default_build().slug
     return sorted(installed_builds(), key=lambda build: build.slug != pinned)
+
+
+def default_repro(record: Record, device: str) -> str:
+    """The repro of a run that names none: for this device, then without a package that
+    has to be installed first, then the bug itself before a model of it.
+    """
+
+    def order(repro: Repro) -> tuple[bool, bool, bool, bool, str]:
+        needs_package = bool(repro.header.get("stack"))
+        is_named = repro.name == "repro"
+        return (
+            *(repro.device != device, needs_package, repro.is_model),
+            *(not is_named, repro.name),
+        )
+
+    ordered = sorted(record.repros.all(), key=order)
+    return ordered[0].name if ordered else "repro"
 
 
 def default_build(repro: Repro, device: str) -> Build | None:

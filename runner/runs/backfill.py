@@ -76,7 +76,7 @@ def cells(
 
 def tested_cells() -> set[tuple[str, str, str, str]]:
     """Record, repro, build and device of every current result that stands."""
-    rows = Finding.objects.standing().triggers()
+    rows = Finding.objects.fresh().triggers()
     return set(rows.values_list("record_id", "repro", "build", "device_class"))
 
 

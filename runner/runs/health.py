@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import Error as DatabaseFault, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count, Min
 from django.utils import timezone
@@ -17,11 +17,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from runner.models import Chore, Device, Run, Worker
-from runner.runs import fleet
+from runner.runs import fleet, storage
 
 # A run that waits this long while a worker is idle points at a fault.
 FORGOTTEN = timedelta(seconds=60)
-SWEEP_LATE = timedelta(seconds=30)
+REAP_LATE = timedelta(seconds=30)
 RECENT = timedelta(days=1)
 
 
@@ -47,7 +47,7 @@ class Health:
     online: list[Worker]
     gpus: list[Device]
     queues: list[QueueRow]
-    last_sweep: datetime | None
+    last_reap: datetime | None
     recent: dict[str, int]
     alarms: list[str | Promise]
 
@@ -72,17 +72,17 @@ def seconds_since(moment: datetime | None) -> float:
 def look() -> Health:
     """The current state of workers, GPUs and queues."""
     online = list(fleet.online_workers())
-    sweep = Chore.objects.filter(name=Chore.SWEEP).first()
+    reap = Chore.objects.filter(name=Chore.REAP).first()
     queues = list(queue_rows(online))
-    last_sweep = sweep.done_at if sweep else None
+    last_reap = reap.done_at if reap else None
     return Health(
         workers=list(Worker.objects.all()),
         online=online,
         gpus=list(Device.objects.all()),
         queues=queues,
-        last_sweep=last_sweep,
+        last_reap=last_reap,
         recent=verdicts_since(RECENT),
-        alarms=list(alarms(queues, online, last_sweep)),
+        alarms=[*storage.alarms(), *alarms(queues, online, last_reap)],
     )
 
 
@@ -115,14 +115,14 @@ def verdicts_since(span: timedelta) -> dict[str, int]:
 
 
 def alarms(
-    queues: Iterable[QueueRow], online: list[Worker], last_sweep: datetime | None
+    queues: Iterable[QueueRow], online: list[Worker], last_reap: datetime | None
 ) -> Iterator[str | Promise]:
     """Problems an operator should look at, in the reader's language."""
     rows = list(queues)
     active = any(row.waiting or row.running for row in rows)
     if not online:
         yield _("No worker is online.")
-    late = last_sweep is None or timezone.now() - last_sweep > SWEEP_LATE
+    late = last_reap is None or timezone.now() - last_reap > REAP_LATE
     if active and late:
         yield _("Nobody has looked for lost runs lately.")
     for host, reason in cold_hosts(online):
@@ -154,11 +154,11 @@ def not_ready() -> list[str]:
     try:
         executor = MigrationExecutor(connection)
         plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except DatabaseError as error:
-        return [f"database: {str(error).strip().splitlines()[0]}"]
+    except DatabaseFault as error:
+        return [f"database: {storage.first_line(error)}"]
     if plan:
         return [f"database: {len(plan)} migrations are not applied"]
-    return []
+    return storage.faults()
 
 
 # --- Prometheus ----------------------------------------
@@ -203,9 +203,9 @@ def gauges(state: Health) -> Iterator[tuple[str, str, Samples]]:
     yield "gpus", "GPUs by state.", gpu_samples(state.gpus)
     recent = [(label(verdict=word), n) for word, n in sorted(state.recent.items())]
     yield "runs_finished_day", "Runs finished within 24 hours, by verdict.", recent
-    if state.last_sweep:
-        age = [("", seconds_since(state.last_sweep))]
-        yield "sweep_age_seconds", "Time since lost runs were looked for.", age
+    if state.last_reap:
+        age = [("", seconds_since(state.last_reap))]
+        yield "reap_age_seconds", "Time since lost runs were looked for.", age
     yield "alarms", "Alarms on the health page.", [("", len(state.alarms))]
 
 

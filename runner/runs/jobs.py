@@ -16,24 +16,18 @@ from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Coalesce, Now
+from django.db.models.functions import Now
 
+from kb.outage import is_outage
 from runner.models import Worker
-from runner.models.job import LongJob, QueueJob
-from runner.runs.refusals import Refusal, RunRefused
-from runner.runs.retries import LEASE, LONG_IS_LOST
+from runner.models.job import QueueJob
+from runner.runs.retries import LEASE
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 Kind = TypeVar("Kind", bound=QueueJob)
-Long = TypeVar("Long", bound=LongJob)
 
 DATABASE_PAUSE_S = 0.5
-# Long jobs that have not ended, of one requester and of the site, each kind for itself.
-OWN_JOBS = 2
-ALL_JOBS = 20
-# For refusals that end when a job does, not after a known time.
-RETRY_S = 30
 State = QueueJob.State
 
 
@@ -65,7 +59,8 @@ def retry(query: Callable[[], Answer], at_most: timedelta = LEASE) -> Answer:
         try:
             return query()
         except (OperationalError, InterfaceError) as error:
-            if connection.in_atomic_block or time.monotonic() > deadline:
+            over = connection.in_atomic_block or time.monotonic() > deadline
+            if over or not is_outage(error):
                 raise
             log.warning("Database: %s", error)
             connection.close()
@@ -106,7 +101,7 @@ def cancelled(job: QueueJob) -> bool:
     return retry(lambda: bool(held(job).update(**fields)))
 
 
-def finished(job: LongJob, **fields: Any) -> bool:
+def finished(job: QueueJob, **fields: Any) -> bool:
     fields = {**ended(type(job), State.FINISHED), **fields}
     return retry(lambda: bool(held(job).update(**fields)))
 
@@ -126,7 +121,7 @@ def cancel(job: QueueJob) -> bool:
     return bool(row.update(cancel_requested=True))
 
 
-def end_lapsed(
+def reap(
     kind: type[QueueJob], lost: Q, as_lost: dict[str, Any], **again: Any
 ) -> dict[str, int]:
     """Requeue or end rows with a lapsed lease. Safe in any number of processes.
@@ -146,41 +141,29 @@ def end_lapsed(
     }
 
 
-# --- long jobs ----------------------------------------
-def take(waiting: QuerySet[Long], worker: str) -> Any:
-    """The key of the first of these rows, now held by this worker, or None."""
+# --- by a worker that looks for one ----------------------------------------
+def take(
+    waiting: QuerySet[Kind],
+    worker: str,
+    also: Callable[[Kind], dict[str, Any]] = lambda job: {},
+) -> Any:
+    """The key of the first of these rows, now held by this worker, or None.
+
+    `also`: what else is written of it then.
+    """
     if connection.features.has_select_for_update_skip_locked:
         waiting = waiting.select_for_update(skip_locked=True, of=("self",))
     with transaction.atomic():
-        first = waiting.only("pk").first()
-        taken = first and row_of(first).filter(
-            state__in=QueueJob.ACTIVE, lease_until=None
-        ).update(
+        first = waiting.first()
+        taken = first and row_of(first).filter(state=State.QUEUED).update(
             state=State.RUNNING,
             attempt=F("attempt") + 1,
             worker=worker,
             lease_until=Now() + LEASE,
-            started_at=Coalesce("started_at", Now()),
+            **{"started_at": Now(), **also(first)},
         )
     return first.pk if first and taken else None
 
 
 def takes_none(worker: Worker | None) -> bool:
     return bool(worker and (worker.paused or worker.draining))
-
-
-def requeue_lapsed(kind: type[LongJob]) -> dict[str, int]:
-    return end_lapsed(kind, LONG_IS_LOST, {}, lapses=F("lapses") + 1)
-
-
-def too_many(
-    kind: type[LongJob], requester: str, full: Refusal, own_full: Refusal
-) -> RunRefused | None:
-    """Why one more may not be queued now: of the site, or of this requester."""
-    rows = kind._default_manager.filter(state__in=QueueJob.ACTIVE)
-    waiting = list(rows.values_list("requester", flat=True))
-    if len(waiting) >= ALL_JOBS:
-        return full.refusal("busy", wait_s=RETRY_S)
-    if requester and waiting.count(requester) >= OWN_JOBS:
-        return own_full.refusal("throttled", wait_s=RETRY_S, count=OWN_JOBS)
-    return None

@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
-from django.db.models import Exists, F, OuterRef
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from kb.choices import Verdict
@@ -60,21 +60,12 @@ def take_next(
     if row and scheduling.has_gpu_queue(queues):
         free = fleet.free_gpus(row, among, lock=True)
     rows = scheduling.claimable(queues, row, free)
-    if connection.features.has_select_for_update_skip_locked:
-        rows = rows.select_for_update(skip_locked=True)
-    run = rows.first()
-    if run is None:
-        return None
-    taken = Run.objects.filter(pk=run.pk, state=Run.State.QUEUED).update(
-        state=Run.State.RUNNING,
-        phase="",
-        attempt=F("attempt") + 1,
-        worker=worker,
-        gpu=",".join(gpu.uuid for gpu in fleet.gpus_for(run, free)),
-        lease_until=Now() + LEASE,
-        started_at=Now(),
-    )
-    return run.pk if taken else None
+
+    def also(run: Run) -> dict[str, Any]:
+        gpus = fleet.gpus_for(run, free)
+        return {"phase": "", "gpu": ",".join(gpu.uuid for gpu in gpus)}
+
+    return jobs.take(rows, worker, also)
 
 
 def set_phase(run: Run, phase: str) -> bool:
@@ -109,12 +100,12 @@ def finish_once(run: Run, result: dict[str, Any] | str) -> bool:
 
 
 # --- by anybody ----------------------------------------
-def sweep() -> dict[str, int]:
-    """Requeue or end runs whose lease has expired. Safe in any number of processes."""
-    swept = jobs.end_lapsed(Run, IS_LOST, {"verdict": Verdict.ERROR})
-    swept["build_missing"] = end_runs_of_removed_builds()
-    Chore.note(Chore.SWEEP, swept)
-    return swept
+def reap() -> dict[str, int]:
+    """Requeue or end runs whose lease has lapsed. Safe in any number of processes."""
+    reaped = jobs.reap(Run, IS_LOST, {"verdict": Verdict.ERROR})
+    reaped["build_missing"] = end_runs_of_removed_builds()
+    Chore.note(Chore.REAP, reaped)
+    return reaped
 
 
 def end_runs_of_removed_builds() -> int:

@@ -1,23 +1,15 @@
-"""The log of a run: numbered rows while it is active, one gzipped row afterwards."""
+"""The log of a run: numbered rows, while it is active and afterwards."""
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Max
 
 from kb.choices import Outcome
-from runner.models import LogChunk, Run, RunLog
+from runner.models import LogChunk, Run
 from runner.runs.jobs import held
-
-PACKED_COLUMNS = ("seq", "attempt", "check_name", "stream", "text", "at")
-# Runs packed in one go of the housekeeping; the rest follow with the next.
-PACK_AT_ONCE = 20
 
 # Of one run, over all attempts; the evidence keeps head and tail of each check.
 LOG_LIMIT_BYTES = 1024 * 1024
@@ -96,12 +88,8 @@ class LiveLog:
 
 
 def lines(run: Run, after: int, limit: int) -> list[LogChunk]:
-    """Up to `limit` lines after number `after`; unsaved rows if the log is packed."""
-    archive = RunLog.objects.filter(run=run).first()
-    if archive is None:
-        return list(run.log.filter(seq__gt=after).order_by("seq")[:limit])
-    rows = [row for row in unpack(archive) if row.seq > after]
-    return rows[:limit]
+    """Up to `limit` lines after number `after`."""
+    return list(run.log.filter(seq__gt=after).order_by("seq")[:limit])
 
 
 def steps(run: Run) -> list[Step]:
@@ -117,43 +105,3 @@ def steps(run: Run) -> list[Step]:
         elif not begun:
             found[phase] = Step(phase, at)
     return list(found.values())
-
-
-def unpack(archive: RunLog) -> list[LogChunk]:
-    packed = json.loads(gzip.decompress(bytes(archive.packed)))
-    return [
-        LogChunk(run_id=archive.run_id, **dict(zip(PACKED_COLUMNS, row, strict=True)))
-        for row in packed
-    ]
-
-
-def pack_finished() -> int:
-    """Pack the logs of finished runs into one row each; returns how many."""
-    over = Run.objects.exclude(state__in=Run.ACTIVE).order_by()
-    due = over.filter(log__isnull=False).values_list("pk", flat=True).distinct()
-    return sum(map(pack, due[:PACK_AT_ONCE]))
-
-
-def pack(pk: UUID) -> bool:
-    """Pack one run's log, also where some of it was packed before."""
-    with transaction.atomic():
-        run = Run.objects.select_for_update().filter(pk=pk).first()
-        if run is None:
-            return False
-        archive = RunLog.objects.filter(run=run).first()
-        rows = [*(unpack(archive) if archive else []), *run.log.order_by("seq")]
-        # A line that was packed before stays what it was.
-        first = {row.seq: row for row in reversed(rows)}
-        unique = [first[seq] for seq in sorted(first)]
-        table = [[getattr(row, name) for name in PACKED_COLUMNS] for row in unique]
-        text = json.dumps(table, ensure_ascii=False, separators=(",", ":"))
-        RunLog.objects.update_or_create(
-            run=run,
-            defaults={
-                "packed": gzip.compress(text.encode(errors="replace"), mtime=0),
-                "lines": len(unique),
-                "text_bytes": sum(len(row.text.encode()) for row in unique),
-            },
-        )
-        run.log.all().delete()
-    return True

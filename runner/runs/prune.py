@@ -9,28 +9,20 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from kb.models import Delivery, SharedAnswer
-from runner.models import Bisection, Chore, LogChunk, Run, RunLog, Sweep
+from runner.models import Chore, LogChunk, Run, Sweep
 from runner.runs import fleet
 
 EVERY = timedelta(days=1)
 # Rows deleted in one transaction: others write in between.
 BATCH = 500
-Due = (
-    QuerySet[RunLog]
-    | QuerySet[Run]
-    | QuerySet[Sweep]
-    | QuerySet[Bisection]
-    | QuerySet[SharedAnswer]
-    | QuerySet[Delivery]
-)
+Due = QuerySet[Run] | QuerySet[Sweep]
 
 
-def old_logs() -> QuerySet[RunLog]:
-    """Logs of runs that ended LOG_DAYS ago; their evidence keeps head and tail."""
-    return RunLog.objects.filter(
-        run__finished_at__lt=fleet.ago(timedelta(days=settings.LOG_DAYS))
-    )
+def with_old_logs() -> QuerySet[Run]:
+    """Runs that ended LOG_DAYS ago and have a log; evidence keeps its head and tail."""
+    long_ago = fleet.ago(timedelta(days=settings.LOG_DAYS))
+    lines = LogChunk.objects.filter(run=OuterRef("pk"))
+    return Run.objects.filter(Exists(lines), finished_at__lt=long_ago)
 
 
 def superseded_runs() -> QuerySet[Run]:
@@ -56,44 +48,30 @@ def broken_off_sweeps() -> QuerySet[Sweep]:
     return Sweep.objects.filter(digest="", finished_at__lt=long_ago)
 
 
-def old_bisections() -> QuerySet[Bisection]:
-    """Those that ended RUN_DAYS ago. What their runs showed is evidence and stays."""
-    long_ago = fleet.ago(timedelta(days=settings.RUN_DAYS))
-    return Bisection.objects.filter(finished_at__lt=long_ago)
-
-
-def old_deliveries() -> QuerySet[Delivery]:
-    """What was told, or given up, RUN_DAYS ago; a change is never told anew."""
-    long_ago = fleet.ago(timedelta(days=settings.RUN_DAYS))
-    ended = Delivery.objects.exclude(state=Delivery.State.WAITING)
-    return ended.filter(created_at__lt=long_ago)
-
-
 def prune(*, dry_run: bool = False) -> dict[str, int]:
     """Delete what is due; returns the counts, which `dry_run` only predicts."""
     due: dict[str, Due] = {
-        "logs": old_logs(),
+        "logs": with_old_logs(),
         "runs": superseded_runs(),
         "sweeps": broken_off_sweeps(),
-        "bisections": old_bisections(),
-        "answers": SharedAnswer.objects.expired(),
-        "deliveries": old_deliveries(),
     }
     if dry_run:
         return {name: rows.count() for name, rows in due.items()}
-    done = {name: delete(rows) for name, rows in due.items()}
+    done = {name: delete(rows, log=name == "logs") for name, rows in due.items()}
     Chore.note(Chore.PRUNE, done)
     return done
 
 
-def delete(rows: Due) -> int:
+def delete(rows: Due, *, log: bool) -> int:
+    """Delete these rows, or of runs the `log` alone."""
     total = 0
     while keys := batch_of(rows):
         with transaction.atomic():
             # In one statement: the cascade would fetch the lines of each run.
             if rows.model is Run:
                 LogChunk.objects.filter(run__in=keys).delete()
-            rows.model._default_manager.filter(pk__in=keys).delete()
+            if not log:
+                rows.model._default_manager.filter(pk__in=keys).delete()
         total += len(keys)
     return total
 
@@ -104,6 +82,4 @@ def batch_of(rows: Due) -> list[Any]:
 
 def prune_if_due() -> dict[str, int]:
     """Prune where nobody has for a day; {} otherwise."""
-    if Chore.objects.filter(name=Chore.PRUNE, done_at__gt=fleet.ago(EVERY)).exists():
-        return {}
-    return prune()
+    return prune() if Chore.is_due(Chore.PRUNE, EVERY) else {}

@@ -88,17 +88,6 @@ OWN_SWEEPS_FULL = _(
     "one."
 )
 
-BISECTIONS_FULL = _("Too many bisections are waiting. Try again when one has finished.")
-OWN_BISECTIONS_FULL = _(
-    "{count} bisections of yours have not finished yet. Try again when one has, or "
-    "cancel one."
-)
-ONLY_A_MODEL = _(
-    "This repro is a model of the mechanism: it judges no build, so no release can be "
-    "found with it."
-)
-INSTALLS_NOTHING = _("You may not have releases installed here.")
-
 
 def duration(span: timedelta) -> dict[str, str]:
     """A rough span in words, such as "3 h"."""

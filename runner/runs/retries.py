@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db.models import Q
 
-from runner import harness
+from portable import harness
 from runner.models import Run
 
 LEASE = timedelta(seconds=settings.LEASE_SECONDS)

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db.models import Avg, Count, F, Q, QuerySet
 
 from kb.choices import DeviceClass
-from runner import harness
+from portable import harness
 from runner.models import Device, Run, Worker
 from runner.runs import fleet
 

@@ -17,14 +17,13 @@ from django.db.models import QuerySet
 
 from kb.choices import Verdict
 from kb.models import Repro
-from runner import harness, parameters
+from portable import harness
+from runner import parameters
 from runner.models import Build, Run
-from runner.runs import fleet, throttle
+from runner.runs import fleet, joining, throttle
 from runner.runs.admission import FleetSnapshot
 from runner.transport import publish
 
-# Trials of the trigger in one submitted run.
-MAX_TRIALS = 20
 NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)
 # Refusal codes that re-verification and matrix runs wait out in the queue.
 MAY_WAIT = {"paused", "offline"}
@@ -64,22 +63,22 @@ def submit(
     same_key = Run.objects.filter(**key)
     if not again and (cached := fresh_result(same_key, trials)):
         return Submitted(cached, cached=True)
-    if active := same_key.active().first():
-        return join(active, trials, priority)
-    refuse(repro, build, device, requester, priority)
-    run = Run(
-        **key,
-        **fleet.requirements(repro.header),
-        repro=repro,
-        trials=trials,
-        priority=priority,
-        requester=requester,
-    )
-    if not insert(run):
-        # The same run was submitted in between, and may even have finished.
-        return Submitted(same_key.latest("created_at"), joined=True)
-    transaction.on_commit(partial(publish, run.queue), robust=True)
-    return Submitted(run)
+    while True:
+        if active := joining.join(same_key, requester, trials, priority):
+            return Submitted(active, joined=True)
+        refuse(repro, build, device, requester, priority)
+        run = Run(
+            **key,
+            **fleet.requirements(repro.header),
+            repro=repro,
+            trials=trials,
+            priority=priority,
+            requester=requester,
+        )
+        # False: the same run was submitted in between, and may even have ended.
+        if insert(run):
+            transaction.on_commit(partial(publish, run.queue), robust=True)
+            return Submitted(run)
 
 
 def refuse(
@@ -95,17 +94,8 @@ def refuse(
         raise refused
 
 
-def join(active: Run, trials: int, priority: int) -> Submitted:
-    """Raise priority and trials of a run that is still queued to what is asked now."""
-    queued = Run.objects.filter(pk=active.pk, state=Run.State.QUEUED)
-    queued.filter(priority__gt=priority).update(priority=priority)
-    queued.filter(trials__lt=trials).update(trials=trials)
-    active.refresh_from_db(fields=["state", "priority", "trials"])
-    return Submitted(active, joined=True)
-
-
 def insert(run: Run) -> bool:
-    """False where an active run of the same key exists."""
+    """False where a run of the same key exists that may be joined."""
     try:
         with transaction.atomic():
             run.save(force_insert=True)

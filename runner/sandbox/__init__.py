@@ -20,6 +20,7 @@ from runner.sandbox.probes import Capabilities
 from runner.sandbox.scratch import scratch_folder
 from runner.sandbox.tiers import (
     LAYERS,
+    SHARED_ROOT,
     SWITCHES,
     TIERS,
     Layers,
@@ -58,15 +59,23 @@ class _Settings:
 
     without: frozenset[str] = frozenset()
     hidden: tuple[str, ...] = ()
+    allow_shared_root = False
 
 
-def configure(without: Iterable[str] = (), hidden: Iterable[str] = ()) -> None:
+def configure(
+    without: Iterable[str] = (),
+    hidden: Iterable[str] = (),
+    *,
+    allow_shared_root: bool = False,
+) -> None:
     """Set the layers that must not be used and the folders that no run may see.
 
-    Raises ValueError for an unknown layer.
+    `allow_shared_root`: whether a run may be root, as the worker is, where there are no
+    namespaces: the machine may be thrown away. Raises ValueError for an unknown layer.
     """
     _Settings.without = probes.checked_names(without)
     _Settings.hidden = tuple(hidden)
+    _Settings.allow_shared_root = allow_shared_root
 
 
 def capabilities(without: Iterable[str] | None = None) -> Capabilities:
@@ -79,7 +88,12 @@ def tier(without: Iterable[str] | None = None) -> Tier:
     available = capabilities(without)
     if available.nothing:
         return TIERS["E"]
-    return tiers.describe(available.layers, available.reasons)
+    reasons = dict(available.reasons)
+    if available.layers.uid == SHARED_ROOT:
+        known = [reasons["uid"]] if "uid" in reasons else []
+        allowed = "allowed here" if _Settings.allow_shared_root else "refused here"
+        reasons["uid"] = "; ".join([allowed, *known])
+    return tiers.describe(available.layers, reasons)
 
 
 def reaches(required: str) -> bool:
@@ -124,6 +138,7 @@ def start_in(
         compile_caches=compile_caches,
         on_line=on_line,
         cancelled=cancelled,
+        allow_shared_root=_Settings.allow_shared_root,
     )
 
 

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from runner import exits, harness, sandbox
+from portable import harness
+from runner import exits, sandbox
 from runner.gpus import gpu_run
 from runner.pool.start import WarmStart
 
@@ -31,9 +32,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--without",
-        default="",
+        default=os.environ.get("SANDBOX_WITHOUT", ""),
         metavar="LAYERS",
-        help=f"do not use these, separated by commas: {', '.join(sandbox.SWITCHES)}",
+        help="do not use these, separated by commas: "
+        f"{', '.join(sandbox.SWITCHES)}; default: $SANDBOX_WITHOUT",
     )
     parser.add_argument(
         "--pool", metavar="SOCKET", help="start checks warm where this pool can"
@@ -54,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one repro here; the exit codes are those of the harness."""
     options = arguments(argv)
     try:
-        sandbox.configure(filter(None, options.without.split(",")))
+        names = map(str.strip, options.without.split(","))
+        allowed = os.environ.get("SANDBOX_ALLOW_SHARED_ROOT", "").strip().lower()
+        sandbox.configure(
+            filter(None, names), allow_shared_root=allowed in {"1", "true", "yes"}
+        )
         if options.probe:
             return probe(options.json)
         evidence = drive(options)
@@ -75,7 +81,11 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
 
     def start_with(visible: str | None, lock_fds: Sequence[int]) -> harness.Start:
         cold = sandbox.start_in(
-            options.python, str(path), gpus=visible, hold_fds=lock_fds
+            options.python,
+            str(path),
+            gpus=visible,
+            hold_fds=lock_fds,
+            on_line=print_own_words,
         )
         if not options.pool:
             return cold
@@ -92,6 +102,12 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
         limits=sandbox.limits(options.python),
         on_event=lambda phase, text: print_progress(f"{phase} · {text}"),
     )
+
+
+def print_own_words(check: str, stream: str, text: str) -> None:
+    """What is said of a check by what started it, such as why it was refused."""
+    if stream == "harness":
+        print_progress(f"{check} · {text}")
 
 
 def probe(as_json: bool) -> int:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from runner import harness
+from portable import harness
 from runner.sandbox import box, cgroups, layout, policy, scratch, uids, view
 from runner.sandbox.jail import wire
 from runner.sandbox.probes import Capabilities
 from runner.sandbox.process import BoxProcess, Pipes
-from runner.sandbox.tiers import Layers, letter
+from runner.sandbox.tiers import ROOT, SHARED_ROOT, Layers, letter
 
 CANNOT_EXECUTE = "cannot execute"  # as jail/launch.py reports it
 # What a tier without namespaces cannot give: it has no sockets.
@@ -63,6 +63,7 @@ class ColdStart:
     compile_caches: str = ""
     on_line: Callable[[str, str, str], None] | None = None
     cancelled: Callable[[], bool] | None = None
+    allow_shared_root: bool = False
 
     def __call__(self, spec: harness.CheckSpec) -> harness.Report:
         def tell(stream: str, text: str) -> None:
@@ -89,19 +90,30 @@ class ColdStart:
 
         Raises Refused, NoUser, NotStarted, OSError.
         """
-        if self.found.nothing:
-            raise Refused(self.found.nothing)
         source = Path(self.repro).read_bytes()
         needs = needs_of(source)
-        layers = self.layers
-        lacking = sorted(needs & NEED_NAMESPACES)
-        if lacking and letter(layers) == "C":
-            raise Refused(
-                f"needs {', '.join(lacking)}, which sandbox tier C does not give"
-            )
+        if why := self.refusal(needs):
+            raise Refused(why)
         cache = self.compile_cache if "compiler" in needs else ""
-        with workspace(layers, cache) as space:
+        with workspace(self.layers, cache) as space:
             yield self.process(spec, source, space)
+
+    def refusal(self, needs: frozenset[str]) -> str:
+        """Why no repro with these needs may run in these layers; "" where one may."""
+        if self.found.nothing:
+            return self.found.nothing
+        if self.layers.uid == SHARED_ROOT and not self.allow_shared_root:
+            closed = policy.closed_part(self.found.layers, self.build)
+            why = f" (other users cannot read {closed})" if closed else ""
+            return f"{ROOT.missing[0]}{why}. {ROOT.remedy[0]}"
+        lacking = sorted(needs & NEED_NAMESPACES)
+        if lacking and letter(self.layers) == "C":
+            return f"needs {', '.join(lacking)}, which sandbox tier C does not give"
+        return ""
+
+    @property
+    def build(self) -> layout.Layout:
+        return layout.layout_of(self.interpreter)
 
     @cached_property
     def layers(self) -> Layers:
@@ -112,7 +124,7 @@ class ColdStart:
     def entries(self) -> list[view.Entry]:
         """The view of the checks, without a compile cache."""
         return view.build_view(
-            layout.layout_of(self.interpreter),
+            self.build,
             hidden=self.hidden,
             gpus=self.gpus,
             users=policy.users(),

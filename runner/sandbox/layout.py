@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner import harness
+from portable import harness
 
-CHECKOUT = Path(harness.__file__).resolve().parent.parent
+CHECKOUT = Path(harness.__file__).resolve().parents[2]
 # Top-level folders that may be on a search path but hold data a run must not see.
 TOO_WIDE = frozenset({"", "etc", "home", "root", "srv", "tmp", "var", "opt", "mnt"})
 PARTS = ("bin", "lib", "lib64", "include", "share", "pyvenv.cfg")
@@ -101,23 +101,23 @@ def chain(interpreter: str) -> Iterator[str]:
         path = Path(os.path.normpath(path.parent / path.readlink()))
 
 
-def readable_by_others(layout: Layout, *, with_parents: bool) -> bool:
-    """Whether other users can read the build.
+def closed_part(layout: Layout, *, with_parents: bool) -> str:
+    """The first path that keeps other users from reading the build; "" without one.
 
     `with_parents`: including the folders above, which no view replaces.
     """
     paths = [layout.interpreter, *layout.folders, *layout.files]
     for path in map(Path, map(os.path.realpath, paths)):
-        steps = [path, *path.parents] if with_parents else [path]
-        if not all(map(open_to_others, steps)):
-            return False
-    return True
+        if not path.exists():
+            continue  # It hinders nobody, such as a folder of root's own packages.
+        steps = [*reversed(path.parents), path] if with_parents else [path]
+        for step in steps:
+            if not open_to_others(step):
+                return str(step)
+    return ""
 
 
 def open_to_others(path: Path) -> bool:
-    try:
-        mode = path.stat().st_mode
-    except OSError:
-        return True  # What does not exist hinders nobody.
+    mode = path.stat().st_mode
     required = 0o005 if path.is_dir() else 0o004
     return mode & required == required

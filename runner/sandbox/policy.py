@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.gpus import vendors
 from runner.sandbox import layout, uids, view
-from runner.sandbox.tiers import Layers
+from runner.sandbox.tiers import SHARED_ROOT, Layers
 from runner.sandbox.view import Entry
 
 FILE_MIB = 512  # torch.compile writes one of 156 MB
@@ -20,6 +20,7 @@ PROCESSES = 96
 TMP_MIB, SHM_MIB, INODES = 768, 256, 16384
 GID = 62000
 USER = "run"  # a name only; there is no such account
+TRUNCATION_SINCE = 3  # the ABI of Landlock that governs it
 DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/tty")
 # Names of users, for programs that ask who they are.
 NAMES = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts")
@@ -35,14 +36,20 @@ def layers_for(layers: Layers, interpreter: str) -> Layers:
 
 
 def layers_with(layers: Layers, build: layout.Layout) -> Layers:
+    if layers.uid == "own" and not closed_part(layers, build):
+        return layers
+    root = layers.namespaces is None and os.geteuid() == 0
+    return layers._replace(uid=SHARED_ROOT if root else "shared")
+
+
+def closed_part(layers: Layers, build: layout.Layout) -> str:
+    """What of this build, or of what starts it, other users cannot read; else ""."""
     outside = layers.namespaces is None
     ours = layout.Layout(
         str(view.HARNESS), (str(view.JAIL), sys.base_prefix), (os.__file__,)
     )
-    for each in (build, ours):
-        if not layout.readable_by_others(each, with_parents=outside):
-            return layers._replace(uid="shared")
-    return layers
+    parts = (layout.closed_part(each, with_parents=outside) for each in (build, ours))
+    return next(filter(None, parts), "")
 
 
 def check_policy(
@@ -107,7 +114,11 @@ def kernel_version() -> tuple[int, ...]:
 def calls(layers: Layers) -> Policy | None:
     if not layers.seccomp:
         return None
-    return {"level": "jail" if layers.namespaces else "confined"}
+    if layers.namespaces:
+        return {"level": "jail"}
+    level = "confined" if layers.uid == "own" else "shared"
+    governed = (layers.landlock or 0) >= TRUNCATION_SINCE
+    return {"level": level, "truncation": governed}
 
 
 def seals(layers: Layers) -> bool:

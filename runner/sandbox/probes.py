@@ -64,7 +64,7 @@ def _capabilities(without: frozenset[str]) -> Capabilities:
             groups = cgroups.find()
         except OSError as error:
             reasons["cgroup"] = str(error)
-    layers = together(without, reasons)
+    layers = with_user(together(without, reasons), reasons)
     if groups:
         layers = layers._replace(cgroup=groups.version)
     return Capabilities(layers, reasons, groups)
@@ -99,6 +99,19 @@ def together(without: frozenset[str], reasons: dict[str, str]) -> Layers:
         working = working._replace(**{key: getattr(alone, key) for key in change})
     reasons.pop("together", None)
     return working
+
+
+def with_user(layers: Layers, reasons: dict[str, str]) -> Layers:
+    """These layers with the user that a run really gets, by this Python's place.
+
+    Inside a view only the build decides, see `policy.layers_for`.
+    """
+    if layers.namespaces:
+        return layers
+    ours = Layout(view.own_python())
+    if layers.uid == "own" and (closed := policy.closed_part(layers, ours)):
+        reasons["uid"] = f"other users cannot read {closed}"
+    return policy.layers_with(layers, ours)
 
 
 def outer_box(without: frozenset[str], reasons: dict[str, str]) -> str | None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.sandbox.cgroups import Group
 from runner.sandbox.jail import kernel
 from runner.sandbox.policy import PROCESSES

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 ORDER = "ABCDE"  # strongest first; E is the harness alone
 Pair = tuple[str, str]  # English, Chinese
+SHARED_ROOT = "shared root"
 
 
 class Layers(NamedTuple):
@@ -22,7 +23,9 @@ class Layers(NamedTuple):
     landlock: int | None = None  # the ABI
     seccomp: bool = False
     cgroup: str | None = None  # "v1" or "v2"
-    uid: str = "shared"  # "own": a user of its own, not that of the worker
+    # "own": a user of its own; else that of the worker, SHARED_ROOT where this is root
+    # and no namespace is between.
+    uid: str = "shared"
 
 
 class Layer(NamedTuple):
@@ -141,16 +144,33 @@ LAYERS: Mapping[str, Layer] = {
     ),
     "uid": Layer(
         str,
-        (
-            "A run is the same user as the worker and could change rights of its files",
-            "运行与执行节点是同一用户，可能更改其文件的权限",
-        ),
+        ("A run is the same user as the worker", "运行与执行节点是同一用户"),
         (
             "A worker started by root, with builds that others can read, gives each "
             "run a user of its own.",
             "由 root 启动执行节点，并使其他用户可读取构建，则每次运行使用独立用户。",
         ),
     ),
+}
+# In place of LAYERS["uid"]: what such a run reaches would be all of the machine.
+ROOT = Layer(
+    str,
+    ("A run is root, as the worker is", "运行与执行节点同为 root"),
+    (
+        "Without namespaces such runs are refused. Start the worker as an ordinary "
+        "user; or, for a user for each run, have Python, the checkout and the builds "
+        "where other users can read them, not below a folder of mode 0700. Only on a "
+        "machine that may be thrown away, such as a container or a lent GPU, set "
+        "SANDBOX_ALLOW_SHARED_ROOT=1.",
+        "没有命名空间时，这样的运行会被拒绝。请以普通用户启动执行节点；或将 "
+        "Python、代码目录和构建放在其他用户可读取的位置（不在权限为 0700 的目录之下），"
+        "使每次运行使用独立用户。仅当这台机器可以随时丢弃（例如容器或租用的 GPU）时，"
+        "才设置 SANDBOX_ALLOW_SHARED_ROOT=1。",
+    ),
+)
+USERS: Mapping[str, Pair] = {
+    "own": ("own user", "独立用户"),
+    SHARED_ROOT: ("shared root", "与执行节点同为 root"),
 }
 # What SANDBOX_WITHOUT may name: without bubblewrap there is still unshare, and a user
 # of its own is a matter of who starts the worker.
@@ -195,7 +215,9 @@ def in_words(
     reason_en, reason_zh = GENERAL[tier]
     remedy_en, remedy_zh = ALLOWED[tier]
     for name in missing:
-        layer, why = LAYERS[name], f" ({reasons[name]})" if reasons.get(name) else ""
+        root = name == "uid" and layers.get("uid") == SHARED_ROOT
+        layer, why = ROOT if root else LAYERS[name], reasons.get(name, "")
+        why = f" ({why})" if why else ""
         reason_en += f" {layer.missing[0]}{why}."
         reason_zh += f"{layer.missing[1]}{why.replace(' (', '（').replace(')', '）')}。"
         remedy_en += f" {layer.remedy[0]}"
@@ -232,10 +254,11 @@ def layer_words(layers: Mapping[str, Any]) -> Pair:
         words.append("seccomp")
     if layers.get("cgroup"):
         words.append(f"cgroup {layers['cgroup']}")
-    own = layers.get("uid") == "own"
-    en = [*words, "own user"] if own else words
-    zh = [*words, "独立用户"] if own else words
-    return " · ".join(en), " · ".join(zh)
+    en, zh = USERS.get(str(layers.get("uid")), ("", ""))
+    return (
+        " · ".join(filter(None, [*words, en])),
+        " · ".join(filter(None, [*words, zh])),
+    )
 
 
 TIERS: Mapping[str, Tier] = {

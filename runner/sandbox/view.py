@@ -13,16 +13,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.gpus import vendors
 from runner.sandbox.layout import Layout, chain, too_wide
 
 Entry = dict[str, Any]
 
-HARNESS = Path(harness.__file__).resolve()
+HARNESS = Path(harness.__file__).resolve().parent
 JAIL = Path(__file__).resolve().parent / "jail"
 # Fixed paths inside, so that no path of this machine is visible.
-INSIDE_HARNESS = "/run/doesitnan/harness.py"
+INSIDE_HARNESS = "/run/doesitnan/portable/harness"
 INSIDE_JAIL = "/run/doesitnan/jail"
 INSIDE_CACHE = "/cache"
 INSIDE_SEED = "/seed"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from runner import harness
+from portable import harness
 from runner.sweeps.cells import Axis, most_cells
 from runner.sweeps.sentences import NO_AXES, too_many
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
 from typing import Any
 
-from runner import harness
+from portable import harness
 
 SCHEMA = "doesitnan.sweep/1"
 # Of a range within which the boundary is looked for: 2**20 lengths, or 6 digits.

@@ -6,36 +6,36 @@ somebody sent is one of them, or the evidence file of a kit with several.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from django.db import transaction
 
 from kb.choices import OUR_ORIGINS, SHIPPED
 from kb.models import Record, Repro
-from runner import harness
-from runner.evidence.exchange import (
-    NESTED_KEYS,
-    check_build,
-    check_keys,
-    check_observations,
-    check_texts,
-    check_time,
-    require_texts,
-)
-from runner.evidence.folders import EvidenceReport, read_file
+from portable import harness
+from runner.evidence import executed
+from runner.evidence.exchange import check_build, check_time
+from runner.evidence.folders import EvidenceReport, bytes_of, read_file
 from runner.evidence.keeping import keep
-from runner.evidence.sent_files import DOCTOR, MAX_BYTES
-from runner.evidence.signing import keys
-from runner.evidence.store import EvidenceRefused, holds_nul, known_build
+from runner.evidence.sent_files import DOCTOR, MAX_BYTES, MOST_BODIES, object_of
+from runner.evidence.shape import (
+    CHECK,
+    MOMENT,
+    NESTED,
+    check_device,
+    check_fields,
+    check_observations,
+    check_packages,
+    check_texts,
+)
+from runner.evidence.store import EvidenceRefused, holds_nul, known_build, moment_of
 from runner.models import Run, Sweep
 from runner.sweeps import axes as sweep_axes
 from runner.sweeps.cells import SCHEMA, Axis, key_of, next_cell, sealed
 
+CELL_CHECK = {name: CHECK[name] for name in harness.CELL_FIELDS}
 KEYS = {
     *("schema", "digest", "record", "repro", "build", "device", "harness"),
     *("axes", "cells", "started_at"),
@@ -75,16 +75,8 @@ def load_sweeps(root: Path, report: EvidenceReport) -> None:
             report.added.append(name)
 
 
-def receive(
-    bodies: Iterable[Any],
-    origin: str,
-    report: EvidenceReport,
-    signatures: Mapping[str, str] = MappingProxyType({}),
-) -> None:
-    """Add what `sent_in` found in a file, under the name that it was sent by.
-
-    `signatures`: of digests; the name may have to sign (runner.evidence.signing).
-    """
+def receive(bodies: Iterable[Any], origin: str, report: EvidenceReport) -> None:
+    """Add what `sent_in` found in a file, under the name that it was sent by."""
     for at, body in enumerate(bodies, start=1):
         name = f"sweep {at}"
         try:
@@ -93,11 +85,7 @@ def receive(
             if "digest" not in body:
                 report.unfinished.append((name, len(body["cells"])))
                 continue
-            signature = signatures.get(str(body["digest"]), "")
-            signed = keys.checked(origin, str(body["digest"]), signature)
-            with transaction.atomic():
-                row, is_new = add(body, origin)
-                keys.note(row, origin, signed)
+            _row, is_new = add(body, origin)
         except EvidenceRefused as error:
             report.refused.append((name, str(error)))
         else:
@@ -106,18 +94,14 @@ def receive(
 
 def sent_in(path: Path) -> tuple[list[Any], bool]:
     """The sweeps in a file, those that still lack cells too; whether it is just one."""
-    if path.stat().st_size > MAX_BYTES:
-        return [], False
     try:
-        whole = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return [], False
-    if not isinstance(whole, dict):
-        return [], False
+        whole = object_of(bytes_of(path, MAX_BYTES))
+    except EvidenceRefused:
+        return [], False  # as whoever reads the evidence in it says
     if whole.get("schema") == SCHEMA:
         return [whole], True
     found = whole.get("sweeps") if whole.get("schema") == DOCTOR else []
-    return found if isinstance(found, list) else [], False
+    return found[:MOST_BODIES] if isinstance(found, list) else [], False
 
 
 def keep_sweeps(path: Path, root: Path, machine: str, report: EvidenceReport) -> None:
@@ -148,13 +132,16 @@ def check_sent(body: Any) -> None:
         if body.keys() != KEYS:
             raise EvidenceRefused("It has not the keys of a sweep.")
         for key in ("repro", "build", "device"):
-            check_keys(body[key], NESTED_KEYS[key], f"{key}.")
-        require_texts(body["build"]["packages"], "build.packages", optional=True)
+            check_fields(body[key], NESTED[key], f"{key}.")
+        check_fields({"at": body["started_at"]}, {"at": MOMENT}, "started_at.")
+        check_packages(body["build"]["packages"])
+        check_device(body)
         check_texts({**body, "checks": body["cells"]})
         check_time(body)
         check_build(body["build"])
         for cell in body["cells"]:
             for check in cell["checks"]:
+                check_fields(check, CELL_CHECK, f"{cell['at']} ")
                 check_observations(check, f"{cell['at']} ")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         if isinstance(error, EvidenceRefused):
@@ -163,18 +150,23 @@ def check_sent(body: Any) -> None:
 
 
 def add(body: dict[str, Any], origin: str) -> tuple[Sweep, bool]:
-    """Store a sweep and say whether it is new. Raises EvidenceRefused."""
+    """Store a sweep and say whether it is new. Raises EvidenceRefused.
+
+    What somebody sends is of the repro as it is now; of ours its parts may still hold.
+    """
     repro = verify(body)
+    if origin not in OUR_ORIGINS and repro.digest != body["repro"]["digest"]:
+        raise EvidenceRefused("The repro is not the one of that record here.", "stale")
     names = [axis["name"] for axis in body["axes"]]
     same = {key: body[key] for key in ("repro", "build", "device", "harness")}
     with transaction.atomic():
-        build = known_build(body["build"], is_sent=origin not in OUR_ORIGINS)
+        build = known_build(body["build"]) if origin in OUR_ORIGINS else None
         return Sweep.objects.get_or_create(
             digest=body["digest"],
             defaults={
                 "record": repro.record,
                 "repro_name": repro.name,
-                "repro_digest": repro.digest,
+                "repro_digest": body["repro"]["digest"],
                 "build": build,
                 "device": repro.device,
                 "axes": axes_of(body),
@@ -185,8 +177,8 @@ def add(body: dict[str, Any], origin: str) -> tuple[Sweep, bool]:
                 "state": Run.State.FINISHED,
                 "cells": body["cells"],
                 "same": same,
-                "started_at": datetime.fromisoformat(body["started_at"]),
-                "finished_at": datetime.fromisoformat(body["started_at"]),
+                "started_at": moment_of(body),
+                "finished_at": moment_of(body),
             },
         )
 
@@ -203,8 +195,7 @@ def verify(body: dict[str, Any]) -> Repro:
     try:
         if body["schema"] != SCHEMA or body["digest"] != harness.evidence_digest(body):
             raise EvidenceRefused("The content does not match its digest.", "digest")
-        if datetime.fromisoformat(body["started_at"]).tzinfo is None:
-            raise EvidenceRefused("started_at names no time zone.")
+        moment_of(body)
         if harness.encode(body) != body or holds_nul(body):
             raise EvidenceRefused("It holds a number or a text no database keeps.")
         repro = repro_of(body)
@@ -220,14 +211,11 @@ def verify(body: dict[str, Any]) -> Repro:
 
 
 def repro_of(body: Mapping[str, Any]) -> Repro:
-    """The repro of these very bytes: another one may read its values otherwise."""
-    rows = Repro.objects.filter(
-        record=body["record"],
-        name=body["repro"]["name"],
-        digest=body["repro"]["digest"],
-    )
+    """The repro that made it: another one may read its values otherwise."""
+    rows = Repro.objects.filter(record=body["record"], name=body["repro"]["name"])
     repro = rows.select_related("record").first()
-    if repro is None or body["harness"] != harness.PROTOCOL:
+    held = repro is not None and executed.holds(body["repro"], repro)
+    if repro is None or not held or body["harness"] != harness.PROTOCOL:
         raise EvidenceRefused("The repro is not the one of that record here.", "stale")
     return repro
 

@@ -12,22 +12,27 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
-from django.db.models.functions import Now
+from django.db.models import F, QuerySet
+from django.db.models.functions import Coalesce, Now
 
 from kb.choices import DeviceClass
 from kb.models import Repro
-from runner import harness
+from portable import harness
 from runner.evidence.store import SITE
+from runner.limits import ALL_JOBS, OWN_JOBS
 from runner.models import Build, Run, Sweep, Worker
 from runner.runs import fleet, jobs, refusals, scheduling
 from runner.runs.admission import FleetSnapshot
 from runner.runs.refusals import RunRefused
-from runner.runs.retries import LEASE
+from runner.runs.retries import LEASE, LONG_IS_LOST
 from runner.sweeps import exchange
 from runner.sweeps.axes import checked
 from runner.sweeps.cells import Axis
 from runner.transport import publish
+
+# For refusals that end when a sweep does, not after a known time.
+RETRY_S = 30
+EVERYBODY = ""
 
 
 def submit(
@@ -45,9 +50,8 @@ def submit(
         "device": repro.device,
         "protocol": harness.PROTOCOL,
     }
-    for row in Sweep.objects.filter(**key, state__in=Sweep.ACTIVE):
-        if row.ordered_axes == axes and row.names == list(axes):
-            return row
+    if found := joined(key, axes, requester):
+        return found
     if refused := refusal(repro, build, requester):
         raise refused
     sweep = Sweep.objects.create(
@@ -64,13 +68,34 @@ def submit(
     return sweep
 
 
+def joined(
+    key: Mapping[str, Any], axes: Mapping[str, Axis], requester: str
+) -> Sweep | None:
+    """The active sweep of the same cells; that of two is nobody's own to cancel."""
+    active = Sweep.objects.filter(state__in=Sweep.ACTIVE, cancel_requested=False)
+    with transaction.atomic():
+        for row in active.filter(**key).select_for_update():
+            if row.ordered_axes == axes and row.names == list(axes):
+                if row.requester != requester:
+                    row.requester = EVERYBODY
+                    row.save(update_fields=["requester"])
+                return row
+    return None
+
+
 def refusal(repro: Repro, build: Build, requester: str) -> RunRefused | None:
     if repro.device != DeviceClass.CPU:
         return refusals.SWEEP_DEVICE.refusal("device")
     if refused := FleetSnapshot().refusal(repro, build, repro.device):
         return refused
-    full, own_full = refusals.SWEEPS_FULL, refusals.OWN_SWEEPS_FULL
-    return jobs.too_many(Sweep, requester, full, own_full)
+    rows = Sweep.objects.filter(state__in=Sweep.ACTIVE)
+    waiting = list(rows.values_list("requester", flat=True))
+    if len(waiting) >= ALL_JOBS:
+        return refusals.SWEEPS_FULL.refusal("busy", wait_s=RETRY_S)
+    if requester and waiting.count(requester) >= OWN_JOBS:
+        own_full = refusals.OWN_SWEEPS_FULL
+        return own_full.refusal("throttled", wait_s=RETRY_S, count=OWN_JOBS)
+    return None
 
 
 # --- by the worker that holds the lease ----------------------------------------
@@ -82,9 +107,13 @@ def claim(queues: Sequence[str], worker: str) -> Sweep | None:
     waiting = waiting_in(queues)
     if not waiting.exists() or is_click_waiting(queues, row):
         return None
-    pk = jobs.take(waiting, worker)
+    pk = jobs.take(waiting.only("pk"), worker, keeps_its_start)
     rows = Sweep.objects.select_related("record", "build")
     return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2) if pk else None
+
+
+def keeps_its_start(_sweep: Sweep) -> dict[str, Any]:
+    return {"started_at": Coalesce("started_at", Now())}
 
 
 def waiting_in(queues: Sequence[str]) -> QuerySet[Sweep]:
@@ -117,3 +146,9 @@ def finish(sweep: Sweep, reason: str = "") -> bool:
     """End the sweep. With all of its cells it is evidence; else `reason` says why."""
     digest = "" if reason else exchange.body_of(sweep)["digest"]
     return jobs.finished(sweep, digest=digest, reason=reason[:200])
+
+
+# --- by anybody ----------------------------------------
+def reap() -> dict[str, int]:
+    """Requeue or end sweeps whose lease has lapsed, as `runner.runs.retries` says."""
+    return jobs.reap(Sweep, LONG_IS_LOST, {}, lapses=F("lapses") + 1)

@@ -7,7 +7,7 @@ from typing import Any
 
 from kb.languages import Text as _
 from kb.records.conditions import Condition
-from runner.harness import shown_value
+from portable.harness import shown_value
 from runner.sweeps.boundary import Boundary
 
 WHERE = _(

@@ -15,16 +15,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kb import wording
 from kb.addresses import absolute
 from kb.choices import LANGS, Upstream
 from kb.languages import Text, in_each_language
 from kb.models import Repro
-from runner import harness
+from portable import harness
 
-HARNESS = Path(harness.__file__)
 PROGRAMS = Path(__file__).parent / "programs"
 ROOT = Path(__file__).parents[2]
 # PEP 723 allows one such block in a file; a second one is read inside texts, too.
@@ -36,6 +35,8 @@ Json = dict[str, Any]
 class Carrier:
     """A file to take away. `notes`: what stands on top, one line each."""
 
+    # Of `programs/`, what stands at the end and makes something of the parts.
+    end: ClassVar[str] = "start.py"
     program: str
     notes: list[str]
     python: str
@@ -60,7 +61,7 @@ class Carrier:
             f"DIGESTS = {pprint.pformat(digests, width=100)}",
             "PARTS = {}",
             *(f"PARTS[{name!r}] = {literal(text)}" for name, text in parts.items()),
-            (PROGRAMS / "start.py").read_text("utf-8").rstrip("\n"),
+            (PROGRAMS / self.end).read_text("utf-8").rstrip("\n"),
         ]
         return "\n".join(lines) + "\n"
 
@@ -83,8 +84,7 @@ class Bundle(Carrier):
         found["manifest.json"] = manifest + "\n"
         for name in (self.program, "carried", *self.modules):
             found[f"{name}.py"] = program(name)
-        found["harness.py"] = HARNESS.read_text("utf-8")
-        return found | carried_modules(self.packages)
+        return found | carried_modules((*harness_modules(), *self.packages))
 
     def manifest(self) -> Json:
         return {
@@ -106,6 +106,11 @@ def carried_modules(paths: Iterable[str]) -> dict[str, str]:
             found[package] = (ROOT / package).read_text("utf-8")
         found[path] = (ROOT / path).read_text("utf-8")
     return found
+
+
+def harness_modules() -> list[str]:
+    folder = Path(harness.__file__).parent
+    return sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.py"))
 
 
 def program(name: str) -> str:

@@ -7,7 +7,7 @@ from kb.models import Repro
 from runner.takeaway.bundle import Bundle
 
 # Of `programs/`: what the doctor imports.
-MODULES = ("compared", "doctor_options", "own_values", "sarif", "signing")
+MODULES = ("doctor_options", "sarif")
 
 
 def doctor() -> str:
@@ -18,9 +18,7 @@ def doctor() -> str:
             "Which known training failures of PyTorch does this environment have?",
             "这个环境会遇到哪些已知的 PyTorch 训练故障？",
             "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE] "
-            "[--sign KEY] [--sarif FILE] [--lang zh]",
-            "python doctor.py --record ID --set NAME=VALUE: other values / 其他取值",
-            "python doctor.py --compare OTHER_PYTHON: what differs there / 比较环境",
+            "[--sarif FILE] [--lang zh]",
             "Runs reviewed repros under your own Python; nothing is uploaded.",
             "用你自己的 Python 运行审核过的复现脚本，不上传任何内容。",
             "Exit: 1 a bug that is not by design was reproduced, 2 something ended",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kb.models import Repro
-from runner import harness
+from portable import harness
 from runner.takeaway import doctor
 from runner.takeaway.bundle import ROOT, Bundle, Json, about
 from runner.takeaway.sweeps import Axes
@@ -122,7 +122,7 @@ def kit(
             "PyTorch 训练故障的已审核复现脚本，供没有网络的机器使用。",
             "python kit.zip --json evidence.json [--resume evidence.json] "
             "[--budget-s S] [--jobs N] [--only-cuda] [--record ID] "
-            "[--sweeps after|no|only] [--sign KEY] [--lang zh]",
+            "[--sweeps after|no|only] [--lang zh]",
             "Writes that file and below the folder for temporary files; sends nothing.",
             "只写入该文件和临时目录，不上传任何内容。",
         ],

@@ -37,8 +37,7 @@ def lint() -> str:
         notes=[
             "Which traps of known training failures does this code have?",
             "这份代码里有哪些已知训练故障的写法？",
-            "python lint.py PATH... [--format text|json|sarif|github] [--fix] "
-            "[--lang zh]",
+            "python lint.py PATH... [--format text|json|sarif] [--lang zh]",
             "Reads Python source by the rules of reviewed records; nothing is run, "
             "nothing is sent.",
             "按已审核记录的规则读取 Python 源码，不运行、不上传任何内容。",

@@ -9,7 +9,7 @@ from typing import Any
 
 from kb.choices import OUR_ORIGINS
 from kb.models import Repro
-from runner import harness
+from portable import harness
 from runner.models import Run, Sweep
 
 # As the object of a sweep has them: {"name": …, "values": […]} or {…, "between": […]}.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from kb.choices import ClaimState
+from kb.choices import OUR_ORIGINS, ClaimState
 from kb.findings import claims
 from kb.findings.claims import JUDGED
 from kb.models import Claim, Finding, Repro
@@ -30,9 +30,9 @@ class Telling:
 
 def of_repros(repros: Iterable[Repro]) -> dict[int, Telling]:
     """By the id of the repro, in four queries."""
-    inputs = Finding.objects.standing().claim_inputs()
+    inputs = Finding.objects.fresh().claim_inputs()
     seen = set(
-        Finding.objects.standing()
+        Finding.objects.fresh()
         .triggers()
         .filter(verdict__in=JUDGED)
         .values_list("record_id", "device_class")
@@ -74,9 +74,9 @@ def open_questions(
 
 
 def durations() -> dict[str, list[float]]:
-    """Seconds that runs took, by digest; the class of device is part of a source."""
+    """Seconds that runs of ours took, by digest, which tells the device, too."""
     found = defaultdict(list)
-    rows = Evidence.objects.values_list("repro_digest", "body__duration_s")
-    for digest, seconds in rows:
+    ours = Evidence.objects.filter(origin__in=OUR_ORIGINS)
+    for digest, seconds in ours.values_list("repro_digest", "body__duration_s"):
         found[digest].append(float(seconds))
     return found

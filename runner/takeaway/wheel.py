@@ -20,15 +20,15 @@ from typing import Any
 
 from django.conf import settings
 
-from kb.releases import words
 from kb.search.index.generation import Generation
 from runner.takeaway.doctor import doctor, published_repros
 from runner.takeaway.lint import lint
+from runner.takeaway.pipe import pipe_client
+from runner.takeaway.probe import modules, nan_probe
 from runner.takeaway.single_file import single_file
 
 NAME = "doesitnan"
 CLIENT = Path(__file__).parent / "client"
-STATIC = settings.BASE_DIR / "static"
 # The earliest that a zip file can tell; when it was made is no part of it.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 PLAIN_FILE = 0o100644 << 16
@@ -107,20 +107,15 @@ def package(site: str) -> dict[str, str]:
     """Path -> text of all that is installed."""
     found = {f"{NAME}/{path.name}": path.read_text() for path in CLIENT.glob("*.py")}
     found[f"{NAME}/pipe.py"] = pipe_client(site)
-    found[f"{NAME}/nan_probe.py"] = (STATIC / "nan_probe.py").read_text("utf-8")
+    for name, text in modules().items():
+        found[f"{NAME}/nan_probe/{name}"] = text
     found[f"{NAME}/carried.json"] = json.dumps(carried(), ensure_ascii=False, indent=0)
     return dict(sorted(found.items()))
 
 
-def pipe_client(site: str) -> str:
-    """The command line that asks about a log, with the site that it asks."""
-    text = (STATIC / "doesitnan.py").read_text("utf-8")
-    return text.replace('SITE = ""', f"SITE = {site!r}", 1)
-
-
 def carried() -> dict[str, Any]:
     """The files that a site serves, each as a list of sections that they share."""
-    files = {"doctor.py": doctor(), "lint.py": lint()}
+    files = {"doctor.py": doctor(), "lint.py": lint(), "nan_probe.py": nan_probe()}
     for repro in published_repros():
         files[f"{repro.record_id}/{repro.name}.py"] = single_file(repro)
     sections: dict[str, int] = {}
@@ -134,5 +129,4 @@ def carried() -> dict[str, Any]:
         "version": version(),
         "sections": list(sections),
         "files": made_of,
-        "changes": {kind: dict(title) for kind, title in words.TITLES.items()},
     }

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from runner import harness
+from portable import harness
 from runner.builds import venvs
 from runner.builds.install import is_repository
 
@@ -111,7 +111,7 @@ def fetch(
         try:
             wheel = download(requirement, python, folder / str(at))
         except venvs.InstallError as error:
-            say(f"Left out: {requirement}. {str(error).splitlines()[-1]}")
+            say(f"Left out: {requirement}. {error.reason}")
             continue
         if wheel.mb > min(LARGEST_MB, room):
             why = "is too large" if wheel.mb > LARGEST_MB else "finds no more room"
@@ -134,7 +134,7 @@ def download(requirement: str, python: str, folder: Path) -> Wheel:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
     command += ["--only-binary=:all:", f"--python-version={python}"]
     command += ["--progress-bar=off", f"--dest={folder}", *platforms, requirement]
-    venvs.run_installer("pip", command, {}, lambda text: None, LIMIT_S)
+    venvs.run_pip(command, {}, lambda text: None, LIMIT_S)
     (path,) = folder.glob("*.whl")
     return Wheel(path, requirement)
 

@@ -10,10 +10,10 @@ from typing import Any
 from django import template
 from django.urls import reverse
 
+from kb import badges
 from kb.languages import SPACE, current_lang
 from kb.models import Record
 from kb.templatetags.kb import short_digest
-from runner import badges
 from runner.models.evidence import evidence_path
 from runner.pages.grid import Span, Square
 

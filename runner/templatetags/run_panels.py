@@ -7,22 +7,15 @@ from typing import Any
 
 from django import template
 from django.template.defaultfilters import floatformat
-from django.template.loader import render_to_string
 from django.utils import timezone
-from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from kb.pages import reader_choice
-from kb.pages.record.workarounds import OnOff
-from runner import badges
-from runner.badges import Badge
 from runner.models import Build
 from runner.pages import (
     environment_facts,
-    known_builds,
     local_commands,
     run_page,
     run_text,
@@ -31,34 +24,15 @@ from runner.pages.record import (
     answer as record_answer,
     check_matrix as check_matrix_page,
     evidence_groups,
-    opening,
-    run_panel,
 )
 from runner.pages.record.opening import Opening
 from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
 from runner.pages.runs import waits
 from runner.pages.runs.pace import Usual
-from runner.templatetags.runs import badge_html, badge_inner
 
 register = template.Library()
 Context = dict[str, Any]
-
-
-@register.simple_tag(takes_context=True)
-def opening_of(context: template.Context, record: Record) -> Opening:
-    """The build and the device that the whole page is about."""
-    reader = reader_choice.of(context["request"])
-    return opening.of_record(record, reader, known_builds.of_page(context))
-
-
-@register.simple_tag(takes_context=True)
-def run_panel_of(
-    context: template.Context, record: Record, about: Opening
-) -> RunPanel | None:
-    """What starts a run, of the page's build; None without a repro."""
-    known = known_builds.of_page(context)
-    return run_panel.build(record, context["request"], known, about.torch)
 
 
 @register.inclusion_tag("runner/_answer.html", takes_context=True)
@@ -118,40 +92,6 @@ def evidence_table(record: Record) -> Context:
     }
 
 
-def answer_of(affected: dict[str, Any]) -> Badge:
-    """The five answers to "am I affected", of a look-up's `affected`."""
-    return record_answer.answer_badge(
-        affected["answer"], affected["basis"], current_lang()
-    )
-
-
-@register.simple_tag
-def answer_badge(affected: dict[str, Any]) -> SafeString:
-    return badge_html(answer_of(affected))
-
-
-@register.simple_tag
-def answer_big(affected: dict[str, Any]) -> SafeString:
-    """The same in the answer strip, in the strip's own colour."""
-    return badge_inner(answer_of(affected))
-
-
-@register.inclusion_tag("runner/_mark.html")
-def verdict_mark(verdict: str) -> Context:
-    """The shape of a verdict alone, beside words that say it."""
-    special = {"untested": badges.UNTESTED, "model": badges.MODEL_SHOWN}
-    wording = special.get(verdict) or badges.wording(verdict, "")
-    return {"badge": wording.badge(current_lang())}
-
-
-@register.simple_tag
-def on_off(pair: OnOff) -> SafeString:
-    """without ✖ k/n → with ✔ 0/n, from one evidence object."""
-    context = {"pair": pair, "helps": pair.applied.outcome == "clean"}
-    # Stripped: in a sentence it follows a colon, in Chinese without a gap.
-    return mark_safe(render_to_string("runner/_onoff.html", context).strip())  # noqa: S308
-
-
 @register.inclusion_tag("runner/_environment.html")
 def environment(body: dict[str, Any], worker: str = "") -> Context:
     """What a verdict is about: build and machine, how they were held, telemetry."""
@@ -208,17 +148,6 @@ def mib(number: int | None) -> str:
 @register.filter
 def item_at(items: list[Any], index: int) -> Any:
     return items[index]
-
-
-@register.filter
-def plus(number: float, more: float) -> float:
-    return number + more
-
-
-@register.simple_tag
-def plot_name(line: str) -> str:
-    names = {"ctl": _("control"), "trg": _("trigger"), "wa": _("workaround")}
-    return names.get(line, "")
 
 
 @register.inclusion_tag("runner/_dots.html")

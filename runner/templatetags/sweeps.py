@@ -1,35 +1,16 @@
-"""Template tags of sweeps: the maps of a record."""
+"""Template tags of sweeps: the form of a record."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django import template
 
 from kb.models import Record
 from runner.pages.record.run_panel import RunPanel
-from runner.pages.sweeps import form, maps as sweep_maps
-from runner.pages.sweeps.maps import SweepMap
+from runner.pages.sweeps import form
 
 register = template.Library()
-# Maps of a record that are open at once; anybody's sweep adds one.
-OPEN_MAPS = 3
-
-
-@dataclass(frozen=True)
-class Maps:
-    """Those that are open, and those that are folded."""
-
-    shown: list[SweepMap]
-    more: list[SweepMap]
-
-
-@register.simple_tag
-def sweep_maps_of(record: Record, torch: str) -> Maps:
-    """Where the bug happens over values of its parameters; empty without sweeps."""
-    maps = sweep_maps.of_record(record, torch)
-    return Maps(maps[:OPEN_MAPS], maps[OPEN_MAPS:])
 
 
 @register.inclusion_tag("runner/_sweep_form.html", takes_context=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from runner.bisecting import queue as bisections
 from runner.runs import ledger
 from runner.sweeps import queue as sweeps
-from runner.worker import bisecting, execution, sweeping
+from runner.worker import execution, lease, sweeping
 
 log = logging.getLogger(__name__)
 
@@ -15,11 +14,10 @@ log = logging.getLogger(__name__)
 def drain(worker: str) -> int:
     """Execute what waits in the worker's queues; returns how many jobs it took.
 
-    Clicks come first, then sweeps, then fills of the matrix. A bisection is looked at
-    before all of them, which takes a moment, or the time to install a release.
+    Clicks come first, then sweeps, then fills of the matrix.
     """
     done = 0
-    while not execution.stopping.is_set() and next_one(worker):
+    while not lease.stopping.is_set() and next_one(worker):
         done += 1
     return done
 
@@ -27,9 +25,6 @@ def drain(worker: str) -> int:
 def next_one(worker: str) -> bool:
     """Execute the next sweep or run; False where none waits."""
     queues = execution.queues_of(worker)
-    if bisection := bisections.claim(worker):
-        bisecting.execute(bisection)
-        return True
     if sweep := sweeps.claim(queues, worker):
         log.info("Sweep %s: attempt %d on %s", sweep.pk, sweep.attempt, sweep.queue)
         sweeping.execute(sweep, queues)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import Error as DatabaseFault, connection
 
 from kb.choices import DeviceClass
-from runner import harness, parameters, sandbox
+from portable import harness
+from runner import parameters, sandbox
 from runner.builds import compile_cache, compile_seed, registry
 from runner.evidence import store
 from runner.gpus import gpu_run
@@ -24,16 +22,11 @@ from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
 from runner.models import Installation, Run, Worker
 from runner.pool import client, keeper as pool_keeper, start
-from runner.runs import host_gpus, jobs, ledger, live_log, retries
-from runner.runs.live_log import Line, LiveLog
+from runner.runs import host_gpus, jobs, ledger
 from runner.sandbox.coldstart import cache_owner, needs_of
-from runner.worker import beside
+from runner.worker.lease import RunKeeper
 
 log = logging.getLogger(__name__)
-
-FLUSH_SECONDS = 0.2
-# Set when this process is about to end: its runs go back to the queue.
-stopping = threading.Event()
 
 
 @dataclass(frozen=True)
@@ -103,11 +96,7 @@ def start_with(
     visible: str | None,
     lock_fds: Sequence[int],
 ) -> harness.Start:
-    """A Start for checks of the job on these GPUs, see `gpu_run.StartWith`.
-
-    Those of the CPU may run side by side.
-    """
-    side = beside.SideBySide(listeners.line, listeners.cancelled)
+    """A Start for checks of the job on these GPUs, see `gpu_run.StartWith`."""
     cold = sandbox.start_in(
         interpreter,
         str(path),
@@ -116,12 +105,11 @@ def start_with(
         compile_cache=cache.folder,
         compile_seed=cache.seed,
         compile_caches=cache.root,
-        on_line=side.tell,
-        cancelled=side.is_cancelled,
+        on_line=listeners.line,
+        cancelled=listeners.cancelled,
     )
     keeps_cache = job.record is not None
-    side.start = start.WarmStart(pool_socket(), cold, keeps_cache)
-    return side if visible == "" else side.start
+    return start.WarmStart(pool_socket(), cold, keeps_cache)
 
 
 def warm_up(interpreter: str) -> bool:
@@ -210,7 +198,7 @@ def execute(run: Run) -> bool:
     installation = jobs.retry(partial(installation_for, run))
     if installation is None:
         return ledger.finish(run, "build_missing")
-    keeper = LeaseKeeper(run)
+    keeper = RunKeeper(run)
     keeper.start()
     try:
         result = result_of(run, installation, keeper)
@@ -240,7 +228,7 @@ def end(run: Run, result: dict[str, Any] | str) -> bool:
 
 
 def result_of(
-    run: Run, installation: Installation, keeper: LeaseKeeper
+    run: Run, installation: Installation, keeper: RunKeeper
 ) -> dict[str, Any] | str | None:
     """Evidence, the reason of an error without evidence, or None if stopped."""
     repro, interpreter = run.repro, installation.interpreter
@@ -270,7 +258,7 @@ def result_of(
 
 
 def evidence_of(
-    run: Run, installation: Installation, body: dict[str, Any], keeper: LeaseKeeper
+    run: Run, installation: Installation, body: dict[str, Any], keeper: RunKeeper
 ) -> dict[str, Any] | str:
     """The evidence if it is of the run's build, else an error reason."""
     slug = body["build"]["slug"]
@@ -308,93 +296,3 @@ def outcome_of(result: dict[str, Any] | str) -> str:
     if isinstance(result, str):
         return f"error: {result}"
     return ": ".join(filter(None, (result["verdict"], result["reason"])))
-
-
-class LeaseKeeper(threading.Thread):
-    """Renews a run's lease while it executes, and writes its phase and live log.
-
-    `lost`: another attempt may have the run. `cancel_requested`: a user cancelled it.
-    Either stops the checks.
-    """
-
-    def __init__(self, run: Run) -> None:
-        super().__init__(name=f"keeper-{run.pk}", daemon=True)
-        self.run_row = run
-        self.lost = False
-        self.cancel_requested = False
-        self._lock = threading.Lock()
-        self._lines: list[Line] = []
-        self._phase: str | None = None
-        self._live_log: LiveLog | None = None
-        self._ending = threading.Event()
-        self._began = self._renewed = time.monotonic()
-        self._deadline_s = retries.deadline_s(run)
-
-    # --- called by the thread that drives the checks
-    def set_phase(self, phase: str, text: str) -> None:
-        with self._lock:
-            self._phase = phase
-        self._add(live_log.phase_line(phase, text, self._elapsed_s()))
-
-    def add_line(self, check: str, stream: str, text: str) -> None:
-        self._add(Line(check, stream, text, self._elapsed_s()))
-
-    def _add(self, line: Line) -> None:
-        with self._lock:
-            self._lines.append(line)
-
-    def _elapsed_s(self) -> float:
-        return round(time.monotonic() - self._began, 3)
-
-    def should_stop(self) -> bool:
-        return self.lost or self.cancel_requested or stopping.is_set()
-
-    def stop(self) -> None:
-        """Write what is left and stop renewing the lease."""
-        self._ending.set()
-        self.join()
-
-    # --- run by this thread
-    def run(self) -> None:
-        try:
-            while not self._ending.wait(FLUSH_SECONDS):
-                self._tick()
-            self._tick()
-        finally:
-            connection.close()
-
-    def _tick(self) -> None:
-        try:
-            self._flush()
-            if time.monotonic() - self._began > self._deadline_s:
-                self.lost = True  # not renewed: another attempt may start
-            elif time.monotonic() - self._renewed >= retries.BEAT_SECONDS:
-                self._beat()
-        except DatabaseFault as error:
-            log.warning("Run %s: database: %s", self.run_row.pk, error)
-            connection.close()
-            self._live_log = None
-            since_renewal = time.monotonic() - self._renewed
-            self.lost = self.lost or since_renewal > retries.LEASE.total_seconds()
-
-    def _flush(self) -> None:
-        with self._lock:
-            lines, phase = list(self._lines), self._phase
-        if self._live_log is None:
-            self._live_log = LiveLog(self.run_row)
-        if lines:
-            self._live_log.append(lines)
-        with self._lock:
-            # Before anything else can fail: they must not be written twice.
-            del self._lines[: len(lines)]
-        if phase is not None:
-            ledger.set_phase(self.run_row, phase)
-        with self._lock:
-            self._phase = None if self._phase == phase else self._phase
-
-    def _beat(self) -> None:
-        sent_at = time.monotonic()
-        beat = jobs.beat(self.run_row)
-        self._renewed = sent_at
-        self.lost = self.lost or not beat.alive
-        self.cancel_requested = self.cancel_requested or beat.cancel_requested

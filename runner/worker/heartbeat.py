@@ -1,6 +1,6 @@
 """A worker's heartbeat, and its housekeeping between runs.
 
-A thread of the worker writes its row, sweeps expired leases, consumes the queues of
+A thread of the worker writes its row, reaps lapsed leases, consumes the queues of
 builds that were added, wakes idle slots for queued runs whose wake-up was lost, and
 ends a draining worker after its last run.
 """
@@ -22,23 +22,19 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
-from kb.telling import changes, outbox
-from runner import harness, sandbox, transport
-from runner.bisecting import queue as bisections
+from portable import harness
+from runner import sandbox, transport
 from runner.builds import registry
-from runner.models import Bisection, Device, Installation, Sweep, Worker
+from runner.models import Device, Installation, Worker
 from runner.pool import client, keeper
-from runner.runs import fleet, host_gpus, jobs, ledger, live_log, prune, scheduling
+from runner.runs import fleet, host_gpus, jobs, ledger, scheduling
 from runner.sweeps import queue as sweeps
-from runner.worker import execution
+from runner.worker import execution, lease
 
 log = logging.getLogger(__name__)
 
 TICK_SECONDS = 2.0
 POLL_SECONDS = 0.2
-PRUNE_CHECK_SECONDS = 3600.0
-# Between two wake-ups for one and the same outbox, where all slots are taken.
-TELL_SECONDS = 15.0
 # A row without a heartbeat, of a worker that was killed; where an operator wants
 # something of it, it waits for the worker to come back.
 FORGET_AFTER, FORGET_WANTED_AFTER = timedelta(minutes=1), timedelta(days=1)
@@ -92,7 +88,7 @@ def record_devices(devices: list[dict[str, Any]]) -> None:
 
 
 class Heartbeat(threading.Thread):
-    """Writes the worker's row, sweeps, and wakes idle slots.
+    """Writes the worker's row, reaps, and wakes idle slots.
 
     `consume(queue)`, set once the worker exists, makes it consume one more queue and
     returns whether it could. `stopping()`: whether the worker takes no more runs.
@@ -106,8 +102,6 @@ class Heartbeat(threading.Thread):
         self.stopping = stopping
         self.consumed: set[str] = set()
         self.row: Worker | None = None
-        self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
-        self._tell_due = 0.0
         self._began = time.monotonic()
         self._ending = threading.Event()
         self._pool = keeper.PoolKeeper(
@@ -119,7 +113,8 @@ class Heartbeat(threading.Thread):
         """Delete the row. A paused worker keeps it, and is paused when it restarts."""
         self._ending.set()
         self.join()
-        Worker.objects.filter(pk=self.worker_name, paused=False).delete()
+        row = Worker.objects.filter(pk=self.worker_name, paused=False)
+        jobs.retry(row.delete)
 
     def run(self) -> None:
         try:
@@ -127,8 +122,8 @@ class Heartbeat(threading.Thread):
             self._pool.ensure()
             while not self._ending.wait(POLL_SECONDS):
                 self.warm_up()
-                if self.stopping() and not execution.stopping.is_set():
-                    execution.stopping.set()
+                if self.stopping() and not lease.stopping.is_set():
+                    lease.stopping.set()
                     due = 0.0
                 if time.monotonic() >= due:
                     self._pool.ensure()
@@ -146,27 +141,19 @@ class Heartbeat(threading.Thread):
     def tick(self) -> None:
         try:
             queues = self.announce()
-            self.sweep()
+            self.reap()
             forget_old_workers()
-            live_log.pack_finished()
-            if time.monotonic() >= self._prune_due:
-                self._prune_due = time.monotonic() + PRUNE_CHECK_SECONDS
-                prune.prune_if_due()
             self.end_when_drained()
             self.wake_idle_slots(queues)
-            self.tell()
         except DatabaseFault as error:
             log.warning("Database: %s", error)
             connection.close()
 
-    def sweep(self) -> None:
+    def reap(self) -> None:
         """Requeue or end what other workers have lost."""
-        found = {"runs": ledger.sweep()}
-        for kind in (Sweep, Bisection):
-            found[f"{kind.__name__.lower()}s"] = jobs.requeue_lapsed(kind)
-        swept = {name: counts for name, counts in found.items() if any(counts.values())}
-        if swept:
-            log.warning("Swept: %s", swept)
+        found = {"runs": ledger.reap(), "sweeps": sweeps.reap()}
+        if any(sum(counts.values()) for counts in found.values()):
+            log.warning("Reaped: %s", found)
 
     def announce(self) -> list[str]:
         """Write the row and consume new queues; returns the queues it names."""
@@ -224,17 +211,8 @@ class Heartbeat(threading.Thread):
         if idle > len(waiting):
             rows = sweeps.waiting_in(queues)[: idle - len(waiting)]
             waiting += [row.queue for row in rows.defer("cells")]
-        if queues and idle > len(waiting) and bisections.due().exists():
-            waiting.append(queues[0])
         for queue in waiting:
             transport.publish(queue)
-
-    def tell(self) -> None:
-        """Keep what turned, and have a slot tell those who want to hear of it."""
-        changes.note()
-        if time.monotonic() >= self._tell_due and outbox.due().exists():
-            self._tell_due = time.monotonic() + TELL_SECONDS
-            transport.publish(transport.TELL_QUEUE, transport.TELL)
 
     def end_when_drained(self) -> None:
         """Send SIGTERM to this worker once a draining one has no run left."""

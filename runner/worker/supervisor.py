@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -45,6 +45,7 @@ class Child:
     """A command that is kept running, or runs `once`: to its own end, good or bad.
 
     `nice`: how far it gives way to the others where the processor is busy.
+    `keeps`: file descriptors that it inherits beside the standard ones.
     """
 
     def __init__(
@@ -55,12 +56,15 @@ class Child:
         once: bool = False,
         nice: int = 0,
         cwd: Path | None = None,
+        keeps: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.command = command
         self.cwd = cwd
         self.once = once
         self.nice = nice
+        self.keeps = keeps
+        self.parent = 0
         self.process: subprocess.Popen[bytes] | None = None
         self.started = 0.0
         self.restart_at: float | None = 0.0
@@ -68,17 +72,21 @@ class Child:
 
     def start(self) -> None:
         self.started, self.restart_at = time.monotonic(), None
+        self.parent = os.getpid()
         self.process = subprocess.Popen(  # noqa: S603
             self.command,
             cwd=self.cwd,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=self.keeps,
             preexec_fn=self.prepare,
         )
 
     def prepare(self) -> None:
         """In the child, before its command is executed."""
         die_with_parent()
+        if os.getppid() != self.parent:  # it died before it could be watched
+            os._exit(1)
         os.nice(self.nice)
 
     def signal(self, number: int) -> None:

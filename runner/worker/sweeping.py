@@ -11,7 +11,8 @@ from typing import Any
 
 from kb.choices import Verdict
 from kb.models import Repro
-from runner import harness, sandbox
+from portable import harness
+from runner import sandbox
 from runner.builds import registry
 from runner.models import Sweep
 from runner.runs import jobs
@@ -58,7 +59,7 @@ def execute(sweep: Sweep, queues: Sequence[str]) -> bool:
     ).first()
     if repro is None:
         return queue.finish(sweep, "refused")
-    found = registry.installation_for(sweep.build_id)
+    found = registry.installation_for(sweep.build_slug)
     if found is None:
         return queue.finish(sweep, "build_missing")
     keeper = LeaseKeeper(sweep)

@@ -1,24 +1,27 @@
-"""The Celery task, and the worker process that runs it."""
+"""The tasks of Celery, and the worker process that runs them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from celery import current_app, shared_task
+from celery.beat import EmbeddedService, Scheduler
 from celery.platforms import SecurityWarning
 from celery.worker import state
-from django.db import connection
 
-from kb.telling import outbox
 from runner import sandbox, transport
+from runner.runs import jobs, prune
 from runner.worker import drain
 from runner.worker.heartbeat import Heartbeat, forget_old_workers
 
 publish = transport.publish
-# Never published to: a worker without builds must consume at least one queue.
-IDLE_QUEUE = "idle"
+# What is periodic (CELERY_BEAT_SCHEDULE) comes here; every worker consumes it.
+CHORES = "chores"
+# So long a worker that starts tries again while the database is away.
+START = timedelta(minutes=1)
 
 
 @shared_task(name=transport.WAKE, bind=True)  # type: ignore[untyped-decorator]
@@ -27,13 +30,10 @@ def wake(task: Any, queue: str) -> None:
     drain.drain(task.request.hostname)
 
 
-@shared_task(name=transport.TELL)  # type: ignore[untyped-decorator]
-def tell(queue: str) -> None:
-    """Tell everybody of what turned. `queue`: where the wake-up came from."""
-    try:
-        outbox.deliver_due()
-    finally:
-        connection.close()
+@shared_task(name="runner.prune")  # type: ignore[untyped-decorator]
+def prune_old() -> None:
+    """Delete what is old, once a day however many workers there are."""
+    prune.prune_if_due()
 
 
 def is_stopping() -> bool:
@@ -62,17 +62,14 @@ def serve(name: str, slots: int) -> int:
     # It warns of pickled messages under root; ours are JSON.
     warnings.simplefilter("ignore", SecurityWarning)
     heartbeat = Heartbeat(name, slots, is_stopping)
-    forget_old_workers()
+    jobs.retry(forget_old_workers, START)
     sandbox.remove_leftovers()
-    heartbeat.announce()
+    jobs.retry(heartbeat.announce, START)
     worker = current_app.Worker(
         hostname=name,
         pool="threads",
         concurrency=slots,
-        queues=[
-            transport.queue_name(queue)
-            for queue in (IDLE_QUEUE, transport.TELL_QUEUE, *heartbeat.consumed)
-        ],
+        queues=[transport.queue_name(queue) for queue in (CHORES, *heartbeat.consumed)],
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
@@ -82,6 +79,8 @@ def serve(name: str, slots: int) -> int:
     )
     heartbeat.consume = consume_with(worker)
     heartbeat.start()
+    # A daemon: it ends with the process, whatever it waits for.
+    EmbeddedService(current_app, thread=True, scheduler_cls=Scheduler).start()
     try:
         worker.start()
     finally:

@@ -65,15 +65,12 @@ class Fixture(TestCase):
         run = runs.make_run(repro, requester=f"user:{user.pk}")
         swept = parametrized.make_repro("swept")
         sweep = runs.make_sweep(requester=run.requester)
-        ends = {"good": "9.8.0", "bad": "9.9.0", "repro_digest": repro.digest}
-        bisection = runs.make_bisection(requester=run.requester, **ends)
         cls.known = {
             "record_id": repro.record_id,
             "name": "repro.py",
             "digest": body["digest"],
             "run_id": str(run.pk),
             "sweep_id": str(sweep.pk),
-            "bisection_id": str(bisection.pk),
             "from": "2.12.0",
             "to": runs.SLUG,
         }
@@ -84,11 +81,6 @@ class Fixture(TestCase):
                 "repro": swept.name,
                 "build": runs.SLUG,
                 "axes": {"length": "6"},
-            },
-            "BisectionRequest": {
-                "record": repro.record_id,
-                "good": bisection.good,
-                "bad": bisection.bad,
             },
             "RunRequest": {"record": repro.record_id, "build": runs.SLUG},
             "Evidence": again,
@@ -113,7 +105,6 @@ class HostileBodyTest(Fixture):
             "evidence",
             "runs/x/cancel",
             "sweeps",
-            "bisections",
         ):
             for name, body in BODIES.items():
                 with self.subTest(path, body=name):

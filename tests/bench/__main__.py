@@ -1,7 +1,7 @@
 """`make bench`: figures as JSON on stdout and as a table on stderr.
 
 Each figure is a ratio inside one run, or a time without a target. What was not
-measured is null and not ok. ONLY=search runs one section, FULL=1 the long ones too.
+measured is null and not ok. ONLY=search runs one section.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from django.core.management import call_command
 from tests.bench.figures import Figure, table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SECTIONS = ("pages", "execution", "search", "queue", "api", "readers", "probe")
+SECTIONS = ("execution", "search", "answers", "api", "readers", "probe")
 
 
 def main(wanted: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The API over HTTP on 10,000 records: the server that `make run` starts.
+"""The API over HTTP on the shipped records: the server that `make run` starts.
 
 Reading keeps its connection. Each look-up has one of its own, as from many people: of
 a few that are kept, one of the server's two processes may get all. Server and clients
@@ -26,12 +26,10 @@ from django.conf import settings
 
 from kb.models import Record
 from runner.evidence.folders import load_evidence
-from tests.bench import corpus
 from tests.bench.figures import Figure, figure, share_of, timed
-from tests.support.records import save_all
+from tests.support import log_corpus
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-RECORDS = 10_000
 ROUNDS = 100
 CLIENTS, LOOKUPS = 8, 600
 # With evidence on several builds.
@@ -41,12 +39,9 @@ WORDS = ["nan gradient", "loss", "梯度", "attention mask", "overflow", "checkp
 
 def figures() -> list[Figure]:
     chance = random.Random(1)
-    # A record with an id of another form has no page.
-    missing = min(RECORDS - Record.objects.count(), len(corpus.free_ids()))
-    save_all(corpus.records(missing))
     load_evidence(settings.ISSUES_DIR)
     ids = list(Record.objects.visible().values_list("id", flat=True))
-    each_once = [log.text for log in corpus.logs(LOOKUPS)]
+    each_once = [paste.text for paste in log_corpus.known()]
     logs = (each_once * LOOKUPS)[:LOOKUPS]
     with server() as (port, pid):
         client = Client(port)

@@ -22,12 +22,12 @@ from typing import Any
 
 from django.conf import settings
 
-from runner import harness, sandbox
+from portable import harness
+from runner import sandbox
 from runner.pool import client, parents, start as pool_start
 from runner.pool.keeper import PoolKeeper
 from runner.sweeps.axes import read_axes
 from runner.sweeps.cells import key_of, next_cell
-from runner.worker import beside
 from tests.bench.figures import Figure, figure, share_of, timed
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
@@ -295,21 +295,17 @@ def measure_supervisor(folder: Path) -> Figure:
 
 
 def measure_sweep(python: str, socket_path: str) -> list[Figure]:
-    """64 cells of NAN-0028, each with all its checks, against as many cold starts.
-
-    As a worker executes them: checks of a cell side by side.
-    """
+    """64 cells of NAN-0028, each with all its checks, against as many cold starts."""
     path = ISSUES / "std-single-sample-nan" / "repro.py"
     text = path.read_text()
     header, _ = harness.read_repro(text)
     axes = read_axes(header, {"dtype": "*", "size": "1:16:1"})
-    side = beside.SideBySide(None, None)
-    held = sandbox.start_in(python, str(path), gpus="", cancelled=side.is_cancelled)
-    side.start = pool_start.WarmStart(socket_path, held)
+    held = sandbox.start_in(python, str(path), gpus="")
+    warm = pool_start.WarmStart(socket_path, held)
     plain = harness.start_plain(python, str(path))
     spec = harness.check_spec(header, "control")
-    judged(side, text)  # starts the parent
-    cells = harness.Cells(text, side)
+    judged(warm, text)  # starts the parent
+    cells = harness.Cells(text, warm)
     done: dict[tuple[Any, ...], str] = {}
     cold_cells = harness.Cells(text, plain)
     took, colds, cells_cold = [], [], []

@@ -1,20 +1,13 @@
-"""What a figure is, how a median is taken, and the table they are printed in."""
+"""What a figure is, and the table they are printed in."""
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 Figure = dict[str, Any]
 HEAD = ("figure", "value", "target", "ok")
-
-
-def seconds(work: Callable[[], Any], rounds: int) -> float:
-    """The median time of a call, after one to warm up."""
-    work()
-    return statistics.median(timed(work) for _ in range(rounds))
 
 
 def timed(work: Callable[[], Any]) -> float:

@@ -27,7 +27,7 @@ READERS = 50
 SECONDS, SECONDS_FULL = 15.0, 60.0
 ROUNDS = 8
 EMPTY = "/healthz"
-PAGES = ("", "records/", "matrix/", "claims/", "contradictions/", "releases/")
+PAGES = ("", "records/", "matrix/", "claims/", "contradictions/", "compare/")
 
 
 @dataclass

@@ -8,7 +8,6 @@ from pathlib import Path
 from django.test import tag
 from playwright.sync_api import Page, expect
 
-from kb.models import Record
 from runner.models import Installation, Run
 from runner.runs import ledger
 from runner.worker import execution
@@ -20,8 +19,8 @@ WORDS = {
     "zh": {"look": "查询", "present": "缺陷已复现", "cancelled": "已取消"},
 }
 CANCEL = {"en": "Cancel run", "zh": "取消运行"}
-# Of somebody whose torch can be run here: records open on it.
-PASTE = page_types.PASTE.replace("2.13.0+cpu", runs.STAND_IN)
+# The stand-in's version is no affected one: a paste that names it rules the record out.
+PASTE = page_types.PASTE.partition("torch 2.")[0]
 FOCUSED = "document.activeElement.matches({!r})"
 
 
@@ -133,68 +132,3 @@ class JourneyTest(BrowserTest):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             found.append(page.evaluate(paper))
         self.assertEqual(found, ["rgb(255, 255, 255)", "rgb(15, 20, 25)"])
-
-
-@tag("browser")
-class EditingTest(BrowserTest):
-    def log_in(self, **options: bool) -> Page:
-        page_types.superuser()
-        page = self.open("/en/login/?next=/admin/kb/record/NAN-9001/change/", **options)
-        page.fill("[name=username]", "chief")
-        page.fill("[name=password]", "chief-of-all")
-        page.press("[name=password]", "Enter")
-        page.wait_for_url("**/change/")
-        return page
-
-    def test_prose_is_previewed_saved_and_compared(self) -> None:
-        page = self.log_in()
-        english, chinese = page.locator("#id_fix_en"), page.locator("#id_fix_zh")
-        boxes = [field.bounding_box() for field in (english, chinese)]
-        left, right = [box for box in boxes if box]
-        self.assertLess(abs(left["y"] - right["y"]), 20)
-        self.assertLess(left["x"] + left["width"], right["x"])
-        self.assertEqual(chinese.get_attribute("lang"), "zh-Hans")
-        english.fill("A root fix in **2.15**.")
-        page.locator("button[value=fix_en]").click()
-        page.wait_for_selector(".preview .sheet strong")
-        self.assertEqual(page.locator(".preview .sheet").count(), 2)
-        page.fill("#id_reason", "Names the release")
-        page.locator("[name=_save]").click()
-        page.wait_for_url("**/admin/kb/record/")
-        record = Record.objects.get()
-        self.assertEqual((record.revision, list(record.outdated)), (2, ["zh"]))
-        page.goto(f"{self.live_server_url}/admin/kb/record/NAN-9001/history/")
-        self.assertIn("Names the release", page.locator("#change-history").inner_text())
-        page.locator("#change-history a").first.click()
-        page.wait_for_selector("ins", state="attached")
-        added = page.locator("ins").all_inner_texts()
-        self.assertEqual("".join(added).strip(), "in **2.15**")
-        self.assertEqual(self.messages, [])
-
-    def test_what_is_refused_stands_at_its_field(self) -> None:
-        page = self.log_in()
-        page.fill("#id_fix_zh", "Upgrade.")
-        page.locator("[name=_save]").click()
-        errors = page.locator(".field-fix_zh .errorlist")
-        self.assertIn("holds no Chinese", errors.first.inner_text())
-        self.assertEqual(page.locator(".errorlist li").count(), 1)
-        self.assertEqual(Record.objects.get().revision, 1)
-        self.assertEqual(self.messages, [])
-
-    def test_previews_need_no_script(self) -> None:
-        page = self.log_in(java_script_enabled=False)
-        page.fill("#id_fix_en", "A **root** fix.")
-        with page.context.expect_page() as opened:
-            page.locator("button[value=fix_en]").click()
-        found = opened.value.locator(".sheet").first.inner_html()
-        self.assertIn("<strong>root</strong>", found)
-
-    def test_the_admin_stays_within_the_policy(self) -> None:
-        runs.make_run(self.repro)
-        self.evidence()
-        page_types.make_machines()
-        page = self.log_in()
-        for path in page_types.admin_pages():
-            with self.subTest(path):
-                page.goto(self.live_server_url + path)
-        self.assertEqual(self.messages, [])

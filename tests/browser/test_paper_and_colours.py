@@ -27,14 +27,14 @@ class ColourTest(BrowserTest):
     def test_the_choice_beats_the_system_and_stays(self) -> None:
         for javascript in (True, False):
             page = self.open(
-                "/en/triage/?shows=loss",
+                "/en/records/?component=sdpa",
                 color_scheme="dark",
                 java_script_enabled=javascript,
             )
             self.assertEqual(self.background(page), DARK)
             page.get_by_role("button", name="light").click()
             page.wait_for_selector("html[data-theme=light]")
-            self.assertIn("shows=loss", page.url)
+            self.assertIn("component=sdpa", page.url)
             self.assertEqual(self.background(page), LIGHT)
             page.goto(self.live_server_url + "/zh/records/")
             self.assertEqual(self.background(page), LIGHT)
@@ -49,7 +49,7 @@ class ColourTest(BrowserTest):
         page.get_by_role("button", name="Look it up").click()
         page.get_by_role("button", name="dark").click()
         page.wait_for_selector("html[data-theme=dark]")
-        self.assertIn("Segfault", page.locator("main").inner_text())
+        self.assertIn("Segfault", page.locator("main").text_content() or "")
         self.assertEqual(self.background(page), DARK)
 
 
@@ -85,7 +85,7 @@ class PaperTest(BrowserTest):
         page = self.open("/en/")
         page.fill("#log", PASTE)
         page.get_by_role("button", name="Look it up").click()
-        page.wait_for_selector(".answer")
+        page.wait_for_selector(".decision")
         self.on_paper(page)
         page_types.make_runs(self.repro)
         run = Run.objects.filter(evidence__isnull=False).latest("pk")

@@ -135,7 +135,6 @@ class RecordBrowserTest(BrowserTest):
         self.assertFalse(page.locator(".copyline button").first.is_visible())
         page.goto(self.live_server_url + self.found.get_absolute_url())
         self.assertTrue(page.locator("#object pre").is_hidden())
-        self.assertTrue(page.locator(".plot").first.is_visible())
         self.assertEqual(self.messages, [])
 
 

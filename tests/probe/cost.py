@@ -1,13 +1,17 @@
-"""What nan_probe.py costs: python cost.py FOLDER prints seconds of steps as JSON.
+"""What nan_probe costs: python cost.py FOLDER prints seconds of steps as JSON.
 
 Two transformers on one thread of the CPU, forward, backward and AdamW; of the tiny one
-most of the time is torch's own, not that of numbers. Blocks of
-ten steps take turns (without the probe, every tenth step watched, every step watched);
-the time is the process's own, so that what else the machine does counts little.
+most of the time is torch's own, not that of numbers. Blocks of ten steps take turns:
+without the probe, each step checked, every step op by op, and, of the small one, under
+what others offer. The time is the process's own, so that what else the machine does
+counts little.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import importlib.util
 import json
 import sys
 import time
@@ -18,7 +22,7 @@ from torch import nn
 sys.path.insert(0, sys.argv[1])
 import nan_probe
 
-BLOCK, ROUNDS = 10, 3
+BLOCK, ROUNDS = 10, 5
 # Width, layers, tokens, batch.
 SIZES = {"small": (256, 4, 128, 4), "tiny": (32, 2, 16, 2)}
 
@@ -35,19 +39,53 @@ def steps(model, optimizer, batch):
     return taken
 
 
+@contextlib.contextmanager
+def debug_mode():
+    from torch.utils._debug_mode import DebugMode
+
+    with DebugMode(record_stack_trace=True), DebugMode.log_tensor_hashes():
+        yield
+
+
+def others():
+    """What is not the probe, where it is installed."""
+    found = {"anomaly": lambda: torch.autograd.set_detect_anomaly(True)}
+    if importlib.util.find_spec("torch.utils._debug_mode"):
+        found["debug_mode"] = debug_mode
+    return found
+
+
+def underflow(model):
+    """A copy of the model with hooks that look at each module's values."""
+    from transformers.debug_utils import DebugUnderflowOverflow
+
+    model = copy.deepcopy(model)
+    DebugUnderflowOverflow(model)
+    return model, torch.optim.AdamW(model.parameters(), lr=1e-5)
+
+
 def measure(width, layers, tokens, count):
     layer = nn.TransformerEncoderLayer(width, 4, 4 * width, batch_first=True)
     model = nn.TransformerEncoder(layer, layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
     batch = torch.randn(count, tokens, width)
     steps(model, optimizer, batch)
-    found = {"off": [], "tenth": [], "each": []}
+    names = others() if layers > 2 else {}
+    hooked = None
+    if names and importlib.util.find_spec("transformers"):
+        hooked = underflow(model)
+    found = {"off": [], "default": [], "each": []}
     for _ in range(ROUNDS):
         found["off"].append(steps(model, optimizer, batch))
-        for name, every in (("tenth", 10), ("each", 1)):
+        for name, every in (("default", None), ("each", 1)):
             with nan_probe.watch(model, every=every) as probe:
                 found[name].append(steps(model, optimizer, batch))
-            assert probe.found is None and probe.watched == BLOCK // every
+            assert probe.found is None and probe.steps == BLOCK
+        for name, mode in names.items():
+            with mode():
+                found.setdefault(name, []).append(steps(model, optimizer, batch))
+        if hooked is not None:
+            found.setdefault("underflow", []).append(steps(*hooked, batch))
     return found
 
 

@@ -1,11 +1,12 @@
 """Toy models under nan_probe.py: python toys.py FOLDER [BEGINNING…] prints JSON.
 
-FOLDER is where nan_probe.py lies. Each toy returns what it found, mostly the report.
+FOLDER is where nan_probe lies. Each toy returns what it found, mostly the report.
 It runs under the Python of a torch build: the syntax of 3.8, nothing but torch.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
 import json
@@ -154,7 +155,7 @@ def loss_of(model, x=ONES):
 def report(body, loss=loss_of, **options):
     """The report of one step: what was printed, else what was asked for."""
     model, out = Model(body), io.StringIO()
-    with nan_probe.watch(model, file=out, **options) as probe:
+    with nan_probe.watch(model, every=10, file=out, **options) as probe:
         loss(model).backward()
     assert not out.getvalue() or out.getvalue() == probe.report() + "\n"
     return probe.report()
@@ -209,7 +210,7 @@ def batch():
 @toy
 def keyword():
     model, out = Model(nn.Tanh()), io.StringIO()
-    with nan_probe.watch(model, file=out):
+    with nan_probe.watch(model, every=10, file=out):
         model(x=torch.full((2, 4), NAN)).sum().backward()
     return out.getvalue()
 
@@ -248,7 +249,7 @@ def autocast_healthy():
 @toy
 def no_backward():
     model, out = Model(LogOfNegative()), io.StringIO()
-    with torch.no_grad(), nan_probe.watch(model, file=out):
+    with torch.no_grad(), nan_probe.watch(model, every=10, file=out):
         model(ONES)
     return out.getvalue()
 
@@ -257,7 +258,7 @@ def no_backward():
 def optimizer():
     model, out = Model(nn.Tanh()), io.StringIO()
     sgd = torch.optim.SGD(model.parameters(), lr=1e38, weight_decay=1e38)
-    with nan_probe.watch(model, file=out):
+    with nan_probe.watch(model, every=10, file=out):
         loss_of(model).backward()
         sgd.step()
     return out.getvalue()
@@ -336,7 +337,7 @@ def exception():
     """A program that stops by itself at a bad loss, in a watched step."""
     model, out = Model(LogOfNegative()), io.StringIO()
     try:
-        with nan_probe.watch(model, file=out):
+        with nan_probe.watch(model, every=10, file=out):
             loss_of(model)
             (ONES * 2).sum()
             raise ValueError("loss")
@@ -427,7 +428,7 @@ def run():
         torch.manual_seed(0)
         model, out = Model(Body()), io.StringIO()
         model.body.flaky, Body.calls = flaky, 0
-        with nan_probe.watch(model, file=out) as probe:
+        with nan_probe.watch(model, every=10, file=out) as probe:
             loss = probe.run(lambda model=model: loss_of(model))
         found[name] = out.getvalue()
         found["seen"] = float(model.body.seen)
@@ -438,7 +439,7 @@ def run():
     model = Model(Attention(shut=[1]))
     model.down = nn.Sequential(nn.Dropout(0.5), model.down)
     torch.set_rng_state(before)
-    with nan_probe.watch(model, file=io.StringIO()) as probe:
+    with nan_probe.watch(model, every=10, file=io.StringIO()) as probe:
         probe.run(lambda: loss_of(model))
     after = torch.get_rng_state()
     torch.set_rng_state(before)
@@ -460,10 +461,44 @@ def odd_tensors():
 
 
 @toy
+def written_by_hand():
+    """A weight that the loop itself spoils, without an optimizer."""
+    found = []
+    for every in (None, 1):
+        model, out = Model(nn.Tanh()), io.StringIO()
+        with nan_probe.watch(model, every=every, file=out):
+            for number in range(3):
+                loss_of(model).backward()
+                with torch.no_grad():
+                    for one in model.parameters():
+                        one -= one.grad * (INF if number == 1 else 0.1)
+                        one.grad = None
+        found.append(out.getvalue())
+    return found
+
+
+@toy
+def closure():
+    """An optimizer that computes the loss itself, by a function it is given."""
+    model, out = Model(RootOfZero()), io.StringIO()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def compute():
+        sgd.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        return loss
+
+    with nan_probe.watch(model, file=out):
+        sgd.step(compute)
+    return out.getvalue()
+
+
+@toy
 def accumulation():
     """Two backward passes in a step marked by hand."""
     model, out = Model(nn.Tanh()), io.StringIO()
-    with nan_probe.watch(model, file=out) as probe, probe.step():
+    with nan_probe.watch(model, every=10, file=out) as probe, probe.step():
         for scale in (1.0, INF):
             loss = loss_of(model, ONES * scale)
             loss.backward()
@@ -487,7 +522,10 @@ def one_rank(rank, folder):
     ddp = nn.parallel.DistributedDataParallel(
         Model(RootOfZero() if rank else nn.Tanh())
     )
-    with Path(folder, str(rank)).open("w") as file, nan_probe.watch(ddp, file=file):
+    with (
+        Path(folder, str(rank)).open("w") as file,
+        nan_probe.watch(ddp, every=10, file=file),
+    ):
         ddp(ONES).sum().backward()
     group.barrier()
     # Not destroyed: in torch 1.13 gloo's thread may want the GIL, to drop a last
@@ -519,7 +557,7 @@ def compiled():
     """A region that fuses everything, first met in a watched step."""
     model, out = Model(ZeroByZero()), io.StringIO()
     model.body = torch.compile(model.body, backend=Region.backend)
-    with nan_probe.watch(model, file=out):
+    with nan_probe.watch(model, every=10, file=out):
         loss_of(model).backward()
     before = [Region.graphs, Region.runs]
     loss_of(model)
@@ -534,9 +572,23 @@ def compiled():
 @toy
 def compiled_healthy():
     model = Model(torch.compile(nn.Tanh(), backend=Region.backend))
-    with nan_probe.watch(model) as probe:
+    with nan_probe.watch(model, every=10) as probe:
         loss_of(model).backward()
     return probe.report()
+
+
+@toy
+def compiled_elsewhere():
+    """Something else in the process is compiled, before the watch and in it."""
+    other = torch.compile(nn.Tanh(), backend=Region.backend)
+    other(ONES)
+    model, found = Model(nn.Tanh()), []
+    with nan_probe.watch(model) as probe:
+        loss_of(model).backward()
+        found.append(probe.report())
+        torch.compile(nn.Sigmoid(), backend=Region.backend)(ONES)
+        found.append(probe.report())
+    return found
 
 
 @toy
@@ -544,7 +596,7 @@ def compiled_eager():
     model, out = Model(ZeroByZero()), io.StringIO()
     model.body = torch.compile(model.body, backend=Region.backend)
     Region.runs = 0
-    with nan_probe.watch(model, eager=True, file=out):
+    with nan_probe.watch(model, every=10, eager=True, file=out):
         loss_of(model).backward()
     inside = Region.runs
     with torch.no_grad():
@@ -572,7 +624,7 @@ def compiled_whole():
 def compiled_call():
     model, out = Model(nn.Tanh()), io.StringIO()
     model.compile(backend=Region.backend)
-    with nan_probe.watch(model, file=out) as probe:
+    with nan_probe.watch(model, every=10, file=out) as probe:
         loss_of(model).backward()
         unmarked = probe.report()
         with probe.step():
@@ -606,16 +658,59 @@ def scaler():
 
 
 @toy
+def scaler_by_default():
+    """A scale that is searched for, and a NaN that no scale takes away."""
+    found = {}
+    for name, body, steps in (("healthy", Half(), 6), ("bad", RootsOfZero(), 12)):
+        model, out = Model(body), io.StringIO()
+        model.down = nn.Identity()
+        scaler = torch.amp.GradScaler("cpu")
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        with nan_probe.watch(model, file=out) as probe:
+            for _ in range(steps):
+                scaler.scale(loss_of(model)).backward()
+                scaler.step(sgd)
+                scaler.update()
+                sgd.zero_grad()
+        found[name] = probe.report()
+    return found
+
+
+@toy
+def left_as_it_was():
+    """Gradients, random numbers, buffers and hooks after a step that was repeated."""
+    found = []
+    for watched in (False, True):
+        torch.manual_seed(0)
+        model = Model(nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(4), RootOfZero()))
+        with contextlib.ExitStack() as stack:
+            if watched:
+                stack.enter_context(nan_probe.watch(model, file=io.StringIO()))
+            loss_of(model, torch.randn(2, 4)).backward()
+        grads = [one.grad for one in model.parameters()]
+        found.append([*grads, *model.buffers(), torch.rand(3)])
+    same = [torch.equal(a.nan_to_num(7), b.nan_to_num(7)) for a, b in zip(*found)]
+    return {"same": same, "after": state(model)}
+
+
+@toy
 def flex_attention():
     """An op of a higher order, in eager."""
     from torch.nn.attention.flex_attention import flex_attention as attend
 
     out = io.StringIO()
     model = Model(nn.Identity())
-    with torch.no_grad(), nan_probe.watch(model, file=out) as probe, probe.step():
+    with (
+        torch.no_grad(),
+        nan_probe.watch(model, every=10, file=out) as probe,
+        probe.step(),
+    ):
         x = model(ONES)[None, None]
         attend(x, x, x / 0)
     return out.getvalue()
+
+
+NEW = ("scaler", "scaler_by_default", "flex_attention")
 
 
 def chosen(beginnings):
@@ -625,7 +720,7 @@ def chosen(beginnings):
     if not beginnings:
         names = [name for name in TOYS if not name.startswith("compiled")]
     if not hasattr(torch.amp, "GradScaler"):
-        names = [name for name in names if name not in ("scaler", "flex_attention")]
+        names = [name for name in names if name not in NEW]
     return names
 
 

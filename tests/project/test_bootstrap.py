@@ -2,8 +2,8 @@
 
 import ast
 import fcntl
+import hashlib
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +17,7 @@ from django.test import SimpleTestCase
 
 from config import bootstrap, datadir
 from runner.builds import venvs
+from tests.runner.builds.test_install import stand_in_wheel
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPT = ROOT / "config" / "bootstrap.py"
@@ -167,6 +168,34 @@ class BootstrapTest(SimpleTestCase):
         self.assertIn("pip could not connect to 127.0.0.1\n", text)
         self.assertNotIn("secret", text)
 
+    def test_what_pip_says_is_shown_whole_and_the_index_where_it_matters(self) -> None:
+        wheels = self.folder / "wheels"
+        wheel = stand_in_wheel(wheels, "1.0", "x = 1", name="asking", needs="asked-for")
+        stand_in_wheel(wheels, "2.0", "x = 1", name="asked_for")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels.as_uri()}
+        offline |= {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": ""}
+        for pinned, said, is_of_the_index in (
+            (f"asking==1.0 --hash=sha256:{digest}", "asked-for", False),
+            (f"absent==1.0 --hash=sha256:{digest}", "found for absent==1.0", True),
+            (f"asking==1.0 --hash=sha256:{digest[::-1]}", "Expected sha256", True),
+        ):
+            (self.clone / "requirements.txt").write_text(pinned)
+            done = self.check(goal="run", **offline)
+            with self.subTest(pinned):
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(said, done.stdout.partition("ERROR")[2])
+                self.assertEqual(bootstrap.INDEX in done.stdout, is_of_the_index)
+
+    def test_much_that_pip_says_is_cut_in_its_middle(self) -> None:
+        said = ["ERROR: a build failed:", *map(str, range(100)), "ERROR: asking"]
+        shown = venvs.errors_of(["Collecting x", "WARNING: old", *said])
+        self.assertEqual([shown[0], shown[-1]], [said[0], said[-1]])
+        self.assertEqual(len(shown), venvs.MOST_LINES + 1)
+        self.assertIn("... 62 lines more ...", shown)
+        secret = venvs.errors_of(["ERROR: no", "from https://name:secret@host/x"])
+        self.assertEqual(secret[1], "from https://host/x")
+
     def test_too_little_space_is_one_line_for_each_disk(self) -> None:
         folders = {self.folder / "a": 1, self.folder / "b": 2}
         self.assertEqual(bootstrap.missing_space(folders), [])
@@ -203,19 +232,3 @@ class DataDirTest(SimpleTestCase):
                     datadir.ensure()
                 self.assertEqual(path.stat().st_mode & 0o777, after)
                 self.assertEqual((path / "secret_key").stat().st_mode & 0o777, 0o600)
-
-
-class LocksTest(SimpleTestCase):
-    def test_locks_pin_every_package_by_hash_and_name_no_index(self) -> None:
-        for path in (ROOT / name for name in set(bootstrap.LOCKS.values())):
-            text = path.read_text()
-            self.assertNotIn("://", text)
-            for block in re.split(r"\n(?=[a-z])", text):
-                self.assertRegex(block, r"(?s)^[a-z][^ ]*==[^ ]+ \\\n +--hash=sha256:")
-
-    def test_every_dependency_of_the_site_is_locked_alike_for_developers(self) -> None:
-        site, dev = (
-            set(re.findall(r"^[a-z][^ ]*==[^ ]+", (ROOT / name).read_text(), re.M))
-            for name in ("requirements.txt", "requirements-dev.txt")
-        )
-        self.assertEqual(site - dev, set())

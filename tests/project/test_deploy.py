@@ -1,9 +1,11 @@
-"""What stands in deploy/ starts the site as the Procfile does."""
+"""deploy/ starts the site as the Procfile does; the backup of the docs is one."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 from pathlib import Path
@@ -98,3 +100,43 @@ class ContainersTest(SimpleTestCase):
         )
         self.assertEqual(names - known_settings() - OTHERS, set())
         self.assertIn("DATA_DIR", names)
+
+
+class BackupTest(SimpleTestCase):
+    def setUp(self) -> None:
+        self.home = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.checkout = self.home / "checkout"
+        (self.checkout / "var").mkdir(parents=True)
+        (self.checkout / "var" / "secret_key").write_text("a secret")
+        text = (ROOT / "docs" / "operate.md").read_text()
+        section = text.partition("**SQLite.**")[2].partition("**PostgreSQL.**")[0]
+        self.blocks = re.findall(r"(?s)```sh\n(.+?)```", section)
+
+    def run_blocks(self) -> None:
+        """In one shell of somebody whose files others may read."""
+        subprocess.run(
+            ["bash", "-euc", "umask 022\n" + "\n".join(self.blocks)],
+            cwd=self.checkout,
+            env={**os.environ, "HOME": str(self.home)},
+            check=True,
+        )
+
+    def test_only_its_owner_may_read_it_and_it_is_not_in_the_checkout(self) -> None:
+        path = self.checkout / "var" / "db.sqlite3"
+        database = sqlite3.connect(path)
+        self.addCleanup(database.close)
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE kept (word TEXT)")
+        database.execute("INSERT INTO kept VALUES ('not lost')")
+        database.commit()
+        self.run_blocks()
+        (backup,) = (self.home / "doesitnan-backup").iterdir()
+        self.assertEqual(backup.stat().st_mode & 0o777, 0o700)
+        modes = {file.name: file.stat().st_mode & 0o077 for file in backup.iterdir()}
+        self.assertEqual(modes["db.sqlite3"], 0)
+        self.assertIn("secret_key", modes)
+        self.assertEqual([at.name for at in self.checkout.iterdir()], ["var"])
+        restored = sqlite3.connect(path)
+        self.addCleanup(restored.close)
+        rows = restored.execute("SELECT word FROM kept").fetchall()
+        self.assertEqual(rows, [("not lost",)])

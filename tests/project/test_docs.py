@@ -1,6 +1,10 @@
 """The pages about the project: their links, paths, commands and settings are real."""
 
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +26,20 @@ FOLDERS = {path.name for path in ROOT.iterdir() if path.is_dir()}
 DEFINED = re.compile(r"`(\w+)`\s(?:in|of)\s`([\w/.]+\.py)`")
 COMMAND = re.compile(r"manage\.py ([a-z_]+)")
 GOAL = re.compile(r"\bmake ([a-z][a-z-]*)")
+
+
+# What these would write into a checkout.
+UNHAPPY = {"a.py", "b", "uv.lock"}
+
+
+def written(commands: str) -> Iterator[str]:
+    """Paths below the checkout that commands of a shell write."""
+    for line in commands.replace("\\\n", " ").splitlines():
+        yield from re.findall(r"\s(?:-\w*o|--json|--sarif|>)\s+([\w./-]+)", line)
+        if re.search(r"\s-\w*O\b", line):
+            yield re.sub(r"\s+#.*", "", line).rpartition("/")[2]
+        if re.search(r"\buv (audit|sync|lock)\b(?!.* --directory )", line):
+            yield "uv.lock"
 
 
 def pages() -> list[Path]:
@@ -73,6 +91,29 @@ class ReadmeTest(SimpleTestCase):
         english, chinese = map(FENCE.findall, self.texts)
         self.assertGreater(len(english), 3)
         self.assertEqual(english, chinese)
+
+    def test_what_commands_write_is_seen_by_neither_git_nor_the_linter(self) -> None:
+        clients = FENCE.findall((ROOT / "docs" / "clients.md").read_text())
+        here = "\n".join(re.findall(r"^ *\.venv/.*$", "\n".join(clients), re.MULTILINE))
+        readme = {*written("\n".join(FENCE.findall(self.texts[0])))}
+        paths = readme | {*written(here)}
+        self.assertGreaterEqual(len(readme), 1)
+        self.assertIn("var/kit.zip", paths)
+        self.assertEqual({*written("curl -fsSO h/a.py\nx > b\nuv audit")}, UNHAPPY)
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        for name in (".gitignore", "pyproject.toml"):
+            shutil.copy(ROOT / name, folder)
+        git = ["git", "-c", "safe.directory=*"]
+        subprocess.run([*git, "init", "--quiet"], cwd=folder, check=True)
+        for path in paths:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text("import os, sys\nx = eval('1')\n")
+        status = [*git, "status", "--porcelain", "--untracked-files=all"]
+        seen = subprocess.run(status, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(seen.stdout.split()[1::2], [".gitignore", "pyproject.toml"])
+        lint = [sys.executable, "-m", "ruff", "check", "--no-cache", "."]
+        linted = subprocess.run(lint, cwd=folder, capture_output=True, text=True)
+        self.assertEqual(linted.returncode, 0, linted.stdout)
 
     def test_both_lead_to_the_same_places(self) -> None:
         english, chinese = (

@@ -9,11 +9,12 @@ from django.test import SimpleTestCase
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from kb.choices import Depth
 from kb.records.articles import HAN
 from kb.records.files import RecordFile, read_all, repro_problems, write_record
 from kb.records.rendering import sections_html
 from kb.search.reading.signatures import read_titles
-from runner import harness
+from portable import harness
 from runner.authoring import quotes
 from runner.evidence.repros import inspect
 
@@ -59,7 +60,8 @@ class ShippedRecordsTest(SimpleTestCase):
                 facts = {
                     name: inspect(source) for name, source in record.repros.items()
                 }
-                self.assertIn("repro", facts)
+                if record.depth == Depth.FULL:
+                    self.assertIn("repro", facts)
                 self.assertEqual(repro_problems(record, facts), [])
 
     def test_no_requirement_is_a_bound_of_the_range(self) -> None:
@@ -100,6 +102,8 @@ class ShippedRecordsTest(SimpleTestCase):
     def test_what_an_article_claims_is_there_with_its_source(self) -> None:
         for record in self.records:
             with self.subTest(record=record.id):
+                if record.depth == Depth.BRIEF:
+                    continue
                 self.assertTrue(record.facts.get("claim"), "no claim")
                 kinds = {row["kind"] for row in record.facts.get("source", [])}
                 self.assertLessEqual({"article", "report"} & kinds, kinds)

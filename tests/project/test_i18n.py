@@ -13,10 +13,10 @@ from django.templatetags.i18n import BlockTranslateNode
 from django.test import SimpleTestCase, TestCase
 from django.utils.translation import override, trim_whitespace
 
+from kb import badges
 from kb.choices import Outcome
 from kb.models import Record
 from kb.publishing import saving
-from runner import badges
 from tests.support import runs
 
 LOCALE = settings.BASE_DIR / "config/locale/zh_Hans/LC_MESSAGES"
@@ -135,6 +135,10 @@ class TranslationTest(SimpleTestCase):
                 self.assertTrue(entry.translated())
                 text = entry.msgstr or entry.msgstr_plural
                 self.assertEqual(compiled.get((entry.msgctxt, entry.msgid)), text)
+        # Nor is anything compiled that the catalogue no longer has: it is made anew by
+        # `msgfmt --check -o django.mo django.po`.
+        known = {(entry.msgctxt, entry.msgid) for entry in self.entries}
+        self.assertEqual(set(compiled), known)
 
     def test_placeholders_survive_translation(self) -> None:
         for entry in self.entries:

@@ -190,9 +190,11 @@ class TypographyTest(SimpleTestCase):
 
 
 def without_code(markdown: str) -> str:
-    """Prose with a Latin letter in place of each piece of code."""
+    """Prose with a Latin letter in place of code, without the words of cited titles."""
     lines = [line.text for line in scan(markdown)[0] if not line.fenced]
     text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "x", "\n".join(lines))
+    # A title is cited as its author set it.
+    text = re.sub(r"《[^》]*》", "《》", text)
     # [text](address): brackets of Markdown, not of the sentence.
     return re.sub(r"\]\([^)]*\)", "]", text)
 
@@ -322,6 +324,22 @@ class TerminalTest(TestCase):
 
 
 class DeploymentTest(SimpleTestCase):
+    def test_preload_is_asked_for(self) -> None:
+        code = (
+            "from config import settings as s; print(s.SECURE_HSTS_SECONDS > 0, "
+            "s.SECURE_HSTS_INCLUDE_SUBDOMAINS, s.SECURE_HSTS_PRELOAD)"
+        )
+        for address, asked, wanted in (
+            ("https://nan.example.org", "", "True False False"),
+            ("https://nan.example.org", "1", "True True True"),
+            ("http://nan.example.org", "1", "False False False"),
+        ):
+            environ = {**os.environ, "SITE_URL": address, "HSTS_PRELOAD": asked}
+            said = subprocess.check_output(
+                [sys.executable, "-c", code], cwd=settings.BASE_DIR, env=environ
+            )
+            self.assertEqual(said.decode().strip(), wanted)
+
     def test_check_deploy_finds_nothing_in_production(self) -> None:
         environ = {
             **os.environ,

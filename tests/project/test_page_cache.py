@@ -20,7 +20,7 @@ from django.urls import reverse
 
 from kb.findings import standings
 from kb.pages import theme, views
-from kb.publishing import editing
+from kb.publishing import saving
 from runner.models import Installation, Run
 from tests.support import page_types, runs
 
@@ -69,7 +69,7 @@ class KeptTest(PageCacheCase):
             standings.lock()
             self.body(self.address)
             self.record.title_en = "Another title of it"
-            editing.save_edited(self.record)
+            saving.save(self.record)
             self.assertIn("Another title of it", self.body(self.address))
 
     def test_a_page_with_a_form_follows_the_fleet(self) -> None:

@@ -153,7 +153,7 @@ class StylesTest(SimpleTestCase):
         )
 
     def test_the_sheets_are_linked_in_the_order_of_their_layers(self) -> None:
-        for name in ("base.html", "500.html"):
+        for name in ("base.html", "fault.html"):
             page = (ROOT / "templates" / name).read_text()
             self.assertIn('{% include "_styles.html" %}', page)
         self.assertCountEqual(SHEETS, [f"css/{path.name}" for path in SITE])

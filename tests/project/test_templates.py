@@ -22,6 +22,7 @@ BLOCKS = (
 # A piece that is given nothing else: `only`. One tag, however many lines it takes and
 # whatever stands beside it.
 ALONE = re.compile(r'{%\s+include\s+"([^"]+)"((?:(?!%}).)*?)\s+only\s+%}', re.DOTALL)
+NAMED = re.compile(r'{%\s+(?:include|extends)\s+"((?!admin/)[^"]+)"')
 OPENING = re.compile(rf"<({BLOCKS})(?=[\s>]|$)")
 # Text is free: what stands in a <pre> keeps its own indentation.
 ODD_STEP = re.compile(r"(?:  )* [<{]|\s*\t")
@@ -44,6 +45,17 @@ def lines() -> Iterator[tuple[str, str]]:
     for path in sorted(paths):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield f"{path.relative_to(TEMPLATES)}:{number}", line
+
+
+class PiecesTest(SimpleTestCase):
+    def test_each_piece_that_a_template_names_is_there(self) -> None:
+        missing = [
+            f"{path.relative_to(TEMPLATES)}: {name}"
+            for path in sorted(TEMPLATES.rglob("*.*"))
+            for name in NAMED.findall(path.read_text())
+            if not (TEMPLATES / name).exists()
+        ]
+        self.assertEqual(missing, [])
 
 
 class LayoutTest(SimpleTestCase):

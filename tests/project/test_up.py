@@ -12,11 +12,16 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
+from unittest import mock
 
 from django.conf import settings
+from django.db import OperationalError
 from django.test import SimpleTestCase, tag
 
+from runner.builds import registry
+from runner.management.commands import builds, up
 from runner.worker import supervisor
 from tests.support.builds import torch_python
 from tests.support.sites import with_few_records
@@ -30,6 +35,10 @@ def environ_of(pid: str) -> bytes:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
         return b""
+
+
+def command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @tag("long")
@@ -157,6 +166,22 @@ class UpTest(SimpleTestCase):
         self.assertIn("give another PORT", output)
         self.assertNotIn("Traceback", output)
 
+    def test_it_waits_for_the_web_server_of_one_that_was_killed(self) -> None:
+        first = self.up()
+        self.lines_until(first, "Does it NaN? is at ")
+        web = [pid for pid in self.running() if b"gunicorn" in command_of(pid)]
+        self.assertTrue(web)
+        for pid in web:
+            os.kill(pid, signal.SIGSTOP)  # slow to end, as on busy cores
+        first.kill()
+        first.wait(LIMIT_S)
+        second = self.up()
+        self.lines_until(second, "Waiting for the web server of an earlier start")
+        for pid in web:
+            os.kill(pid, signal.SIGCONT)
+        self.lines_until(second, "Does it NaN? is at ")
+        self.assertEqual(self.get("/healthz"), 200)
+
     def test_its_children_do_not_outlive_a_kill(self) -> None:
         process = self.up()
         self.lines_until(process, "Does it NaN? is at ")
@@ -167,3 +192,45 @@ class UpTest(SimpleTestCase):
             ended, _, _ = select.select([handle], [], [], LIMIT_S)
             os.close(handle)
             self.assertTrue(ended)
+
+
+class StartTest(SimpleTestCase):
+    """What is said of a start, by the class itself."""
+
+    def test_the_time_counts_from_the_first_command_on(self) -> None:
+        # As bootstrap.py does, which becomes this process when .venv is made.
+        code = "from runner.management.commands import up; print(up.since_start_s())"
+        command = [sys.executable, "manage.py", "shell", "-v0", "--command", code]
+        done = subprocess.run(
+            ["sh", "-c", 'sleep 3; exec "$@"', "sh", *command],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.assertGreater(float(done.stdout), 3.0)
+
+    def test_an_error_in_the_look_for_torch_is_not_that_there_is_none(self) -> None:
+        for status, said in (
+            (0, up.ADVICE),
+            (builds.REFUSED, up.ADVICE),
+            (1, up.FAILED),
+            (-signal.SIGKILL, up.FAILED),
+        ):
+            command = up.Command(stdout=StringIO())
+            command.builds = supervisor.Child("Builds", [], once=True)
+            command.builds.process = mock.Mock(returncode=status)
+            with (
+                self.subTest(status),
+                mock.patch.object(registry, "expect_nothing"),
+                mock.patch.object(registry, "installations_here", return_value=[]),
+            ):
+                self.assertTrue(command.advise())
+                self.assertEqual(command.stdout.getvalue(), f"{said}\n")
+
+    def test_a_busy_database_does_not_end_the_site(self) -> None:
+        command = up.Command(stdout=StringIO())
+        locked = OperationalError("database is locked")
+        with mock.patch.object(registry, "expect_nothing", side_effect=locked):
+            self.assertFalse(command.advise())
+        self.assertEqual(command.stdout.getvalue(), "")

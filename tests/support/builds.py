@@ -6,7 +6,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from config.datadir import DATA_DIR
+from config import bootstrap
 from runner.builds import pins
 
 
@@ -19,7 +19,8 @@ def torch_python() -> str:
     Raises AssertionError where there is none, so that a test fails and is not skipped.
     """
     named = os.environ.get("DOESITNAN_TEST_PYTHON", "")
-    builds = Path(os.environ.get("BUILDS_DIR") or DATA_DIR / "builds")
+    # The clone's: tests have a folder of builds of their own (tests.support.own_data).
+    builds = Path(os.environ.get("DOESITNAN_TEST_BUILDS") or bootstrap.builds_dir())
     default = str(builds / pins.default_build().slug / "bin/python")
     every = sorted(map(str, builds.glob("*/bin/python")))
     found = [named] if named else [default, *every]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kb.models import Repro
-from runner import harness
+from portable import harness
 
 STARTED_AT = "2026-01-02T03:04:05Z"
 

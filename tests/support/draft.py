@@ -9,6 +9,9 @@ from pathlib import Path
 
 from django.core.management import call_command
 
+from kb.records import translation
+from kb.records.files import read_folder
+
 SLUG = "root-of-negative-nan"
 LINE = "RuntimeError: Function 'SqrtBackward0' met a negative radicand in block 3"
 PASTED = f"""\
@@ -87,7 +90,17 @@ def fill_in(folder: Path, plain: bool = True) -> Path:
         head, mark, _rest = repro.read_text().partition('# ///\n"""')
         repro.write_text(f'{head}# ///\n"""A root."""\n\n\n{PLAIN}')
         assert mark
+    say_in_step(record)
     return record
+
+
+def say_in_step(record: Path) -> None:
+    """Name the English text that the Chinese was made from, as an author does last."""
+    file, _problems = read_folder(record)
+    named = f'translated_from = {{en = "{translation.digest(file, "en")}"}}\n'
+    path = record / "issue.toml"
+    head, mark, rest = path.read_text().partition("environment = ")
+    path.write_text(f"{head}{named}{mark}{rest}")
 
 
 FENCE = "TODO: literal lines of a real log, the same in both articles"

@@ -1,5 +1,8 @@
 """The corpus of tests/repros: each program, and how it must end in every tier.
 
+A file there is what is its own of a program; tests/support/hostile_sources.py makes the
+whole one of it.
+
 An end is a verdict, followed by its reason where it has one ("error timeout"), or
 `NOT_READ` for a source that keeps no contract and is never started. Most programs say
 by `reached` what they got hold of: bug_present is then an escape.
@@ -10,11 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from tests import TESTS
+from tests.support import hostile_sources
 
-REPROS = TESTS / "repros"
 HELD, REACHED, NOT_READ = "bug_absent", "bug_present", "not read"
 # Programs by themselves in tests/repros are fixtures of other tests.
 FOLDERS = (
@@ -39,23 +40,19 @@ class Program:
     def folder(self) -> str:
         return self.name.partition("/")[0]
 
-    @property
-    def path(self) -> Path:
-        return REPROS / f"{self.name}.py"
-
-    @property
-    def source(self) -> str:
-        return self.path.read_text(encoding="utf-8")
+    def source(self, targets: object = None) -> bytes:
+        """The whole program; `targets`: what it aims at, where it asks for that."""
+        return hostile_sources.whole(self.name, targets or {})
 
     @property
     def needs_torch(self) -> bool:
         """Whether a torch that only knows its version is not enough."""
-        text = self.path.read_bytes()
-        return bool(re.search(rb"^import (?:torch|numpy)\b|^# needs = ", text, re.M))
+        wanted = rb"^import (?:torch|numpy)\b|^# needs = "
+        return bool(re.search(wanted, self.source(), re.M))
 
     @property
     def needs_compiler(self) -> bool:
-        return b'"compiler"' in self.path.read_bytes()
+        return b'"compiler"' in self.source()
 
 
 def ends(names: str, *wanted: str, at: str | None = None) -> Iterable[Program]:
@@ -147,7 +144,11 @@ PROGRAMS: tuple[Program, ...] = (
     *held("escapes/namespaces escapes/system_calls", "ABC"),
     *held("escapes/other_architecture escapes/clock escapes/devices", "ABC"),
     *held("escapes/kernel_settings escapes/own_executable", "ABC"),
-    *held("escapes/up_by_descriptors", "ABC"),
+    *held("escapes/up_by_descriptors escapes/raw_rights", "ABC"),
+    *held("escapes/rights_of_other_architectures escapes/rights_by_ring", "ABC"),
+    *held("escapes/flags_of_files escapes/rights_by_programs", "ABC"),
+    *held("escapes/own_filter escapes/secret_memory", "ABC"),
+    *held("escapes/file_handles escapes/nodes_and_roots", "ABC"),
     *held("escapes/terminal escapes/descriptors", "ABCD"),
     *errors("escapes/clock_of_its_own", "timeout"),
     *ends("escapes/python_settings", HELD, "error channel", "error no_report"),
@@ -156,8 +157,12 @@ PROGRAMS: tuple[Program, ...] = (
     *held("secrets/memory", "ABCD"),
     *ends("secrets/symbolic_links", HELD),
     *held("secrets/poison secrets/writes_outside secrets/hard_links", "ABC"),
-    # Landlock does not govern rights and times: who owns a file may change them.
-    *held("secrets/shared_objects secrets/rights", "AB"),
+    # Landlock does not govern rights and times: a filter does, or another owner.
+    *held("secrets/rights secrets/rights_of_the_build", "ABC"),
+    *held("secrets/rights_of_the_key secrets/rights_by_descriptors", "ABC"),
+    *held("secrets/access_lists secrets/links_and_exchanges", "ABC"),
+    *held("secrets/emptied", "ABC"),
+    *held("secrets/shared_objects", "AB"),
     Program(
         "secrets/own_source",
         frozenset({HELD}),

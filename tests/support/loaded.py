@@ -17,11 +17,9 @@ from django.conf import settings
 from django.core.management.color import no_style
 from django.db import connection, transaction
 
-from kb.models import SearchDocument, SearchRemoved, SearchState, TallyState
+from kb.models import SearchState, TallyState
 from kb.publishing.loading import load_records
 from kb.search.index import writer
-from kb.search.index.documents import Contents
-from kb.search.index.store import current_engine
 from runner.evidence.folders import load_evidence
 from runner.evidence.repros import inspect
 
@@ -29,12 +27,8 @@ from runner.evidence.repros import inspect
 folder: Path | None = None
 # Each has one row, whatever else there is.
 STATES = (SearchState, TallyState)
-# Nor are deleted documents rows of a site: `write` clears the index first.
-NO_CONTENT = (*STATES, SearchRemoved)
 
 Rows = dict[str, list[tuple[Any, ...]]]
-# Of each table, and what the full-text index has of each document.
-Loaded = tuple[Rows, dict[int, Contents]]
 
 
 def shipped() -> None:
@@ -58,13 +52,13 @@ def copied(name: str, load: Callable[[], object]) -> None:
         load()
         return
 
-    def made() -> Loaded:
+    def made() -> Rows:
         load()
-        return read(), writer.stored_contents(SearchDocument.objects.all())
+        return read()
 
     found = once(name, made)
     if is_empty():  # another process has loaded them
-        write(*found)
+        write(found)
 
 
 def once(name: str, make: Callable[[], Any]) -> Any:
@@ -88,7 +82,7 @@ def models() -> list[Any]:
 
 def is_empty() -> bool:
     return not any(
-        model._base_manager.exists() for model in models() if model not in NO_CONTENT
+        model._base_manager.exists() for model in models() if model not in STATES
     )
 
 
@@ -111,12 +105,11 @@ def portable(value: Any) -> Any:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
-def write(rows: Rows, contents: dict[int, Contents]) -> None:
-    """The rows with their numbers, the full-text index and sequences that fit."""
+def write(rows: Rows) -> None:
+    """The rows with their numbers, and sequences that fit."""
     with transaction.atomic(), connection.cursor() as cursor:
         for state in STATES:
             state.objects.all().delete()
-        writer.clear()
         for model in models():
             if found := rows.get(model._meta.db_table):
                 places = ", ".join(["%s"] * len(found[0]))
@@ -125,7 +118,6 @@ def write(rows: Rows, contents: dict[int, Contents]) -> None:
                     f"VALUES ({places})",
                     found,
                 )
-        current_engine().add(contents)
         for state in STATES:  # what was read of an earlier copy is not of this one
             state.objects.update(generation=writer.new_generation())
         for statement in connection.ops.sequence_reset_sql(no_style(), models()):

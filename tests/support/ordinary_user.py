@@ -23,6 +23,10 @@ class Ordinary:
 
     prefix: tuple[str, ...]
 
+    @property
+    def uid(self) -> int:
+        return os.geteuid() or NOBODY
+
     def own(self, folder: Path) -> None:
         """Let that user read and write everything in `folder`."""
         if os.geteuid() == 0:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 
 from kb.models import Repro
-from runner import harness
+from portable import harness
 from tests.support import runs
 
 DECLARED = """\

@@ -10,9 +10,26 @@ from django.conf import settings
 
 from tests.support.builds import torch_python
 
-PROBE = Path(settings.BASE_DIR) / "static" / "nan_probe.py"
+PORTABLE = Path(settings.BASE_DIR) / "portable"
 # Debian's own, which is old: 1.13.
 DEBIAN = "/usr/bin/python3"
+
+# Of each cause, the op and what its line holds.
+HERE = "# made here"
+MADE = {
+    "log_of_zero": ("aten.log", HERE),
+    "own_norm": ("aten.div", HERE),
+    "shut_softmax": ("aten._softmax", HERE),
+    "infinite_rate": ("aten.mul_", "# the optimizer"),
+    "bad_label": ("nll_loss", "F.cross_entropy("),
+    "nan_input": ("read by aten.addmm", "self.embed(x)"),
+    "root_of_zero": ("SqrtBackward0", HERE),
+    "half_overflow": ("aten.mul", HERE),
+    "nan_weight": ("read by aten.addmm", "self.mix("),
+    "own_optimizer": ("aten.div", HERE),
+    "in_place": ("aten.div_", HERE),
+    "only_one_rank": ("aten.log", HERE),
+}
 
 
 @cache

@@ -6,6 +6,7 @@ goes into a file; of a test that fails it is printed beside its traceback.
 
 from __future__ import annotations
 
+import copy
 import faulthandler
 import os
 import resource
@@ -146,6 +147,14 @@ def clocks() -> tuple[float, float]:
 
 class RemoteResult(Watched, RemoteTestResult):
     """In a process of a parallel run; what it adds is replayed in the first one."""
+
+    def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
+        """Without the test's client: once used, no other process can be sent it."""
+        if err is not None:
+            subtest = copy.copy(subtest)
+            subtest.test_case = copy.copy(test)
+            vars(subtest.test_case).pop("client", None)
+        super().addSubTest(test, subtest, err)
 
     def addOutput(self, test: Any, name: str, text: str) -> None:
         self.events.append(("addOutput", self.test_index, name, text))

@@ -18,10 +18,10 @@ from django.utils import timezone
 
 from kb.models import Record, Repro
 from kb.publishing import loading, saving
-from runner import harness
+from portable import harness
 from runner.builds import registry
 from runner.evidence import repros
-from runner.models import Bisection, Build, Installation, Run, Sweep
+from runner.models import Build, Installation, Run, Sweep
 from tests.support import loaded
 from tests.support.sample_record import write_sample
 
@@ -96,6 +96,7 @@ def make_record(pk: str = "NAN-9001") -> Record:
             publication="published",
             upstream="open",
             symptom_class="nan_grad",
+            holds_on={"devices": ["any"], "why": "shared"},
             title_en="A sample",
             title_zh="样例",
         )
@@ -184,21 +185,9 @@ def make_sweep(**fields: Any) -> Sweep:
         "names": ["size"],
         "trials": 1,
         "protocol": harness.PROTOCOL,
+        "origin": "site",
     }
     return Sweep.objects.create(**{**values, **fields})
-
-
-def make_bisection(**fields: Any) -> Bisection:
-    """A row between two builds, queued unless `fields` say otherwise."""
-    values = {
-        "record": fields.pop("record", None) or make_record(),
-        "repro_name": "repro",
-        "device": "cpu",
-        "protocol": harness.PROTOCOL,
-        **{"good": "9.8.0-cpu", "bad": SLUG, "first": "good"},
-        "builds": ["9.8.0-cpu", SLUG],
-    }
-    return Bisection.objects.create(**{**values, **fields})
 
 
 def make_run(repro: Repro | None = None, **fields: Any) -> Run:

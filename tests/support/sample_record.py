@@ -16,6 +16,7 @@ title = {en = "A sample", zh = "一个样例"}
 symptom = {en = "One line", zh = "一行说明"}
 environment = ["torch 2.13.0+cpu"]
 affected_when = "any"
+holds_on = {devices = ["any"], why = "shared"}
 
 [[precondition]]
 key = "dtype"

@@ -150,12 +150,14 @@ class Servers(threading.Thread):
 
 
 def picture(folder: Path) -> dict[str, Any]:
-    """Everything in a folder: rights, owners, contents."""
+    """Everything in a folder: rights, owners, attributes, times, contents."""
     found: dict[str, Any] = {}
     for path in sorted([folder, *folder.rglob("*")]):
         status = path.lstat()
         content = path.read_bytes() if path.is_file() else b""
-        found[str(path)] = (status.st_mode, status.st_uid, status.st_gid, content)
+        attributes = os.listxattr(path, follow_symlinks=False)
+        owner, times = (status.st_uid, status.st_gid), status.st_mtime_ns
+        found[str(path)] = (status.st_mode, owner, attributes, times, content)
     return found
 
 
@@ -329,13 +331,18 @@ def targets_in(here: Surroundings) -> dict[str, Any]:
         "other_runs": [str(other)],
         "outside": str(outside),
         "own_files": [str(readable), str(outside / "kept")],
-        "unwritable": [str(outside), str(data), str(other), str(ROOT)],
+        # Of what lies below /tmp a check in a namespace may have a folder of its own.
+        "unwritable": [str(outside), str(data), str(other), *project()],
         "user_base": str(here.folder / "user"),
         "tcp": [list(here.servers.tcp), ["192.0.2.1", 80]],
         "udp": [list(here.servers.udp)],
         "sockets": here.servers.sockets,
         "datagram_sockets": here.servers.datagram_sockets,
     }
+
+
+def project() -> list[str]:
+    return [] if ROOT.is_relative_to("/tmp") else [str(ROOT)]
 
 
 def shared_file(key: int) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kb.search.index.store import current_store
+from kb.search.index.inverted import current_index
 from kb.search.ranking.hits import Hit, hits
 from kb.search.ranking.listing import by_words
 from kb.search.reading.query import read_query
@@ -13,5 +13,5 @@ MAX_HITS = 50
 def find(query: str, lang: str) -> list[Hit]:
     """The published records that best answer words in either language, best first."""
     terms = read_query(query)
-    _facets, scores = by_words(terms, current_store(), MAX_HITS)
+    _facets, scores = by_words(terms, current_index(), MAX_HITS)
     return hits(list(scores.items()), terms, lang)

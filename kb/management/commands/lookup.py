@@ -20,7 +20,7 @@ from kb import wording
 from kb.languages import SHORT
 from kb.lookup.answer import look_up_stream
 from kb.lookup.paste import MAX_BYTES, EmptyPaste
-from kb.search.ranking.log_lines import SURE, Confidence
+from kb.search.ranking.log_lines import Confidence
 from kb.terminal import in_terminal_language
 
 EXIT = {
@@ -90,69 +90,53 @@ def text_of(stream: BinaryIO) -> str:
 
 
 def report(answer: dict[str, Any]) -> list[str]:
-    """The answer for people, in the terminal's language.
-
-    Beside a match that is sure, what is only possible is a line each.
-    """
+    """The answer for people, in the terminal's language."""
     lang = SHORT.get(get_language() or "", "en")
-    sure = answer["outcome"] in SURE
-    lines = [] if answer["matches"] else [str(wording.NO_MATCH)]
-    for match in answer["matches"]:
-        folded = sure and match["confidence"] not in SURE
-        lines += [heading(match, lang)] if folded else paragraph(match, lang)
-    for symptom in answer["symptoms"]:
-        lines += symptom_lines(symptom, lang)
-    if answer["leads"]:
-        lines.append(str(wording.LEADS))
-    for lead in answer["leads"]:
-        lines += lead_lines(lead, lang)[: 1 if sure else None]
+    lines = [answer["decision"][lang], ""]
+    for candidate in answer["candidates"]:
+        lines += [*paragraph(candidate, lang), ""]
+    if answer["first_checks"]:
+        lines.append(str(wording.FIRST_CHECKS))
+    for check in answer["first_checks"]:
+        lines += [f"  {check['title'][lang]}", f"    {check['text'][lang]}"]
+        lines.append(indent(check["code"], "      "))
+    for group in answer["affecting"]:
+        lines.append(f"{group['title'][lang]}: {len(group['records'])}")
+        for row in group["records"]:
+            fixed = ", ".join(row["fixed_by"])
+            lines.append(f"  {row['record']}  {row['title'][lang]}  {fixed}".rstrip())
+    for row in answer["ruled_out"]:
+        lines.append(f"{row['title'][lang]}: {', '.join(row['slugs'])}")
     cut = answer["query"]["cut"]
     if cut["lines"]:
         text = _("%(lines)d lines of the middle complain of nothing and were left out.")
         lines.append(text % cut)
-    if answer["also_affecting"]:
-        ids = ", ".join(answer["also_affecting"])
-        lines.append(str(wording.ALSO_AFFECTING) % ids)
     return lines
 
 
-def symptom_lines(symptom: dict[str, Any], lang: str) -> list[str]:
-    lines = [str(wording.SEVERAL_CAUSES), f"  {symptom['title'][lang]}"]
-    for cause in symptom["causes"]:
-        lines.append(f"  {cause['record']}  {cause['title'][lang]}")
-        lines.append(f"    {cause['tells'][lang]}")
-    return [*lines, "  " + symptom["urls"]["html"][lang]]
-
-
-def lead_lines(lead: dict[str, Any], lang: str) -> list[str]:
-    lines = [f"  {lead['record']}  {lead['title'][lang]}", f"    {lead['why'][lang]}"]
-    for entry in lead["diagnoses"][:1]:
-        lines.append(f"    {entry['text'][lang]}")
-        lines.append(indent(entry["code"], "      "))
-    return [*lines, "    " + lead["urls"]["html"][lang]]
-
-
-def heading(match: dict[str, Any], lang: str) -> str:
-    confidence = wording.CONFIDENCES[match["confidence"]]
-    return f"{match['record']}  {match['title'][lang]}  ({confidence})"
-
-
-def paragraph(match: dict[str, Any], lang: str) -> list[str]:
-    affected = match["affected"]
-    lines = [heading(match, lang)]
-    lines += [f"  {why['line']}: {why['pasted'][:200]}" for why in match["why"]]
-    lines.append("  " + answer_words(affected))
-    lines += [f"    {reason[lang]}" for reason in affected["reasons"]]
-    for entry in match["diagnoses"]:
-        lines.append(f"  {entry['text'][lang]}")
-        lines.append(indent(entry["code"], "    "))
-    for entry in match["workarounds"]:
+def paragraph(candidate: dict[str, Any], lang: str) -> list[str]:
+    confidence = wording.CONFIDENCES[candidate["confidence"]]
+    name = candidate["record"] or candidate["slug"]
+    lines = [f"{name}  {candidate['title'][lang]}  ({confidence})"]
+    lines += [f"  {reason[lang]}" for reason in candidate["because"]]
+    affected = candidate["affected"]
+    if affected:
+        lines.append("  " + answer_words(affected))
+        lines += [f"    {reason[lang]}" for reason in affected["reasons"]]
+    test = candidate["test"]
+    lines.append(f"  {test['question'][lang]}")
+    if test["code"]:
+        lines.append(indent(test["code"], "    "))
+    entry = candidate["workaround"]
+    if entry:
         status = wording.WORKAROUND_STATUSES[entry["status"]]
         if entry["not_executed"]:
             status = wording.NOT_EXECUTED[entry["not_executed"]]
         lines.append(f"  {entry['name']}  [{status}]  {entry['cost'][lang]}")
         lines.append(indent(entry["apply"], "    "))
-    return [*lines, "  " + match["urls"]["html"][lang], ""]
+    if candidate["urls"]:
+        lines.append("  " + candidate["urls"]["html"][lang])
+    return lines
 
 
 def answer_words(affected: dict[str, Any]) -> str:

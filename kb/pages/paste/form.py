@@ -6,6 +6,7 @@ What is over the limit of a look-up is not refused but read by its telling lines
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO, cast
@@ -27,8 +28,10 @@ from kb.search.reading.lines import (
 )
 
 MAX_UPLOAD = 64 * 1024 * 1024
+DRAIN_BYTES = 32 * 1024 * 1024
 TORCH_CHARS = 200
 TORCH_LINE = "torch=="
+VERSION = re.compile(r"\d+\.\d")
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,27 @@ def read(request: HttpRequest) -> Pasted:
     return Pasted(log, env, is_part)
 
 
+def drain(request: HttpRequest) -> None:
+    """Read the rest: a browser that is still sending would see a broken connection."""
+    left = DRAIN_BYTES
+    while left > 0:
+        chunk = request.read(min(left, 65536))
+        if not chunk:
+            return
+        left -= len(chunk)
+
+
 def named_environment(sent: QueryDict) -> str:
-    """What the form says is installed: `env`, and the build of `torch` before it.
+    """What the form says is installed: `env`, and what was added before it.
 
-    A version alone is the build that somebody typed on the page of an answer.
+    A version stands for torch; commas part what was added: "2.6.0+cu124, RTX 4090".
     """
-    env, torch = sent.get("env", ""), sent.get("torch", "").strip()[:TORCH_CHARS]
-    if torch[:1].isdigit():
-        torch = f"{TORCH_LINE}{torch}"
+    env, added = sent.get("env", ""), sent.get("torch", "").strip()[:TORCH_CHARS]
+    words = [word.strip() for word in added.replace("，", ",").split(",")]
+    torch = "\n".join(
+        f"{TORCH_LINE}{word}" if VERSION.match(word) else word for word in words if word
+    )
     return f"{torch}\n{env}" if torch and env else torch or env
-
-
-def typed_torch(env: str) -> str:
-    """The version, where `env` holds nothing else than one that was typed."""
-    version = env.strip().removeprefix(TORCH_LINE)
-    return version if version[:1].isdigit() and len(version.split()) == 1 else ""
 
 
 def telling_lines(stream: BinaryIO, room: int) -> str:

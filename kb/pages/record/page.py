@@ -18,16 +18,13 @@ from kb.findings import (
 )
 from kb.findings.timeline import Timeline
 from kb.models import Finding, Record, Repro
-from kb.pages import prose
 from kb.pages.highlight import python_html
-from kb.pages.prose import LanguageNote
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested, source_of
 from kb.pages.record.workarounds import Workaround, workaround
 from kb.versions import affected_line
 from kb.versions.affected_line import AffectedPackage
 from kb.versions.ranges import parse_version
 
-HISTORY_SHOWN = 20
 # So many are shown without unfolding.
 CLAIMS_OPEN = 4
 SOURCES_OPEN = 2
@@ -43,13 +40,6 @@ class Source:
     html: SafeString
     size: int
     lines: int
-
-
-@dataclass(frozen=True)
-class Revision:
-    number: int
-    row: Any
-    changed: list[str]
 
 
 @dataclass(frozen=True)
@@ -74,12 +64,10 @@ class RecordPage:
     summary: dict[str, Any]
     fixes: list[dict[str, Any]]
     timelines: list[Timeline]
-    language: LanguageNote | None
     repros: list[Source]
     related: list[Record]
     aliases: list[tuple[str, str]]
     signatures: list[SeenLine]
-    history: list[Revision]
 
     @property
     def fix_kinds(self) -> list[str]:
@@ -90,7 +78,7 @@ class RecordPage:
 
     @property
     def judged(self) -> int:
-        """Verdicts on the bug itself, each of a build and device."""
+        """Builds with a verdict on the bug itself."""
         return int(self.summary["present"] + self.summary["absent"])
 
     @property
@@ -144,11 +132,8 @@ def find(record_id: str) -> Record | None:
     return rows.filter(id=record_id).first()
 
 
-def build(record: Record, torch: str = "", *, with_history: bool = False) -> RecordPage:
-    """`torch`: the build the reader asks about, by slug or version; "" = none.
-
-    Revisions only where they are asked for: to compare them is most of the work.
-    """
+def build(record: Record, torch: str = "") -> RecordPage:
+    """`torch`: the build the reader asks about, by slug or version; "" = none."""
     findings = list(record.findings.all())
     return RecordPage(
         record=record,
@@ -172,7 +157,6 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
             for axis in timeline.of_record(record, results.cells(findings))
             if axis.changes
         ],
-        language=prose.language_note(record),
         repros=[source(repro) for repro in record.repros.all()],
         related=list(Record.objects.visible().filter(id__in=record.related)),
         aliases=[(alias, alias_url(alias)) for alias in record.aliases],
@@ -181,7 +165,6 @@ def build(record: Record, torch: str = "", *, with_history: bool = False) -> Rec
             for row in record.signatures
             if row["kind"] in SIGNATURE_LINES
         ],
-        history=history(record) if with_history else [],
     )
 
 
@@ -207,22 +190,6 @@ def documented_fix(record: Record, build: str, findings: list[Finding]) -> str:
 def source(repro: Repro) -> Source:
     size = len(repro.source.encode())
     return Source(repro, python_html(repro.source), size, repro.source.count("\n"))
-
-
-def history(record: Record) -> list[Revision]:
-    """The newest revisions, each with the fields that it changed."""
-    rows = list(record.history.select_related("history_user")[: HISTORY_SHOWN + 1])
-    shown = []
-    for at, row in enumerate(rows[:HISTORY_SHOWN]):
-        before = rows[at + 1] if at + 1 < len(rows) else None
-        changed = sorted(row.diff_against(before).changed_fields) if before else []
-        hidden = {"revision", "modified", "files_digest", "content_digest"}
-        shown.append(
-            Revision(
-                row.revision, row, [name for name in changed if name not in hidden]
-            )
-        )
-    return shown
 
 
 def alias_url(alias: str) -> str:

@@ -100,7 +100,7 @@ def on_off(
         return torch in (row.build, row.build_raw), place, row.observed_at
 
     for row in sorted(rows, key=rank, reverse=True):
-        if not row.stands or row.is_model or row.outcome not in {"bug", "clean"}:
+        if row.stale or row.is_model or row.outcome not in {"bug", "clean"}:
             continue
         for other in findings:
             same = other.evidence == row.evidence and other.repro == row.repro

@@ -61,7 +61,7 @@ def verdicts_on(build: str) -> Verdicts:
 
 @lru_cache(maxsize=8)
 def verdicts_in(generation: Generation, build: str) -> Verdicts:
-    rows = Finding.objects.standing().triggers().filter(build=build)
+    rows = Finding.objects.fresh().triggers().filter(build=build)
     newest = rows.order_by("observed_at").values_list(
         "record_id", "fidelity", "verdict"
     )

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kb.models import Record
-from kb.search.index.store import Store, current_store, every_record, records_of
+from kb.search.index.inverted import Index, current_index, every_record
 from kb.search.ranking.filters import RecordFacets, Verdicts, narrow
 from kb.search.ranking.words import match_words
 from kb.search.reading.query import Query, read_query
+from kb.search.reading.symptom_facets import says_nan
 
+NAN = "symptom:nan_"
+# What relevance is left with where the query speaks of NaN and the record does not.
+WITHOUT_NAN = 0.9
 SORTS = ("relevance", "newest", "id")
 
 
@@ -34,9 +38,9 @@ def listing(
 ) -> Listing:
     """Every published record that has the words; all of them for no words."""
     query = read_query(text)
-    store = current_store()
+    index = current_index()
     if text.strip():
-        matching, scores = by_words(query, store)
+        matching, scores = by_words(query, index)
     else:
         matching, scores = list(every_record().items()), {}
     narrowed = narrow(matching, verdicts, chosen)
@@ -46,19 +50,24 @@ def listing(
         [(record, scores.get(record, 0.0)) for record in ordered],
         len(matching),
         narrowed.counts,
-        unknown_words(query, store),
+        unknown_words(query, index),
     )
 
 
 def by_words(
-    query: Query, store: Store, limit: int | None = None
+    query: Query, index: Index, limit: int | None = None
 ) -> tuple[list[RecordFacets], dict[str, float]]:
     """At most `limit` records with their facets, best first, and the score of each."""
-    matches = match_words(query, store)[:limit]
-    rows = records_of(store, [match.document for match in matches])
-    matches = [match for match in matches if match.document in rows]
-    scores = {rows[match.document][0]: match.score for match in matches}
-    return [rows[match.document] for match in matches], scores
+    matches = match_words(query, index)[:limit]
+    facets = every_record()
+    asks_nan = says_nan(query.text)
+    scores = {
+        pk: score * (WITHOUT_NAN if asks_nan and NAN not in facets[pk] else 1.0)
+        for pk, score in matches
+        if pk in facets
+    }
+    order = sorted(scores, key=lambda pk: (-scores[pk], pk))
+    return [(pk, facets[pk]) for pk in order], scores
 
 
 def in_order(records: list[str], sort: str, ranked: bool) -> list[str]:
@@ -69,12 +78,12 @@ def in_order(records: list[str], sort: str, ranked: bool) -> list[str]:
     return records if ranked and sort == "relevance" else sorted(records)
 
 
-def unknown_words(query: Query, store: Store) -> list[str]:
+def unknown_words(query: Query, index: Index) -> list[str]:
     """English words and names that stand in no record, not even in part."""
     return [
         term.tokens[0]
         for term in query.terms
         if term.tokens[0].isascii()
         and not term.in_parts
-        and not any(store.term(token).documents for token in term.every_token)
+        and not any(map(index.frequency, term.every_token))
     ]

@@ -15,7 +15,7 @@ from enum import StrEnum
 from operator import itemgetter
 
 from kb.search.index.documents import Document
-from kb.search.index.store import Store
+from kb.search.index.inverted import Index
 from kb.search.ranking.closeness import is_scattered
 from kb.search.ranking.line_search import LineSearch
 from kb.search.reading.error_ids import contradict
@@ -94,11 +94,11 @@ class Lines:
     """The lines of one log, ready to be compared with the signatures of documents."""
 
     def __init__(
-        self, reading: Reading, store: Store, documents: list[Document]
+        self, reading: Reading, index: Index, documents: list[Document]
     ) -> None:
         self.reading = reading
         self.lines = list(all_lines(reading))
-        self.store = store
+        self.index = index
         self.shared = shared_names(documents)
         self.holders: dict[str, list[int]] = defaultdict(list)
         for at, line in enumerate(self.lines):
@@ -106,8 +106,7 @@ class Lines:
                 self.holders[token].append(at)
         self.all_tokens = frozenset(self.holders)
         signs = [sign for document in documents for sign in document.signatures]
-        store.prefetch(self.all_tokens)
-        self.weighed = store.weighed(signs)
+        self.weighed = index.weighed(signs)
         self.worth = [self.value(line.tokens) for line in self.lines]
         self.complaints = LineSearch(
             [plain(line.text) for line in self.lines if not line.quoted]
@@ -123,7 +122,7 @@ class Lines:
 
     def value(self, tokens: Iterable[str]) -> float:
         """The summed weight of tokens; the same in whatever order they come."""
-        return math.fsum(map(self.store.idf, tokens))
+        return math.fsum(map(self.index.idf, tokens))
 
     def naming(self, signature: Signature) -> Why | None:
         """The line with the official name that the signature consists of.
@@ -203,8 +202,7 @@ class Lines:
         """Any line of the log as if it complained."""
         if at not in self._read:
             number, text = self.reading.cleaned[at]
-            self._read[at] = line = key_line(number, "", text)
-            self.store.prefetch(line.tokens)
+            self._read[at] = key_line(number, "", text)
         return self._read[at]
 
     def share(
@@ -289,7 +287,7 @@ class Lines:
             if left < POSSIBLE * whole:
                 break
             numbers.update(self.holders.get(token, ()))
-            left -= self.store.idf(token)
+            left -= self.index.idf(token)
         # The whole of it, or its beginning, whatever its words are worth.
         begins = signature.letters[:CUT_LETTERS]
         numbers.update(self.letters.find_any([begins], CLOSE_LINES))

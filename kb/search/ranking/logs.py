@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kb.search.index.documents import Document
-from kb.search.index.store import Store
+from kb.search.index.inverted import Index
 from kb.search.ranking.log_lines import (
     BY_CONFIDENCE,
     Confidence,
@@ -40,18 +40,17 @@ class LogMatch:
     why: tuple[Why, ...]
 
 
-def match_log(reading: Reading, store: Store) -> list[LogMatch]:
+def match_log(reading: Reading, index: Index) -> list[LogMatch]:
     """Every record the log may show, best first."""
     weights = log_weights(reading)
-    store.prefetch([*weights, *reading.words[:CONTEXT_WORDS]])
-    candidates = (*store.with_keys(index_keys(reading)), *store.nearest(weights))
+    candidates = (*index.with_keys(index_keys(reading)), *index.nearest(weights))
     documents = {document.record: document for document in candidates}
-    lines = Lines(reading, store, list(documents.values()))
-    query = log_query(weights, reading.words[:CONTEXT_WORDS], store)
+    lines = Lines(reading, index, list(documents.values()))
+    query = log_query(weights, reading.words[:CONTEXT_WORDS], index)
     matches = [
         match
         for document in documents.values()
-        if (match := match_document(lines, query, document, store))
+        if (match := match_document(lines, query, document, index))
     ]
     return sorted(
         matches,
@@ -86,7 +85,7 @@ def index_keys(reading: Reading) -> list[str]:
 
 
 def match_document(
-    lines: Lines, query: LogQuery, document: Document, store: Store
+    lines: Lines, query: LogQuery, document: Document, index: Index
 ) -> LogMatch | None:
     evidence = [best_evidence(lines, sign) for sign in document.signatures]
     by_line: dict[int, Why] = {}
@@ -95,7 +94,7 @@ def match_document(
     why = list(by_line.values())
     if not why:
         return None
-    score = relevance(query, document, store)
+    score = relevance(query, document, index)
     score += COVERAGE_BONUS * why[0].coverage
     score += EXACT_BONUS * (why[0].confidence == Confidence.EXACT)
     score += ID_BONUS * any(item.by_name for item in why)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kb.search.index.documents import Document
-from kb.search.index.store import Store
+from kb.search.index.inverted import Index
 
-K1, B = 4.0, 0.5
+K1, B = 6.0, 0.5
 
 
 class Near(NamedTuple):
@@ -28,36 +28,29 @@ class Near(NamedTuple):
 class Text:
     """The words of a text that any record has, each with what it is worth."""
 
-    def __init__(self, weights: Mapping[str, float], store: Store) -> None:
-        store.prefetch(list(weights))
-        self.store = store
+    def __init__(self, weights: Mapping[str, float], index: Index) -> None:
+        self.index = index
         self.worth = {
-            token: weight * store.rarity(documents)
+            token: weight * index.rarity(documents)
             for token, weight in weights.items()
-            if (documents := store.term(token).documents)
+            if (documents := index.frequency(token))
         }
-        self.numbers = {store.number(token): token for token in self.worth}
-        self.worth_of = dict(zip(self.numbers, self.worth.values(), strict=True))
         self.total = math.fsum(self.worth.values())
 
     def nearest(self) -> list[Document]:
         """The documents that may be near, by their most telling words."""
-        return self.store.sharing_most(self.worth, "any")
+        return self.index.sharing_most(self.worth, "any")
 
     def nearness(self, document: Document) -> float:
         """What the document's words are worth of all the text's, 0 to 1."""
-        return math.fsum(self._shares(document).values()) / (self.total or 1.0)
+        return math.fsum(self.shares(document).values()) / (self.total or 1.0)
 
     def shares(self, document: Document) -> dict[str, float]:
         """What each shared word is worth in this document."""
-        shares = self._shares(document)
-        return {self.numbers[number]: share for number, share in shares.items()}
-
-    def _shares(self, document: Document) -> dict[int, float]:
-        terms, worth_of = document.terms, self.worth_of
-        norm = K1 * (1 - B + B * document.length / self.store.average_length)
+        weights, worth = document.weights, self.worth
+        norm = K1 * (1 - B + B * document.length / self.index.average_length)
         return {
-            number: worth_of[number] * n / (n + norm)
-            for number in worth_of.keys() & terms.keys()
-            if (n := terms[number])
+            token: worth[token] * n / (n + norm)
+            for token in worth.keys() & weights.keys()
+            if (n := weights[token])
         }

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import NamedTuple
 
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
 from kb.search.index.documents import Document
-from kb.search.index.store import NO_TERM, Store
+from kb.search.index.inverted import Column, Index
 from kb.search.ranking.nearness import Text
 from kb.search.reading.query import Query, Term, prefix_of, weighted_words
 from kb.search.reading.tokens import fold, is_common
@@ -36,37 +36,35 @@ TEXTS = [f"{name}_{lang}" for name in ("title", "summary", *SECTIONS) for lang i
 
 @dataclass(frozen=True)
 class LogQuery:
-    """The tokens of a log, by their numbers in the index.
+    """The tokens of a log.
 
     `worth`: the value of each token that any record has; `total`: of all tokens.
-    `context`: numbers of the particular words of the whole log, of which there are
-    `words`.
+    `context`: the particular words of the whole log that any record has; the log has
+    `words` of them in all.
     """
 
-    worth: Mapping[int, float]
+    worth: Mapping[str, float]
     total: float
-    context: frozenset[int]
+    context: frozenset[str]
     words: int
 
 
-def log_query(weights: Mapping[str, float], words: list[str], store: Store) -> LogQuery:
+def log_query(weights: Mapping[str, float], words: list[str], index: Index) -> LogQuery:
     """From the weighted tokens and the words of a log; made once for all documents."""
-    idf = store.idf_of(weights)
-    values = {token: weight * idf[token] for token, weight in weights.items()}
-    worth = {store.number(token): value for token, value in values.items()}
-    worth.pop(NO_TERM.number, None)
+    values = {token: weight * index.idf(token) for token, weight in weights.items()}
+    worth = {token: value for token, value in values.items() if index.having(token)}
     telling = [word for word in words if not is_common(word)]
-    context = frozenset(map(store.number, telling)) - {NO_TERM.number}
+    context = frozenset(word for word in telling if index.having(word))
     return LogQuery(worth, math.fsum(values.values()), context, len(telling))
 
 
-def relevance(query: LogQuery, document: Document, store: Store) -> float:
+def relevance(query: LogQuery, document: Document, index: Index) -> float:
     """BM25F of the document plus the covered share, both relative to the query."""
-    norm = K1 * (1 - B + B * document.length / store.average_length)
+    norm = K1 * (1 - B + B * document.length / index.average_length)
     frequencies = [
         (value, frequency)
-        for number, value in query.worth.items()
-        if (frequency := document.terms.get(number, 0))
+        for token, value in query.worth.items()
+        if (frequency := document.weights.get(token, 0))
     ]
     # fsum: the order of the tokens must not change the last digits.
     score = math.fsum(
@@ -77,19 +75,13 @@ def relevance(query: LogQuery, document: Document, store: Store) -> float:
 
 def context(query: LogQuery, document: Document) -> float:
     """The share of the log's telling words that the record speaks of, 0 to 1."""
-    shared = len(query.context & document.terms.keys())
+    shared = len(query.context & document.weights.keys())
     return min(1.0, shared / (query.words or 1) * 4)
 
 
 class WordMatch(NamedTuple):
-    """`document`: its number in the index."""
-
-    document: int
+    record: str
     score: float
-
-
-# As WordMatch._make, without a step of Python for each of thousands of documents.
-as_matches = partial(map, partial(tuple.__new__, WordMatch))
 
 
 @dataclass(frozen=True)
@@ -101,67 +93,58 @@ class WeightedTerm:
 
     term: Term
     value: float
-    matches: Mapping[int, float] = field(default_factory=dict)
-    in_title: frozenset[int] = frozenset()
+    matches: Mapping[str, float] = field(default_factory=dict)
+    in_title: frozenset[str] = frozenset()
 
 
-def match_words(query: Query, store: Store) -> list[WordMatch]:
+def match_words(query: Query, index: Index) -> list[WordMatch]:
     """Every document about the query, best first."""
-    terms, total = weighted_terms(query.terms, store)
+    terms, total = weighted_terms(query.terms, index)
     if not terms:
         return []
-    terms, shares = with_matches(terms, ENOUGH * total, store)
+    terms, shares = with_matches(terms, ENOUGH * total, index)
     if not shares and len(query.terms) >= LONG_QUERY:
-        terms, shares = with_matches(terms, LITTLE * total, store)
+        terms, shares = with_matches(terms, LITTLE * total, index)
     add_titles(terms, shares)
-    order = sorted(shares)
-    # Sorted twice, as a key made in Python for each would take ten times as long.
-    order.sort(key=shares.__getitem__, reverse=True)
-    text = Text(weighted_words(query.text), store)
+    order = best_first(
+        WordMatch(record, COVERAGE * share / total) for record, share in shares.items()
+    )
+    text = Text(weighted_words(query.text), index)
     best = [
-        WordMatch(
-            document.id,
-            COVERAGE * shares[document.id] / total + text.nearness(document),
-        )
-        for document in store.documents(order[:RERANKED])
+        WordMatch(record, score + text.nearness(index.documents[record]))
+        for record, score in order[:RERANKED]
     ]
     if len(query.terms) >= LONG_QUERY:
         best += more_by_nearness(text, shares)
-    best = word_for_word(query, best_first(best), store)
-    rest = order[RERANKED:]
-    # Thousands of documents have the same few shares.
-    score_of = {share: COVERAGE * share / total for share in set(shares.values())}
-    scores = map(score_of.__getitem__, map(shares.__getitem__, rest))
-    return [*best, *as_matches(zip(rest, scores, strict=True))]
+    return [*word_for_word(query, best_first(best), index), *order[RERANKED:]]
 
 
-def more_by_nearness(text: Text, found: Mapping[int, float]) -> list[WordMatch]:
+def more_by_nearness(text: Text, found: Mapping[str, float]) -> list[WordMatch]:
     """Some that speak of the same in other words: a description holds many."""
     near = (
-        WordMatch(document.id, text.nearness(document))
+        WordMatch(document.record, text.nearness(document))
         for document in text.nearest()
-        if document.id not in found
+        if document.record not in found
     )
     return best_first(match for match in near if match.score >= NEAR)[:MORE]
 
 
 def best_first(matches: Iterable[WordMatch]) -> list[WordMatch]:
-    return sorted(matches, key=lambda match: (-match.score, match.document))
+    return sorted(matches, key=lambda match: (-match.score, match.record))
 
 
 def weighted_terms(
-    terms: Iterable[Term], store: Store
+    terms: Iterable[Term], index: Index
 ) -> tuple[list[WeightedTerm], float]:
     """The terms that any record has, most telling first, and the worth of all.
 
     A word that no record has is the beginning of one, or counts as an average one.
     """
     terms = list(terms)
-    store.prefetch([token for term in terms for token in term.every_token])
     weighted = []
     unknown = 0.0
     for term in terms:
-        item = weighted_term(term, store)
+        item = weighted_term(term, index)
         if item is not None:
             weighted.append(item)
         elif not term.in_parts:
@@ -172,99 +155,68 @@ def weighted_terms(
     return weighted, total + (unknown * total / weight if weight else 0.0)
 
 
-def weighted_term(term: Term, store: Store) -> WeightedTerm | None:
+def weighted_term(term: Term, index: Index) -> WeightedTerm | None:
     """The term as it can be looked for; None where no record has it."""
-    tokens = [token for token in term.tokens if store.term(token).documents]
+    tokens = [token for token in term.tokens if index.frequency(token)]
     if tokens:
-        plenty = max(store.term(token).documents for token in tokens)
-        if plenty > max(PLENTY, store.count // PLENTY_SHARE):
+        if max(map(index.frequency, tokens)) > max(PLENTY, index.count // PLENTY_SHARE):
             term = replace(term, synonyms=())
-        return WeightedTerm(term, term.weight * max(map(store.idf, tokens)))
+        return WeightedTerm(term, term.weight * max(map(index.idf, tokens)))
     others = [
-        min(map(store.idf, other))
+        min(map(index.idf, other))
         for other in term.synonyms
-        if all(store.term(token).documents for token in other)
+        if all(map(index.frequency, other))
     ]
     if others:
         return WeightedTerm(term, term.weight * max(others))
     start = next(
         (token for token in (*term.tokens, prefix_of(term)) if token.endswith("*")), ""
     )
-    documents = store.engine.postings([start], "any")[start] if start else []
+    documents = index.having(start) if start else []
     if not documents:
         return None
-    worth = term.weight * store.rarity(len(documents))
+    worth = term.weight * index.rarity(len(documents))
     return WeightedTerm(replace(term, tokens=(start,)), worth)
 
 
 def with_matches(
-    terms: list[WeightedTerm], enough: float, store: Store
-) -> tuple[list[WeightedTerm], dict[int, float]]:
-    """Documents that have terms worth `enough`, with what those they have are worth.
-
-    Terms that are not enough even together are looked for only among the documents
-    that have one of the others.
-    """
-    rest = sum(item.value for item in terms)
-    needed: list[WeightedTerm] = []
-    for item in terms:
-        if rest < enough:
-            break
-        needed.append(item)
-        rest -= item.value
-    among = tokens_of(needed)
-    postings = store.engine.postings(among, "any")
-    others = [token for token in tokens_of(terms) if token not in postings]
-    postings |= store.engine.postings(others, "any", among)
-    titles = store.engine.postings(tokens_of(terms), "title")
+    terms: list[WeightedTerm], enough: float, index: Index
+) -> tuple[list[WeightedTerm], dict[str, float]]:
+    """Documents that have terms worth `enough`, with what those they have are worth."""
     terms = [
         replace(
             item,
-            matches=matches_of(item.term, postings),
-            in_title=frozenset(matches_of(item.term, titles)),
+            matches=matches_of(item.term, index, "any"),
+            in_title=frozenset(matches_of(item.term, index, "title")),
         )
         for item in terms
     ]
     return terms, shares_of_documents(terms, enough)
 
 
-def shares_of_documents(terms: list[WeightedTerm], enough: float) -> dict[int, float]:
+def shares_of_documents(terms: list[WeightedTerm], enough: float) -> dict[str, float]:
     """What the terms of each document are worth, where that is enough."""
-    shares: dict[int, float] = {}
+    shares: dict[str, float] = defaultdict(float)
     for item in terms:
-        value, share_of = item.value, shares.get
-        if shares:
-            for pk, part in item.matches.items():
-                shares[pk] = share_of(pk, 0.0) + part * value
-        elif item.term.synonyms:
-            shares = {pk: part * value for pk, part in item.matches.items()}
-        else:
-            shares = dict.fromkeys(item.matches, value)
+        for pk, part in item.matches.items():
+            shares[pk] += part * item.value
     # Sums of the same numbers in another order differ in the last digits.
     least = enough - 1e-9
-    if shares and min(shares.values()) >= least:
-        return shares
     return {pk: share for pk, share in shares.items() if share >= least}
 
 
-def tokens_of(terms: Iterable[WeightedTerm]) -> list[str]:
-    return list(
-        dict.fromkeys(token for item in terms for token in item.term.every_token)
-    )
-
-
-def matches_of(term: Term, postings: Mapping[str, list[int]]) -> dict[int, float]:
+def matches_of(term: Term, index: Index, column: Column) -> dict[str, float]:
     """Documents with the term: 1, or half for those that say it in other words."""
-    shares: dict[int, float] = {}
+    shares: dict[str, float] = {}
     for other in term.synonyms:
-        sets = [set(postings[token]) for token in other]
+        sets = [set(index.having(token, column)) for token in other]
         shares |= dict.fromkeys(set.intersection(*sets), SYNONYM_SHARE)
     for token in term.tokens:
-        shares |= dict.fromkeys(postings[token], 1.0)
+        shares |= dict.fromkeys(index.having(token, column), 1.0)
     return shares
 
 
-def add_titles(terms: list[WeightedTerm], shares: dict[int, float]) -> None:
+def add_titles(terms: list[WeightedTerm], shares: dict[str, float]) -> None:
     """Count what stands in a title twice as much again."""
     for item in terms:
         for pk in item.in_title:
@@ -273,7 +225,7 @@ def add_titles(terms: list[WeightedTerm], shares: dict[int, float]) -> None:
 
 
 def word_for_word(
-    query: Query, matches: list[WordMatch], store: Store
+    query: Query, matches: list[WordMatch], index: Index
 ) -> list[WordMatch]:
     """The first ones anew: with the whole query as it is in the text, they lead.
 
@@ -281,13 +233,12 @@ def word_for_word(
     """
     if len(query.terms) < 2:
         return matches
-    documents = store.documents([match.document for match in matches[:READ]])
-    texts = texts_of([document.record for document in documents])
+    texts = texts_of([match.record for match in matches[:READ]])
     holding = {
-        document.id
-        for document in documents
-        if any(query.text in fold(text).lower() for text in texts[document.record])
-        or any(query.text in sign.text.lower() for sign in document.signatures)
+        pk
+        for pk in texts
+        if any(query.text in fold(text).lower() for text in texts[pk])
+        or any(query.text in s.text.lower() for s in index.documents[pk].signatures)
     }
     first = (
         WordMatch(pk, score + WORD_FOR_WORD * (pk in holding))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from kb.search.reading.symptom_facets import MetricsOfLines
+
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;:?]{0,40}+[ -/]?[@-~]"
     r"|\][^\x07\x1b]{0,400}+(?:\x07|\x1b\\)?|[()][0-9A-Z]|[=>78cDEHM])"
@@ -75,10 +77,6 @@ BAR = re.compile(
     r"\d{1,3}%\|[^|\n]{0,200}+\|\s?\d{0,9}/?\d{0,9}\s?(?:\[[^\]\n]{0,300}+\])?"
     r"|[━╸╺╍▏▎▍▌▋▊▉█░▒]{4,200}+(?:\s{0,4}\d{1,9}/\d{1,9})?(?:\s{0,4}\d{1,3}%)?"
 )
-# Controls, and marks that change the direction of text: nobody sees them.
-UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
-)
 LEADING = " \t|>-:•*+│┃❱"
 TRAILING = " \t│┃|"
 # Rich's log handler ends a line with the place that logged it.
@@ -117,7 +115,14 @@ def clean_line(line: str) -> CleanLine:
 
 
 class CleanLines(dict[str, CleanLine]):
-    """Lines of one paste by how they stand there, each cleaned once, when asked for."""
+    """Lines of one paste by how they stand there, each cleaned once, when asked for.
+
+    `metrics`: the same for what is measured in a cleaned line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.metrics = MetricsOfLines()
 
     def __missing__(self, line: str) -> CleanLine:
         self[line] = cleaned = clean_line(line)

@@ -28,9 +28,9 @@ def names_of_code(source: str) -> list[str]:
         follows = words[at + 1] if at + 1 < len(words) else ""
         if word == "**" and is_power(words[at - 1] if at else "", follows):
             names.append(operator_name("pow"))
-        if not word.isidentifier() or word in own:
-            continue
         dotted = at > 0 and words[at - 1] == "."
+        if not word.isidentifier() or (word in own and not dotted):
+            continue
         word = called_as.get(word, word)
         if follows == "(" or dotted or is_name(word):
             names.append(operator_name(word))

@@ -88,7 +88,7 @@ MAX_IDS = 40
 def error_ids(text: str) -> frozenset[str]:
     """Official names in a text as authority:name, such as gb:0042, op:SqrtBackward."""
     low = text.lower()
-    if not any(hint in low for hint in HINTS):
+    if not any(map(low.__contains__, HINTS)):
         return frozenset()
     ids = {
         f"cuda:{CUDA_TEXTS[name.lower()].lower()}" for name in cuda_error_texts(text)

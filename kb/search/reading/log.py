@@ -21,10 +21,10 @@ from kb.search.reading.probe import Inside, Probe, read_probe
 from kb.search.reading.symptom_facets import (
     NO_METRICS,
     Metrics,
+    MetricsOfLines,
     may_have_facet,
-    metrics_in,
 )
-from kb.search.reading.tokens import analyse_query, words_of
+from kb.search.reading.tokens import analyse_query, distinct_words_of
 
 # A log's first complaint is the cause as often as its last.
 FIRST_KEY_LINES = 100
@@ -49,17 +49,17 @@ INTERNAL = "(Triggered internally at "
 FUNCTION = re.compile(r"\s\(function \w{1,80}(?:\(\))?\)$")
 SOURCE = re.compile(r"([^\s:()]{1,300}+):\d++")
 CLASS = re.compile(
-    r"(?<![\w.])(?:\w++\.)*+(\w{0,80}?(?:Error|Exception|Warning|Unsupported|Failed))"
+    r"(?<![\w.])(?>(?:\w++\.)*)(\w{0,80}?(?:Error|Exception|Warning|Unsupported|Failed))"
     r"(?:\(\w{1,80}\))?\s?[:\uff1a](?!:)",
     re.ASCII,
 )
 RAISE = re.compile(
-    r"(?:-{2,8}>)?(?:[\d\s]{0,12}+)raise ((?:\w++\.)*+)(\w{1,80}+)"
+    r"(?:-{2,8}>)?(?:[\d\s]{0,12}+)raise ((?>(?:\w++\.)*))(\w{1,80}+)"
     r"\(\s*+[rfbu]{0,2}(['\"])(.+)"
 )
 # An exception's repr, as in "got RuntimeError('…')".
 REPR = re.compile(
-    r"(?<![\w.])(?:\w++\.)*+(\w{0,80}?(?:Error|Exception|Warning))\((['\"])(.{10,1200})",
+    r"(?<![\w.])(?>(?:\w++\.)*)(\w{0,80}?(?:Error|Exception|Warning))\((['\"])(.{10,1200})",
     re.ASCII,
 )
 # In lower case; every branch begins with a letter, which makes the search quick.
@@ -172,7 +172,7 @@ def read_lines(selected: SelectedLines, cleaned: CleanLines | None = None) -> Re
         if in_probe(line.text):
             report.append(line)
             continue
-        for class_name, text in _collect(line, reading):
+        for class_name, text in _collect(line, reading, cleaned.metrics):
             kind = class_name, NOT_LETTERS.sub("", text)
             messages.setdefault(kind, Message(at, line.number, class_name, text))
     unique = list(messages.values())
@@ -219,7 +219,7 @@ def first_and_last(messages: list[Message], first: int, last: int) -> list[Messa
 
 def particular_words(lines: list[tuple[int, str]]) -> list[str]:
     """The log's distinct words; of very many the longest."""
-    words = set(words_of("\n".join(text for _, text in lines)))
+    words = distinct_words_of("\n".join(text for _, text in lines))
     # A setting stands as NAME=1 in a shell's line and as NAME in a record.
     compound = [word for word in words if not word.isalnum()]
     words |= {part for word in compound for part in COMPOUND.split(word)}
@@ -233,7 +233,9 @@ def is_number(word: str) -> bool:
     return not word.isalpha() and NUMERIC.fullmatch(word) is not None
 
 
-def _collect(line: Line, reading: Reading) -> list[tuple[str, str]]:
+def _collect(
+    line: Line, reading: Reading, read: MetricsOfLines
+) -> list[tuple[str, str]]:
     """Add the line's facets, frames and ids to `reading`; return its messages."""
     number, text = line.number, line.text
     reading.traceback |= "Traceback" in text or bool(CELL.search(text))
@@ -247,9 +249,7 @@ def _collect(line: Line, reading: Reading) -> list[tuple[str, str]]:
     metrics = NO_METRICS
     if telling or may_have_facet(line.raw):
         # The values of a progress bar stand in what `clean_line` drops.
-        metrics = metrics_in(
-            text if "%|" not in line.raw else without_escapes(line.raw)
-        )
+        metrics = read[text if "%|" not in line.raw else without_escapes(line.raw)]
     for facet in metrics.facets:
         reading.facets.setdefault(facet, number)
     return messages_of(text, metrics, telling)
@@ -327,7 +327,7 @@ def is_telling(text: str) -> bool:
 
 def may_have_class(text: str) -> bool:
     """A cheap test, as most lines name no class of errors."""
-    return any(end in text for end in CLASS_ENDS)
+    return any(map(text.__contains__, CLASS_ENDS))
 
 
 def has_class(text: str) -> bool:

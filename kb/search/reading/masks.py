@@ -23,7 +23,7 @@ VARIABLE = re.compile(
     | [\[(][\d,\s]{1,400}+[\])]
     | \b(?:cuda|npu|xpu|mps|hpu|hip):\d++               # devices
     | (?<![\w.:/\\])(?:[A-Za-z]:|\.{1,2})?[/\\][^\s'":,;()]++   # paths
-    | (?<![\w.])v?\d++(?:\.\d++)*+[\w+.]{0,60}+(?:\s?%)? # numbers, versions, sizes
+    | (?<![\w.])v?\d++(?>(?:\.\d++)*)[\w+.]{0,60}+(?:\s?%)? # numbers, versions, sizes
     | (?<=\.)\d++(?=\.)                                 # layers.33.q_proj
     """,
     re.VERBOSE,
@@ -34,9 +34,9 @@ UNIT = re.compile(
 )
 # at::Half became c10::Half between two releases; it is the same message.
 NAMESPACE = re.compile(
-    r"(?<![\w:])(?:(?:at|c10d?|torch|caffe2|std|native|cuda|autograd|jit|impl|detail"
+    r"(?<![\w:])(?>(?:(?:at|c10d?|torch|caffe2|std|native|cuda|autograd|jit|impl|detail"
     r"|headeronly)"
-    r"::)++(?=\w)"
+    r"::)+)(?=\w)"
 )
 # The digits of SdpaBackward0 count overloads: releases differ in them.
 OVERLOAD = re.compile(r"(?<=Backward)\d{1,3}(?!\w)")
@@ -45,7 +45,7 @@ FILLING = re.compile(
       <class\ '[^'>]{0,200}+'>
     | (?<![\w.])torch\.(?:b?float|u?int|half|double|complex|bool|short|long|q)\w*+
     | (?<![\w.])torch\.(?:cuda\.|xpu\.|hpu\.)?[A-Z]\w{0,20}?Tensor(?!\w)
-    | (?<![\w.])\w++(?:\.(?:\w++|<\*>)){2,}+            # dotted names of 3 parts up
+    | (?<![\w.])\w++(?>(?:\.(?:\w++|<\*>)){2,})         # dotted names of 3 parts up
     """,
     re.VERBOSE,
 )

@@ -15,10 +15,12 @@ from kb.search.reading.tokens import CACHED_WORDS, fold
 
 PREFIX = "op:"
 # And the bracket of a call.
-NAME = re.compile(r"(?<![\w.])([A-Za-z_]\w{0,80}+(?:\.[A-Za-z_]\w{0,80}+){0,8}+)(\(?)")
-# KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d.
+NAME = re.compile(
+    r"(?<![\w.])([A-Za-z_]\w{0,80}+(?>(?:\.[A-Za-z_]\w{0,80}+){0,8}))(\(?)"
+)
+# KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d; LeakyReLU -> Leaky, ReLU.
 PIECES = re.compile(
-    r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
+    r"(?:[PR]?Re|Si)LU\d?|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*[a-z]?(?![a-z])|[A-Z]+\d*|\d+"
 )
 # What a name ends in that its sister does without: nn.KLDivLoss is F.kl_div,
 # SqrtBackward0 the backward of sqrt, masked_fill_ the masked_fill in place.

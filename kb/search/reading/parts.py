@@ -79,6 +79,8 @@ CALL = re.compile(
     r"[A-Za-z_][\w.]*+(?:\[[^\]]{0,80}\])*\(.{0,400}[)\](,:]\s*;?\s*(?:#.*|//.*)?$"
 )
 HAS_CALL = re.compile(r"[\w\])]\(|\[[\w:, ]+\]|\s[-+*/@%]\s|\*\*|\blambda\b")
+# A value that is made by a call of something dotted is no measurement.
+CALLED = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\(")
 ARGUMENT = re.compile(
     r"\*{0,2}[a-z_]\w*\s?=\s?.{1,200},?\s*(?:#.*)?$|[\w.\[\]*'\"]+,\s*(?:#.*)?$"
 )
@@ -102,9 +104,13 @@ PACKAGE = re.compile(
     re.IGNORECASE,
 )
 HEADING = re.compile(r"#{1,6}\s\w|={3,}$|-{3,}$|```")
-SPOKEN = re.compile(
+ADDRESSING = (
     r"\b(?:I|I'm|I've|my|we|our|you|your|me|please|thanks|hello|hi|anyone|why)\b|[?？]"
-    rf"|我|你|请|吗|为什么|怎么|如何|[{HAN}]{{2,}}[，。：；]|[{HAN}]{{6,}}"
+)
+# The first is the second for text of ASCII alone, in half of its time.
+SPOKEN_ASCII = re.compile(ADDRESSING)
+SPOKEN = re.compile(
+    rf"{ADDRESSING}|我|你|请|吗|为什么|怎么|如何|[{HAN}]{{2,}}[，。：；]|[{HAN}]{{6,}}"
 )
 # Of lists and quotes, which `clean_line` takes off as well.
 MARKS = ("#", ">", "-", "*")
@@ -214,7 +220,7 @@ def kind_of_text(line: str, bare: str, before: Kind, cleaned: CleanLines) -> Kin
     clean = cleaned[line]
     if clean.begins_entry or has_class(clean.text) or RAISE.match(bare):
         return Kind.LOG
-    if metrics_in(clean.text).are_the_line:
+    if cleaned.metrics[clean.text].are_the_line:
         return Kind.WORDS if is_chinese(clean.text) else Kind.METRICS
     if NUMBERS.match(bare) and "[" in bare:
         return Kind.TENSOR
@@ -234,6 +240,8 @@ def is_statement(bare: str) -> bool:
         return len(spoken) < MIN_FUNCTION_WORDS and not SPOKEN.match(bare)
     if ASSIGNMENT.match(bare):
         _target, _sign, value = bare.partition("=")
+        if CALLED.search(value) and not is_tensor(value.strip()):
+            return True
         return bool(HAS_CALL.search(value)) and not metrics_in(bare).are_the_line
     return bool(CALL.match(bare)) and not is_tensor(bare) and not CLASS.match(bare)
 
@@ -253,7 +261,7 @@ def goes_on(line: str, bare: str) -> bool:
 
 def is_tensor(bare: str) -> bool:
     """Begins a printed tensor, or goes on with one."""
-    return any(sign in bare for sign in TENSOR_SIGNS) and bool(TENSOR.match(bare))
+    return any(map(bare.__contains__, TENSOR_SIGNS)) and bool(TENSOR.match(bare))
 
 
 def is_weak_statement(bare: str) -> bool:
@@ -269,7 +277,7 @@ def is_sentence(text: str) -> bool:
 
 def is_spoken(text: str) -> bool:
     """A person wrote it; a sentence that complains may be a program's."""
-    if SPOKEN.search(text):
+    if (SPOKEN_ASCII if text.isascii() else SPOKEN).search(text):
         return True
     return is_sentence(text) and not is_telling(text)
 

@@ -90,7 +90,8 @@ def weighted_words(text: str) -> dict[str, float]:
     for term in _terms_of(fold(text)).values():
         raise_to(dict.fromkeys(term.tokens, term.weight), weights)
         for phrase in term.synonyms:
-            share = SYNONYM_WEIGHT * term.weight / len(phrase)
+            # All that one word may mean counts together as one synonym does.
+            share = SYNONYM_WEIGHT * term.weight / len(phrase) / len(term.synonyms)
             raise_to(dict.fromkeys(phrase, share), weights)
     for name in (*names_in(text), *names_among_han(text)):
         weights[name] = NAME_WEIGHT

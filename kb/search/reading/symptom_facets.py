@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 NUMBER = (
     r"[-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?"
@@ -57,9 +58,11 @@ EXACT = {
     "zero": ("loss", "grad_norm"),
     **dict.fromkeys(TELLING.values(), ("grad_norm",)),
 }
+NOT_FINITE = re.compile(r"(?<![a-z_])(?:nans?|inf|not finite|non-?finite)(?![a-z_])")
 MAX_PAIRS = 100
 MAX_FACETS = 20
 MAX_WORDS = 8
+CACHED_NAMES = 1000
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ class Metrics:
 
 
 NO_METRICS = Metrics([], 0, False, 0)
+
+
+def says_nan(low: str) -> bool:
+    """Whether anything is not finite there. `low`: the text in small letters."""
+    return bool(NOT_FINITE.search(low))
 
 
 def metrics_in(text: str) -> Metrics:
@@ -107,6 +115,14 @@ def metrics_in(text: str) -> Metrics:
                 facets[f"{metric}_{state}"] = None
     words = text.count(" ") + 1 - 2 * count
     return Metrics(list(facets)[:MAX_FACETS], count, text.startswith("{"), words)
+
+
+class MetricsOfLines(dict[str, Metrics]):
+    """Metrics of one paste's lines, each read once, when asked for."""
+
+    def __missing__(self, text: str) -> Metrics:
+        self[text] = metrics = metrics_in(text)
+        return metrics
 
 
 def may_have_facet(text: str) -> bool:
@@ -150,7 +166,8 @@ def _state(number: str) -> str:
     return TELLING.get(number[:7], "") if float(number) else "zero"
 
 
-def _names(name: str) -> list[str]:
+@lru_cache(maxsize=CACHED_NAMES)
+def _names(name: str) -> tuple[str, ...]:
     """The metric as called, and the family it belongs to."""
     own = re.sub(r"\W+", "_", name.lower().rsplit("/", 1)[-1]).strip("_")
     names = [own]
@@ -158,4 +175,4 @@ def _names(name: str) -> list[str]:
         names.append("loss")
     if own.endswith(NORMS) and own != "grad_norm":
         names.append("grad_norm")
-    return names
+    return tuple(names)

@@ -62,7 +62,7 @@ NAMED = re.compile(
     rf"|([a-z]\w{{1,40}}+)(?:\s?:\s?(?:int|float)\s?=\s?|{SETS})){AMOUNT}",
     re.IGNORECASE,
 )
-SIZES = r"(\d++(?:\s?,\s?\d++){1,5}+)\s?,?\s?"
+SIZES = r"(\d++(?>(?:\s?,\s?\d++){1,5}))\s?,?\s?"
 # Followed by the end of the sizes, or by an argument with a name.
 ENDS = r"(?=[)\]]|(?<=,\s)[a-z_]\w{0,30}=|(?<=,)[a-z_]\w{0,30}=)"
 SHAPE = re.compile(

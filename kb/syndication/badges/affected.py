@@ -5,14 +5,16 @@ What was run decides; what is documented stands beside it, also where the two di
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kb import wording
 from kb.choices import Verdict
 from kb.environments.environment import Environment
-from kb.models import Record
+from kb.models import Finding, Record
 from kb.releases import sides
 from kb.syndication.badges.drawing import COLOURS, NEUTRAL, Badge
-from kb.syndication.badges.verdict import device_of, sender_of, verdict_of
-from kb.versions.affected import Documented, answer_for
+from kb.syndication.badges.verdict import device_of, of_cells, verdict_of
+from kb.versions.affected import answer_for
 from kb.versions.ranges import UNKNOWN, parse_version
 
 JUDGED: dict[str | None, str] = {
@@ -30,15 +32,20 @@ def make(record: Record, typed: str, device: str, lang: str) -> Badge:
         return Badge(record.id, wording.NAME_A_VERSION[lang], is_refusal=True)
     name, raw = (side.name, side.raw) if side else (text, text)
     builds, device = side.builds if side else (), device_of(device)
-    verdict = verdict_of(record.id, builds, device)
+    device = device or only_device(record.id, builds)
+    verdict = verdict_of(record.id, builds, device, of_torch_alone=True)
     runs = JUDGED.get(verdict, UNKNOWN)
-    right = wording.AFFECTED_BADGES[runs, documented(record, raw)].line(lang)
-    sender = verdict and sender_of(verdict, record.id, builds, device)
-    if sender and runs != UNKNOWN:
-        right += " · " + wording.CONFIRMED[lang].format(origin=sender)
+    right = wording.AFFECTED_BADGES[runs, documented(record, raw, device)].line(lang)
     left = " · ".join(part for part in (record.id, f"torch {name}", device) if part)
     colour = COLOURS[verdict] if verdict and runs != UNKNOWN else NEUTRAL
     return Badge(left, right, colour)
+
+
+def only_device(record: str, builds: Collection[str]) -> str:
+    """The one that was run on, where it is one: the badge then says so."""
+    rows = of_cells(Finding.objects.fresh(), record, builds, "").order_by()
+    devices = set(rows.values_list("device_class", flat=True))
+    return devices.pop() if len(devices) == 1 else ""
 
 
 def names_a_build(text: str) -> bool:
@@ -49,13 +56,6 @@ def names_a_build(text: str) -> bool:
     )
 
 
-def documented(record: Record, raw: str) -> str:
-    """What is documented, whatever was run: a doubt that runs raise is none here."""
-    facts = Documented(
-        affected=record.affected,
-        affected_when=record.affected_when,
-        preconditions=record.preconditions,
-        environment=record.environment,
-        fixes=[],
-    )
-    return answer_for(facts, Environment(torch_raw=raw)).answer
+def documented(record: Record, raw: str, device: str) -> str:
+    """What is documented, whatever was run."""
+    return answer_for(record, Environment(torch_raw=raw, device=device)).answer

@@ -1,9 +1,8 @@
-"""A badge: two fields with a text each, as an SVG or as shields.io draws it."""
+"""A badge: two fields with a text each, drawn as an SVG."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from kb.choices import Verdict
 
@@ -13,7 +12,7 @@ COLOURS: dict[str, str] = {
     Verdict.ERROR: "#5b4a8a",
 }
 NEUTRAL = "#57606a"
-# A copy may be kept for so long; shields.io takes no less.
+# A copy may be kept for so long.
 FRESH_S = 300
 PADDING = 8
 NARROW, WIDE = 6.6, 11
@@ -54,17 +53,6 @@ class Badge:
     @property
     def right_text(self) -> int:
         return self.right_width - 2 * PADDING
-
-    def for_shields(self) -> dict[str, Any]:
-        """As https://shields.io/badges/endpoint-badge reads it."""
-        return {
-            "schemaVersion": 1,
-            "label": self.left,
-            "message": self.right,
-            "color": self.colour,
-            "isError": self.is_refusal,
-            "cacheSeconds": FRESH_S,
-        }
 
 
 def width(text: str) -> int:

@@ -6,13 +6,11 @@ from kb.syndication.badges import views
 
 urlpatterns = [
     re_path(
-        r"^(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.(?P<form>svg|json)$",
+        r"^(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.svg$",
         views.on_build,
         name="badge",
     ),
     re_path(
-        r"^(?P<record_id>NAN-\d{4})\.(?P<form>svg|json)$",
-        views.of_version,
-        name="badge-of-version",
+        r"^(?P<record_id>NAN-\d{4})\.svg$", views.of_version, name="badge-of-version"
     ),
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kb import wording
-from kb.choices import OUR_ORIGINS, DeviceClass, Verdict
+from kb.choices import DeviceClass, Verdict
 from kb.findings.release_row import strongest
 from kb.models import Finding
 from kb.models.finding import FindingQuerySet
@@ -18,31 +18,13 @@ from kb.syndication.badges.drawing import COLOURS, NEUTRAL, Badge
 def make(record: str, build: str, device: str, lang: str) -> Badge:
     device = device_of(device)
     verdict = verdict_of(record, [build], device)
-    said = wording.BADGES[verdict or unsettled(record, build, device)]
-    right = said.line(lang)
-    if verdict and (sender := sender_of(verdict, record, [build], device)):
-        right += " · " + wording.CONFIRMED[lang].format(origin=sender)
+    right = wording.BADGES[verdict or "untested"].line(lang)
     left = " · ".join(part for part in (record, build, device) if part)
     return Badge(left, right, COLOURS.get(verdict or "", NEUTRAL))
 
 
 def device_of(asked: str) -> str:
     return asked if asked in DeviceClass.values else ""
-
-
-def unsettled(record: str, build: str, device: str) -> str:
-    """What is said without a verdict: that somebody sent one, or nobody ran it."""
-    sent = of_cells(Finding.objects.fresh(), record, [build], device)
-    return "sent" if sent.exists() else "untested"
-
-
-def sender_of(
-    verdict: Verdict, record: str, builds: Collection[str], device: str
-) -> str:
-    """Who sent what the verdict rests on; "" where a run of ours has it, too."""
-    rows = of_cells(Finding.objects.standing(), record, builds, device)
-    origins = set(rows.filter(verdict=verdict).values_list("origin", flat=True))
-    return "" if origins & set(OUR_ORIGINS) else min(origins, default="")
 
 
 def of_cells(
@@ -52,7 +34,13 @@ def of_cells(
     return rows.filter(device_class=device) if device else rows
 
 
-def verdict_of(record: str, builds: Collection[str], device: str) -> Verdict | None:
-    """Of what stands about the bug itself; None where nothing does."""
-    rows = of_cells(Finding.objects.standing(), record, builds, device)
+def verdict_of(
+    record: str, builds: Collection[str], device: str, *, of_torch_alone: bool = False
+) -> Verdict | None:
+    """Of what stands about the bug itself; None where nothing does.
+
+    `of_torch_alone`: not by runs that had packages of their own.
+    """
+    rows = of_cells(Finding.objects.fresh(), record, builds, device)
+    rows = rows.of_torch_alone() if of_torch_alone else rows
     return strongest(set(rows.values_list("verdict", flat=True)))

@@ -1,8 +1,8 @@
-"""Badges as an SVG, and as JSON for shields.io, which draws them itself."""
+"""Badges as an SVG."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_safe
@@ -14,21 +14,17 @@ from kb.syndication.badges.drawing import FRESH_S, Badge
 
 
 @require_safe
-def on_build(
-    request: HttpRequest, record_id: str, build: str, form: str
-) -> HttpResponse:
+def on_build(request: HttpRequest, record_id: str, build: str) -> HttpResponse:
     record = find(record_id)
     device = request.GET.get("device", "")
-    return shown(
-        request, form, verdict.make(record.id, build, device, lang_of(request))
-    )
+    return shown(request, verdict.make(record.id, build, device, lang_of(request)))
 
 
 @require_safe
-def of_version(request: HttpRequest, record_id: str, form: str) -> HttpResponse:
+def of_version(request: HttpRequest, record_id: str) -> HttpResponse:
     typed, device = (request.GET.get(name, "") for name in ("torch", "device"))
     badge = affected.make(find(record_id), typed, device, lang_of(request))
-    return shown(request, form, badge)
+    return shown(request, badge)
 
 
 def find(record_id: str) -> Record:
@@ -41,16 +37,10 @@ def lang_of(request: HttpRequest) -> str:
     return lang if lang in DJANGO_LANG else "en"
 
 
-def shown(request: HttpRequest, form: str, badge: Badge) -> HttpResponse:
+def shown(request: HttpRequest, badge: Badge) -> HttpResponse:
     """A refusal is drawn, too: who looks at a README sees what is missing."""
-    if form == "json":
-        # shields.io shows the message of nothing but a 200.
-        response: HttpResponse = JsonResponse(badge.for_shields())
-    else:
-        status = 400 if badge.is_refusal else 200
-        context = {"badge": badge}
-        response = render(
-            request, "kb/badge.svg", context, "image/svg+xml", status=status
-        )
+    status = 400 if badge.is_refusal else 200
+    context = {"badge": badge}
+    response = render(request, "kb/badge.svg", context, "image/svg+xml", status=status)
     patch_cache_control(response, public=True, max_age=FRESH_S)
     return response

@@ -144,7 +144,7 @@ def modified(record: Record, verdicts: Iterable[Finding]) -> datetime:
 
 def verdict_rows() -> FindingQuerySet:
     """The runs that entries rest on and tell of."""
-    return Finding.objects.standing().triggers().of_the_bug().order_by()
+    return Finding.objects.fresh().triggers().of_the_bug().order_by()
 
 
 def newest_runs(records: Collection[str]) -> dict[str, datetime]:

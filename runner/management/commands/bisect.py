@@ -19,7 +19,6 @@ from runner import exits
 from runner.bisecting import search, span, subject
 from runner.bisecting.search import GOOD, UNKNOWN, Standing, Turn
 from runner.bisecting.span import Span
-from runner.bisecting.steps import named_turn
 from runner.bisecting.subject import Subject
 from runner.builds import index, install, registry
 from runner.builds.probe import BuildError
@@ -229,6 +228,16 @@ class Command(BaseCommand):
             return Step(slug, answer, "", "nothing", "")
         how = "run" if slug in self.subject.asked else "evidence"
         return Step(slug, answer, row.verdict, how, row.evidence)
+
+
+def named_turn(known: Subject, turn: Turn) -> Turn:
+    """With builds in place of the releases that were installed for it."""
+    return Turn(
+        known.slug(turn.before),
+        known.slug(turn.after),
+        unknown=[known.slug(name) for name in turn.unknown],
+        instead={known.slug(end): known.slug(to) for end, to in turn.instead.items()},
+    )
 
 
 def refuse(text: str) -> NoReturn:

@@ -2,16 +2,27 @@
 
 import argparse
 import json
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from kb import progress as pages
-from runner.builds import install, inventory, registry
+from runner.builds import index, install, inventory, newest, registry, sizes
+from runner.builds.install import Attempt
 from runner.builds.probe import BuildError
 from runner.models import Installation
+from runner.runs import jobs
+
+# Exit status where what was asked for cannot be had; 1 is an error nobody foresaw.
+REFUSED = 2
+WITH_WHAT = "--with needs a version: builds add 2.13.0 --with ..."
+# Loading all records on a slow machine holds the database for minutes.
+BUSY_AT_MOST = timedelta(minutes=15)
 
 
 class Command(BaseCommand):
@@ -36,6 +47,11 @@ class Command(BaseCommand):
         what.add_argument("version", nargs="?", help="such as 2.6.0; none: the default")
         what.add_argument("--python", type=Path, help="your own interpreter with torch")
         what.add_argument("--wheel", type=Path, help="a torch wheel file")
+        what.add_argument(
+            "--newest",
+            action="store_true",
+            help="the newest releases on the package indexes that this site lacks",
+        )
         add.add_argument(
             "--with",
             dest="with_",
@@ -45,15 +61,14 @@ class Command(BaseCommand):
             help="installed beside torch, also git+https://...@COMMIT; may be repeated",
         )
         add.add_argument(
-            "--installer",
-            choices=("auto", "uv", "pip"),
-            default="auto",
-            help="auto: uv where it is, else pip",
-        )
-        add.add_argument(
             "--install-only",
             action="store_true",
             help="install the default build without writing to the database",
+        )
+        add.add_argument(
+            "--yes",
+            action="store_true",
+            help=f"do not ask before a download of more than {sizes.ASK_ABOVE_MIB} MiB",
         )
         cuda = "the default may be the CUDA wheel"
         for command in (scan, add):
@@ -68,13 +83,17 @@ class Command(BaseCommand):
         try:
             getattr(self, options["action"])(options)
         except BuildError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(str(error), returncode=REFUSED) from error
 
     def say(self, text: str) -> None:
         self.stdout.write(text)
         self.stdout.flush()
 
     def scan(self, options: dict[str, Any]) -> None:
+        """Look, and install if asked; again where others held the database too long."""
+        jobs.retry(partial(self.look, options), BUSY_AT_MOST)
+
+    def look(self, options: dict[str, Any]) -> None:
         # Not news where there is one already.
         has_torch = bool(registry.installations_here())
         with nullcontext() if has_torch else pages.of(pages.Work.TORCH):
@@ -90,28 +109,47 @@ class Command(BaseCommand):
             registry.expect_nothing()
 
     def add(self, options: dict[str, Any]) -> None:
-        with_, installer = options["with_"], options["installer"]
+        with_ = options["with_"]
+        agree = sizes.asking(self.say, yes=options["yes"])
         if options["python"]:
             if with_:
                 raise CommandError("--with installs; your own Python is not written to")
-            self.say(registry.describe(registry.add_python(options["python"])))
-        elif options["wheel"]:
-            install.add_wheel(options["wheel"], with_, self.say, installer)
-        elif options["version"]:
-            install.add_release(options["version"], with_, self.say, installer)
-        elif with_:
-            raise CommandError("--with needs a version: builds add 2.13.0 --with ...")
-        else:
-            self.add_default(options)
-
-    def add_default(self, options: dict[str, Any]) -> None:
-        attempts = list(install.attempts_for_default(options["cuda"]))
-        installer = options["installer"]
+            self.add_python(options["python"])
+            return
+        if options["newest"]:
+            if with_:
+                raise CommandError(WITH_WHAT)
+            self.add_newest(agree)
+            return
+        attempts = list(attempts_for(options))
         if options["install_only"]:
-            done = install.install(attempts, self.say, installer)
+            done = install.install(attempts, self.say, agree)
             self.say(str(done.interpreter))
         else:
-            install.add(attempts, self.say, installer=installer)
+            install.add(attempts, self.say, with_ or None, agree)
+
+    def add_newest(self, agree: Callable[[Attempt], None]) -> None:
+        """One at a time; one that does not install keeps none of the others out."""
+        lacking = newest.lacking(index.releases())
+        self.say(f"New on the index: {', '.join(lacking) or 'nothing'}.")
+        added, failed = [], []
+        for version in lacking:
+            try:
+                attempts = [install.attempt_for_version(version, [])]
+                row = install.add(attempts, self.say, None, agree)
+                added.append(f" --build {row.build_id}")
+            except BuildError as error:
+                failed.append(f"{version} is not installed:\n{error}")
+        if added:
+            self.say(f"Next: manage.py matrix{''.join(added)}")
+        if failed:
+            raise BuildError("\n".join(failed))
+
+    def add_python(self, path: Path) -> None:
+        added = registry.add_python(path)
+        self.say(registry.describe(added))
+        if others := inventory.choice_line(added.build_id or ""):
+            self.say(others)
 
     def list(self, options: dict[str, Any]) -> None:
         if options["json"]:
@@ -126,6 +164,18 @@ class Command(BaseCommand):
     def remove(self, options: dict[str, Any]) -> None:
         for line in registry.remove(options["slug"], options["python"]):
             self.say(line)
+
+
+def attempts_for(options: dict[str, Any]) -> Iterable[Attempt]:
+    """What `add` installs. Raises BuildError, CommandError."""
+    with_ = options["with_"]
+    if options["wheel"]:
+        return [install.attempt_for_wheel(options["wheel"], with_)]
+    if options["version"]:
+        return [install.attempt_for_version(options["version"], with_)]
+    if with_:
+        raise CommandError(WITH_WHAT)
+    return install.attempts_for_default(options["cuda"])
 
 
 def reason(chosen: Installation) -> str:

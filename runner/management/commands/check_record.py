@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import override
 
 from kb.records.files import RecordError
-from runner import harness
+from portable import harness
 from runner.authoring import record_files, skeleton
 from runner.authoring.command_options import add_logs, add_root
 from runner.authoring.record_check import Question, check

@@ -1,6 +1,6 @@
 """`manage.py load_all`: records and evidence, with their progress on the pages.
 
-`manage.py up` runs it behind the site. It may be killed at any moment: records are one
+`manage.py up` runs it behind the site. It may be killed at any moment: each record is a
 transaction, and each folder of evidence is; the next call goes on from there.
 """
 

@@ -16,7 +16,7 @@ from kb.publishing.tables import NoTables, require_tables
 from runner.evidence.exchange import ORIGIN
 from runner.evidence.folders import EvidenceReport, load_evidence
 from runner.evidence.keeping import keep_evidence
-from runner.evidence.sent_files import receive_file, signatures_in
+from runner.evidence.sent_files import receive_file
 from runner.sweeps import exchange
 
 SENT = "upload"
@@ -111,6 +111,6 @@ class Command(BaseCommand):
             if not nothing_else:
                 receive_file(path, sender, report)
             if sweeps:
-                exchange.receive(sweeps, sender, report, signatures_in(path))
+                exchange.receive(sweeps, sender, report)
         else:
             report.refused.append((str(path), "There is no such file or folder."))

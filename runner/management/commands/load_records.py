@@ -28,24 +28,18 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_root(parser)
-        parser.add_argument(
-            "--force",
-            choices=["files", "site"],
-            help="whose changes win where files and site both changed",
-        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with in_terminal_language():
-            report = self.load(options["root"], options["force"], options.get("tell"))
+            report = self.load(options["root"], options.get("tell"))
             self.report(report, brief=options["verbosity"] == 0)
 
-    def load(self, root: Path, force: Any, tell: Tell | None) -> LoadReport:
+    def load(self, root: Path, tell: Tell | None) -> LoadReport:
         try:
             require_tables()
             report = load_records(
                 root,
                 inspect=inspect,
-                force=force,
                 on_new_repros=take_new_repros,
                 tell=tell,
             )
@@ -54,16 +48,12 @@ class Command(BaseCommand):
         except RecordError as error:
             lines = [located(root, problem) for problem in error.problems]
             raise CommandError("\n".join([*lines, _("Nothing was loaded.")])) from error
-        if not report.done:
-            raise CommandError(conflict_text(report))
         return report
 
     def report(self, report: LoadReport, *, brief: bool) -> None:
-        """A line for each record, or only for those that the site keeps as its own."""
+        """A line for each record, unless the sum is enough."""
         words = change_words()
-        for row in report.records:
-            if brief and row.change != Change.KEPT_SITE:
-                continue
+        for row in report.records if not brief else ():
             self.stdout.write(f"{row.id}  {words[row.change]}  {row.slug}")
         for pk in report.without_folder:
             self.stdout.write(_("%(id)s  has no folder; kept as it is") % {"id": pk})
@@ -82,17 +72,4 @@ def change_words() -> dict[Change, str]:
         Change.CREATED: _("created"),
         Change.UPDATED: _("updated"),
         Change.UNCHANGED: _("unchanged"),
-        Change.KEPT_SITE: _("edited on the site; the site's text is kept"),
     }
-
-
-def conflict_text(report: LoadReport) -> str:
-    lines = [
-        _("%(id)s: both its files and the site's text changed") % {"id": row.id}
-        for row in report.conflicts
-    ]
-    advice = _(
-        "Nothing was loaded. Choose whose text wins in these records: "
-        "load_records --force files, or load_records --force site."
-    )
-    return "\n".join([*lines, advice])

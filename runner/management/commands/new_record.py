@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from argparse import ArgumentParser
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from runner.authoring import skeleton
 from runner.authoring.command_options import add_logs, add_root
+from runner.builds import registry
 
 
 class Command(BaseCommand):
@@ -27,6 +32,12 @@ class Command(BaseCommand):
             help="the report it comes from, such as pytorch/pytorch#12345; fills in "
             "source and alias, asks nobody",
         )
+        parser.add_argument(
+            "--from-capture",
+            dest="capture",
+            metavar="CAPTURE",
+            help="capture.json of nan_probe: its call becomes the repro's trigger",
+        )
         add_logs(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -35,8 +46,9 @@ class Command(BaseCommand):
             skeleton.logs_for(options["root"], options["logs"]),
         )
         try:
+            draft = drafted(options["capture"]) if options["capture"] else None
             made = skeleton.new_skeleton(
-                options["slug"], options["reference"], root, logs
+                options["slug"], options["reference"], root, logs, draft
             )
             skeleton.write(made)
         except skeleton.Refused as error:
@@ -59,3 +71,23 @@ class Command(BaseCommand):
         if options["logs"]:
             given += ["--logs", str(options["logs"])]
         return given
+
+
+def drafted(capture: str) -> dict[str, str]:
+    """What a capture gives a record; torch reads it, which the site itself has not."""
+    python = registry.default_interpreter()
+    if python is None:
+        raise CommandError(
+            "No torch build is installed. Add one: manage.py builds add 2.13.0"
+        )
+    done = subprocess.run(
+        [str(python), "-m", "nan_probe", str(Path(capture).absolute()), "--draft"],
+        env=os.environ | {"PYTHONPATH": str(settings.BASE_DIR / "portable")},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode != 0:
+        raise CommandError(done.stderr.strip())
+    found = json.loads(done.stdout)
+    waived = 'match_waived = "TODO: with what a remedy should agree, else why not"'
+    return {"CODE": found["repro"], "CLASS": found["class"], "MATCH": waived}

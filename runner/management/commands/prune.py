@@ -15,8 +15,8 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
         "Delete logs of runs older than LOG_DAYS and runs older than RUN_DAYS that a "
-        "newer run of the same repro, build and device supersedes; and kept answers "
-        "that have expired. Workers do it once a day."
+        "newer run of the same repro, build and device supersedes. Workers do it "
+        "once a day."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -27,7 +27,6 @@ class Command(BaseCommand):
         what = "would be deleted" if options["dry_run"] else "deleted"
         self.stdout.write(
             f"{done['logs']} logs older than {settings.LOG_DAYS} days, "
-            f"{done['runs']} superseded runs, {done['sweeps']} sweeps that ended early "
-            f"and {done['deliveries']} deliveries older than {settings.RUN_DAYS} days, "
-            f"and {done['answers']} expired answers {what}."
+            f"{done['runs']} superseded runs and {done['sweeps']} sweeps that "
+            f"ended early, older than {settings.RUN_DAYS} days {what}."
         )

@@ -12,13 +12,18 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, ProgrammingError
 
+from kb import badges
+from kb.choices import Outcome
 from kb.models import Record, Repro
-from runner import badges, exits, harness, sandbox
+from portable import harness
+from runner import exits, run_sentences, sandbox
 from runner.builds import registry
+from runner.evidence.store import diagnosed
 from runner.models import Installation
 from runner.worker.execution import Job, Listeners, pool, run_now
 
 DEFAULT_REPRO = "repro"
+_NO_DIAGNOSIS = "must be true in each trigger and false in the control"
 
 
 class Usage(Exception):
@@ -87,19 +92,35 @@ class Command(BaseCommand):
     def summarise(self, evidence: dict[str, Any]) -> None:
         counts = evidence["hits"] or 0, evidence["trials"] or 0
         fidelity = evidence["repro"]["fidelity"]
-        for lang, sentence in badges.evidence_sentence(evidence).items():
+        for lang, sentence in run_sentences.evidence_sentence(evidence).items():
             badge = badges.badge(
                 evidence["verdict"], *counts, fidelity, lang, evidence["reason"] or ""
             )
             self.stdout.write(f"{badge}\n  {sentence}")
         for name, status in evidence["workarounds"].items():
             shape, words = badges.workaround(status, "en")
+            if changed := changed_by(evidence, name):
+                shape, words = "✖", f"Workaround: {changed}"
             self.stdout.write(f"{shape} {words}: {name}")
+        for name, outcome in diagnosed(evidence):
+            if outcome != Outcome.CLEAN:
+                self.stdout.write(f"✖ {name}: {_NO_DIAGNOSIS}")
         for name, outcome in evidence["refuted"].items():
             self.stdout.write(
                 f"· refuted_{name}: {badges.outcome(name, outcome, 'en')}"
             )
         self.stdout.write(evidence["digest"])
+
+
+def changed_by(evidence: dict[str, Any], name: str) -> str:
+    """How a workaround without the bug has another result than the control."""
+    reasons = [
+        row["reason"] or ""
+        for row in evidence["checks"]
+        if row["name"] == f"workaround_{name}"
+    ]
+    found = next((reason for reason in reasons if reason.startswith("changed")), "")
+    return badges.reason_text(found, "en")
 
 
 def chosen_job(options: dict[str, Any]) -> Job:

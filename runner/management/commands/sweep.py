@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import Any, NoReturn
 
-from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 
+from kb import badges
 from kb.choices import LANGS, DeviceClass
 from kb.models import Repro
-from runner import badges, exits, harness
+from portable import harness
+from runner import exits
 from runner.management.commands.run_repro import (
     DEFAULT_REPRO,
     Usage,
     chosen_interpreter,
     reviewed,
 )
-from runner.models import Build, Sweep
-from runner.runs import admission, jobs
-from runner.runs.refusals import RunRefused
-from runner.sweeps import axes as sweep_axes, exchange, queue, sentences
+from runner.sweeps import axes as sweep_axes, sentences
 from runner.sweeps.boundary import boundary_of
 from runner.sweeps.cells import Axis, sealed
 from runner.sweeps.smallest import numbers
@@ -31,12 +28,10 @@ from runner.worker.sweeping import Unmet, run_here, smallest_here
 
 REFUSALS = (
     Usage,
-    RunRefused,
     harness.ContractError,
     sweep_axes.TooMany,
     sweep_axes.NoAxes,
 )
-LOOK_S = 0.5
 
 
 class Command(BaseCommand):
@@ -63,17 +58,10 @@ class Command(BaseCommand):
             "--json", action="store_true", help="print the evidence, nothing else"
         )
         parser.add_argument(
-            "--queue",
-            action="store_true",
-            help="leave it to the site's workers, behind clicks, and follow it; the "
-            "record's page shows it once it has finished",
-        )
-        parser.add_argument(
             "--minimise",
             action="store_true",
             help="look for the smallest values that still show the bug, instead",
         )
-        parser.add_argument("--cancel", metavar="SWEEP", help="cancel a queued sweep")
 
     def run_from_argv(self, argv: list[str]) -> None:
         exits.crash_with_two()
@@ -81,8 +69,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> NoReturn:
         try:
-            if options["cancel"]:
-                self.cancel(options["cancel"])
             if options["minimise"]:
                 self.minimise(options)
             cells = self.cells(options)
@@ -103,21 +89,9 @@ class Command(BaseCommand):
         absent = "bug_absent" if boundary.judged else "error"
         sys.exit(harness.EXIT_CODES["bug_present" if boundary.bug else absent])
 
-    def cancel(self, pk: str) -> NoReturn:
-        try:
-            sweep = Sweep.objects.filter(pk=pk).first()
-        except ValidationError as error:
-            raise Usage(f"{pk} is not a sweep's id.") from error
-        if sweep is None:
-            raise Usage(f"There is no sweep {pk}.")
-        if not jobs.cancel(sweep):
-            raise Usage(f"The sweep is {sweep.state}.")
-        self.stdout.write("Cancelled.")
-        sys.exit(0)
-
     def minimise(self, options: dict[str, Any]) -> NoReturn:
         """Walk to the smallest values that show the bug, and say how to run them."""
-        if options["axes"] or options["queue"] or options["json"]:
+        if options["axes"] or options["json"]:
             raise Usage("--minimise takes a record, --repro and --build.")
         repro = self.repro_of_cpu(options, "--minimise NAN-0028")
         declared = harness.parse_header(repro.source).parameters
@@ -151,14 +125,13 @@ class Command(BaseCommand):
         return repro
 
     def cells(self, options: dict[str, Any]) -> list[dict[str, Any]]:
-        """All cells, done here or by the workers; prints the evidence."""
+        """All cells; prints the evidence."""
         repro = self.repro_of_cpu(options, "NAN-0028 size=1:16:1")
         header = harness.parse_header(repro.source)
         parts = (item.partition("=") for item in options["axes"])
         texts = {name.strip(): text for name, _, text in parts}
         axes = sweep_axes.read_axes(header, texts)
-        do = self.queued if options["queue"] else self.swept
-        body = do(repro, axes, options["build"])
+        body = self.swept(repro, axes, options["build"])
         text = harness.dumps(body, 1) if options["json"] else body["digest"]
         self.stdout.write(text)
         return list(body["cells"])
@@ -180,32 +153,6 @@ class Command(BaseCommand):
             cells=cells,
             started_at=started_at,
         )
-
-    def queued(
-        self, repro: Repro, axes: dict[str, Axis], slug: str | None
-    ) -> dict[str, Any]:
-        """The evidence of a sweep of the workers, whose cells are told as they come."""
-        build = (
-            Build.objects.filter(slug=slug).first()
-            if slug
-            else admission.default_build(repro, repro.device)
-        )
-        if build is None:
-            raise Usage(f"There is no build {slug or 'here'}.")
-        sweep = queue.submit(repro, build, axes)
-        self.stderr.write(f"Sweep {sweep.pk}; end it with: sweep --cancel {sweep.pk}")
-        told = 0
-        while True:
-            sweep.refresh_from_db()
-            for cell in sweep.cells[told:]:
-                self.say(cell)
-            told = len(sweep.cells)
-            if sweep.is_over:
-                break
-            time.sleep(LOOK_S)
-        if not sweep.digest:
-            raise Usage(f"The sweep is {sweep.state}. {sweep.reason}".strip())
-        return exchange.body_of(sweep)
 
     def say(self, cell: dict[str, Any]) -> None:
         values = " ".join(

@@ -1,24 +1,27 @@
 """`manage.py up`: the whole site on one machine, from the database to a worker."""
 
 import argparse
+import fcntl
 import hashlib
 import http.client
+import os
 import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from kb import progress
 from kb.progress import Work
 from runner.builds import registry, venvs
+from runner.management.commands import builds
 from runner.pool import keeper
 from runner.worker import execution
 from runner.worker.supervisor import Child, Supervisor
@@ -28,14 +31,24 @@ BEHIND = 10
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
+# Seconds for the web server of an `up` that was killed to answer what it has and end.
+FORMER_S = 30.0
+
 ADVICE = (
     "No torch was found or installed; the site works without. Name a Python that has "
     "it, make run BUILDS=PATH, or an index that has its wheel, TORCH_INDEX_URL=ADDRESS."
 )
 
 
+FAILED = (
+    "The look for torch ended with an error, which stands above; the site works "
+    "without. .venv/bin/python manage.py builds scan looks again."
+)
+
+
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # they load every page, as the server does
+    waited = False
     help = "Prepare the database and start web server and worker; Ctrl-C stops both."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -53,7 +66,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with venvs.lock(settings.DATA_DIR / "run.lock"):
-                self.begin = time.monotonic()
                 self.prepare()
                 self.supervise(options)
         except venvs.LockHeld as held:
@@ -70,9 +82,31 @@ class Command(BaseCommand):
 
     def prepare(self) -> None:
         """What pages need to be answered at all; the rest comes behind them."""
+        self.port = self.take_over()
         require_port()
         self.migrate()
         self.collect_static()
+
+    def take_over(self) -> IO[str]:
+        """Wait for the web server of an earlier `up` that was killed: it has the port.
+
+        Returns an open file with a lock on it. Each process of the web server inherits
+        it, so that the kernel frees it once the last of them has ended.
+        Raises CommandError after `FORMER_S`.
+        """
+        file = (Path(settings.DATA_DIR) / "web.lock").open("a")
+        deadline = time.monotonic() + FORMER_S
+        while not locked(file):
+            if time.monotonic() > deadline:
+                raise CommandError(
+                    "The web server of an earlier start does not end: stop the "
+                    f"processes that have {file.name} open."
+                )
+            if not self.waited:
+                self.waited = True
+                self.say("Waiting for the web server of an earlier start to end ...")
+            time.sleep(0.1)
+        return file
 
     def migrate(self) -> None:
         executor = MigrationExecutor(connection)
@@ -107,7 +141,8 @@ class Command(BaseCommand):
             progress.begin(work)
         self.to_warm = default.interpreter if default else ""
         self.announced = self.advised = False
-        children = [Child("Web server", web_command()), *pool()]
+        web = Child("Web server", web_command(), keeps=[self.port.fileno()])
+        children = [web, *pool()]
         self.supervisor = Supervisor(children, self.say)
         self.supervisor.run(self.tick)
         self.say("Stopped.")
@@ -124,17 +159,33 @@ class Command(BaseCommand):
             del self.shown[work]
             progress.end(work)
         if not self.advised and self.builds.is_over:
-            self.advised = True
+            self.advised = self.advise()
+
+    def advise(self) -> bool:
+        """Say what came of the look for torch; False while the database is busy."""
+        try:
             registry.expect_nothing()
-            if not registry.installations_here():
-                self.say(ADVICE)
+            found = registry.installations_here()
+        except OperationalError:
+            return False
+        if not found:
+            process = self.builds.process
+            status = process.returncode if process else 0
+            self.say(ADVICE if status in (0, builds.REFUSED) else FAILED)
+        return True
 
     def announce(self) -> None:
-        took = time.monotonic() - self.begin
+        took = since_start_s()
         self.say(f"Does it NaN? is at {address()} after {took:.1f} s (Ctrl-C stops it)")
         if settings.HOST not in LOOPBACK and not settings.SITE_URL:
             hosts = ", ".join(settings.ALLOWED_HOSTS)
             self.say(f"It answers to {hosts} only: ALLOWED_HOSTS adds other names.")
+
+
+def since_start_s() -> float:
+    """Seconds since this process began; `make run` becomes it, so .venv is counted."""
+    ticks = int(progress.born(os.getpid())) / os.sysconf("SC_CLK_TCK")
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks
 
 
 def scan(options: dict[str, Any]) -> list[str]:
@@ -185,6 +236,15 @@ def answers() -> bool:
         return False
     finally:
         site.close()
+    return True
+
+
+def locked(file: IO[str]) -> bool:
+    """Whether this process has got, or has, the lock on an open file."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     return True
 
 

@@ -14,11 +14,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runner import harness
+from portable import harness
 from runner.builds import registry
 from runner.models import Worker
 from runner.pool.memory import free_memory_mib
-from runner.runs import fleet
+from runner.runs import fleet, jobs
 from runner.worker import tasks
 from runner.worker.heartbeat import (
     default_name,
@@ -77,7 +77,8 @@ class Command(BaseCommand):
             self.drain(options["name"])
             return
         name = options["name"] or default_name()
-        queues = ", ".join(queues_of(ready_installations())) or "nothing yet"
+        found = jobs.retry(ready_installations, tasks.START)
+        queues = ", ".join(queues_of(found)) or "nothing yet"
         self.stdout.write(f"Worker {name} serves {queues}.")
         self.stdout.flush()
         sys.exit(tasks.serve(name, options["concurrency"]))

@@ -1,1 +1,1 @@
-"""Addresses of runs, sweeps and bisections: what is alike in them, once."""
+"""Addresses of runs and sweeps: what is alike in them, once."""

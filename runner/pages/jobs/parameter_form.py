@@ -8,7 +8,7 @@ from typing import Any
 
 from kb.choices import PARAMETERS
 from kb.models import Repro
-from runner.harness import shown_value
+from portable.harness import shown_value
 from runner.models import Run
 
 

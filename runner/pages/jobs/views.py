@@ -1,4 +1,4 @@
-"""Starting, following and cancelling: one view for runs, sweeps and bisections."""
+"""Starting, following and cancelling: one view for runs and sweeps."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ from django.views.decorators.http import (
 
 from kb.models import Record
 from runner import access
-from runner.bisecting import queue as bisecting
 from runner.pages import run_form, run_page
-from runner.pages.bisections import form as bisection_form, page as bisection_page
 from runner.pages.sweeps import form as sweep_form, page as sweep_page
 from runner.runs import jobs
+
+
+def of_one(cancel: Callable[[Any], bool]) -> Callable[[Any, HttpRequest], int]:
+    """For jobs that nobody joins: no others wait for them."""
+
+    def cancel_it(job: Any, _request: HttpRequest) -> int:
+        cancel(job)
+        return 0
+
+    return cancel_it
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Kind:
     """`submit` queues what a form asks for and gives its address, or raises Refusal.
 
     `templates`: of the whole page, of what changes in it, and of what a cancellation
-    changes at once, where that is another.
+    changes at once, where that is another. `cancel` says how many others still wait.
     """
 
     submit: Callable[[HttpRequest, Record], str]
@@ -41,7 +49,7 @@ class Kind:
     find: Callable[[UUID], Any]
     build: Callable[[Any, HttpRequest], Any]
     templates: tuple[str, str, str]
-    cancel: Callable[[Any], bool] = jobs.cancel
+    cancel: Callable[[Any, HttpRequest], int]
 
 
 KINDS = {
@@ -51,6 +59,7 @@ KINDS = {
         run_page.find,
         run_page.build,
         ("", "", "runner/_run_cancelled.html"),
+        run_page.cancel,
     ),
     "sweep": Kind(
         sweep_form.submit,
@@ -58,14 +67,7 @@ KINDS = {
         sweep_page.find,
         sweep_page.build,
         ("runner/sweep.html", "runner/_sweep_live.html", ""),
-    ),
-    "bisection": Kind(
-        bisection_form.submit,
-        gettext_lazy("The bisection was not started"),
-        bisection_page.find,
-        bisection_page.build,
-        ("runner/bisection.html", "runner/_bisection_live.html", ""),
-        bisecting.cancel,
+        of_one(jobs.cancel),
     ),
 }
 
@@ -112,9 +114,13 @@ def cancel(request: HttpRequest, job_id: UUID, kind: str) -> HttpResponse:
     job, (_page, _live, changed) = wanted(kind, job_id), KINDS[kind].templates
     if not access.may_cancel(request, job):
         raise PermissionDenied
-    KINDS[kind].cancel(job)
+    withdrawn = bool(KINDS[kind].cancel(job, request))
     if not changed or "HX-Request" not in request.headers:
-        return redirect(job)
+        address = job.get_absolute_url()
+        return redirect(
+            run_form.flagged(address, "withdrawn") if withdrawn else address
+        )
     # The page follows it already: only what the reader has just changed.
     page = KINDS[kind].build(wanted(kind, job_id), request)
-    return render(request, changed, {"page": page, "fragment": True})
+    context = {"page": page, "fragment": True, "withdrawn": withdrawn}
+    return render(request, changed, context)

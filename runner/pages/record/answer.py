@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kb import wording
+from kb import badges, wording
+from kb.badges import Badge
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import checks, remedies
+from kb.findings import checks, remedies, results
 from kb.findings.checks import Words
 from kb.findings.remedies import Remedy
 from kb.findings.timeline import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.pages.record.workarounds import OnOff, on_off
-from kb.versions import affected
+from kb.versions import affected, runs
 from kb.versions.affected import Answer
-from kb.versions.order import build_order
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
-from runner import badges
-from runner.badges import Badge, Wording
 from runner.pages.record.opening import Choice, Opening
 
 # Why a build cannot apply that say nothing of the build itself.
@@ -37,8 +35,6 @@ class RecordAnswer:
     # Run there, but it could not apply for want of a device.
     inapplicable: Finding | None
     model: Finding | None
-    # What others sent and nobody confirmed, of this device and of the build if any.
-    sent: list[Finding]
     choice: Choice | None
     choices: list[Choice]
     device: str
@@ -52,9 +48,9 @@ class RecordAnswer:
 def build(record: Record, opening: Opening) -> RecordAnswer:
     lang = current_lang()
     findings = list(record.findings.all())
-    choice, device = opening.choice, opening.device
+    choice, device = opening.asked, opening.device
     fresh = verdicts_on(findings, choice, device)
-    ran = next((row for row in fresh if not (row.is_model or row.is_sent)), None)
+    ran = next((row for row in fresh if not row.is_model), None)
     inapplicable = ran if ran and lacks_hardware(ran) else None
     tested = None if inapplicable else ran
     documented = affected.answer_for(record, environment_of(choice), findings)
@@ -62,12 +58,11 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
     css, badge, sentence = (
         tested_words(tested, lang)
         if tested
-        else inferred_words(answer, choice, device, lang)
+        else (None if choice else seen_words(findings, device, lang))
+        or inferred_words(answer, choice, device, lang)
     )
     advice = remedies.best(remedies.of_record(record, findings))
     reasons = reasons_of(documented, lang) if choice and not tested else []
-    if documented.basis == affected.SENT and reasons:
-        sentence = reasons.pop()
     name = str(advice.entry["name"]) if advice else ""
     return RecordAnswer(
         css=css,
@@ -78,7 +73,6 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
         tested=tested,
         inapplicable=inapplicable,
         model=next((row for row in fresh if row.is_model), None),
-        sent=[] if tested else sent_of(findings, choice, device),
         choice=choice,
         choices=opening.choices,
         device=device,
@@ -98,28 +92,9 @@ def verdicts_on(
         for row in findings
         if choice
         and row.build == choice.value
-        and row.is_standing_verdict
+        and row.is_fresh_verdict
         and row.device_class == device
     ]
-
-
-def sent_of(
-    findings: list[Finding], choice: Choice | None, device: str
-) -> list[Finding]:
-    """Unconfirmed verdicts on that device, newest torch first."""
-    rows = [
-        row
-        for row in findings
-        if row.is_fresh_verdict
-        and not (row.confirmed or row.is_model)
-        and row.device_class == device
-        and (choice is None or row.build == choice.value)
-    ]
-    return sorted(rows, key=by_torch, reverse=True)
-
-
-def by_torch(row: Finding) -> tuple[object, ...]:
-    return build_order(row.build_raw, row.build)
 
 
 def lacks_hardware(row: Finding) -> bool:
@@ -156,20 +131,32 @@ def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
         hits=row.hits,
         trials=row.trials,
         fidelity=row.fidelity,
-        build=row.build_raw,
+        build=runs.version_words(row).removeprefix("torch "),
         device=badges.device_words(row.device_class, row.device_name),
         lang=lang,
     )
     return badges.answer_css(row.verdict), badge, sentence
 
 
-UNKNOWN = Wording(wording.UNKNOWN_BADGE, run=False)
-ANSWER_CSS = {("affected", True): "v-fail", ("not_affected", True): "v-pass"}
-# Rows are (answer, was this exact build run).
-ANSWERS = {
-    row: Wording(said, ANSWER_CSS.get(row, "v-none"), run=row in ANSWER_CSS)
-    for row, said in wording.ANSWER_BADGES.items()
-}
+def seen_words(
+    findings: list[Finding], device: str, lang: str
+) -> tuple[str, Badge, str] | None:
+    """Without a build: on which of those that ran the bug was seen."""
+    cells = [cell for cell in results.cells(findings) if cell.device_class == device]
+    judged = [cell for cell in cells if cell.verdict in results.JUDGED]
+    if not judged:
+        return None
+    bad = results.showing(judged)
+    raws = [cell.build_raw for cell in judged if cell.build in bad or not bad]
+    words = wording.SEEN_ON if bad else wording.SEEN_NOWHERE
+    sentence = words[lang].format(
+        total=len({cell.build for cell in judged}),
+        present=len(bad),
+        device=device,
+        first=raws[0],
+        last=raws[-1],
+    )
+    return "", badges.Wording(wording.SEEN_BADGE, run=False).badge(lang), sentence
 
 
 def inferred_words(
@@ -180,14 +167,9 @@ def inferred_words(
     where = wording.ON_DEVICE[device][lang]
     sentence = words[lang].format(build=choice.raw if choice else "", device=where)
     if answer == "unknown":
-        return "", UNKNOWN.badge(lang), sentence
+        return "", badges.UNKNOWN.badge(lang), sentence
     css = "fail" if answer == "affected" else "pass"
-    return css, answer_badge(answer, "none", lang), sentence
-
-
-def answer_badge(answer: str, basis: str, lang: str) -> Badge:
-    """One of the five answers to "am I affected"."""
-    return ANSWERS.get((answer, basis == "tested_build"), UNKNOWN).badge(lang)
+    return css, badges.answer_badge(answer, "none", lang), sentence
 
 
 def workaround_evidence(

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any
 
 from kb.versions.order import column_labels
-from runner.models import Evidence
 from runner.pages.grid import Column, range_label
 from runner.pages.run_page import EvidenceRow
 
@@ -32,10 +31,6 @@ class EvidenceGroup:
         return self.rows[0].stale
 
     @property
-    def stands(self) -> bool:
-        return bool(self.first.stands)
-
-    @property
     def is_sent(self) -> bool:
         return bool(self.first.is_sent)
 
@@ -53,7 +48,7 @@ class EvidenceGroup:
 
     @property
     def builds(self) -> int:
-        return len({row.evidence.build_id for row in self.rows})
+        return len({row.evidence.build_slug for row in self.rows})
 
 
 def folded(rows: Iterable[EvidenceRow]) -> list[EvidenceGroup]:
@@ -62,7 +57,7 @@ def folded(rows: Iterable[EvidenceRow]) -> list[EvidenceGroup]:
     How many trials a run had splits nothing; what was sent stands apart from what was
     made here or came with the record.
     """
-    by_repro = sorted(rows, key=lambda row: shown(row)[:6])
+    by_repro = sorted(rows, key=lambda row: shown(row)[:4])
     return [group_of(list(alike)) for _key, alike in groupby(by_repro, key=shown)]
 
 
@@ -70,8 +65,7 @@ def shown(row: EvidenceRow) -> tuple[Any, ...]:
     """What must be equal for two runs to be one line."""
     evidence: Any = row.evidence
     ran = (row.stale, evidence.repro_name, evidence.device_class)
-    face = (evidence.is_sent, evidence.withdrawn, evidence.stands)
-    return (*ran, *face, evidence.verdict, evidence.reason)
+    return (*ran, evidence.is_sent, evidence.verdict, evidence.reason)
 
 
 def group_of(rows: list[EvidenceRow]) -> EvidenceGroup:
@@ -84,8 +78,8 @@ def group_of(rows: list[EvidenceRow]) -> EvidenceGroup:
     )
 
 
-def label_of(rows: list[Evidence]) -> str:
+def label_of(rows: list[Any]) -> str:
     """The releases from the oldest to the newest."""
-    labels = column_labels({row.build_id: row.build.raw for row in rows})
-    oldest, newest = rows[-1].build_id, rows[0].build_id
+    labels = column_labels({row.build_slug: row.raw for row in rows})
+    oldest, newest = rows[-1].build_slug, rows[0].build_slug
     return range_label(Column(oldest, labels[oldest]), Column(newest, labels[newest]))

@@ -24,8 +24,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Opening:
-    """`choice`: None where only what is documented can be told."""
+    """`asked`: the build that the reader chose; None: the record states its range.
 
+    `choice`: that, else the one on which its runs are shown.
+    """
+
+    asked: Choice | None
     choice: Choice | None
     choices: list[Choice]
     device: str
@@ -39,14 +43,15 @@ class Opening:
 def of_record(record: Record, reader: ReaderChoice, builds: KnownBuilds) -> Opening:
     findings = list(record.findings.all())
     choices = known_choices(builds, findings)
-    choice = requested(reader.torch, choices) or own_choice(
+    asked = requested(reader.torch, choices)
+    choice = asked or own_choice(
         record, findings, choices, {build.slug for build in builds.runnable}
     )
     if choice and not choice.known:
         choices = [choice, *choices]
     devices = device_classes(record, findings)
     device = reader.device if reader.device in devices else devices[0]
-    return Opening(choice, choices, device, devices)
+    return Opening(asked, choice, choices, device, devices)
 
 
 def known_choices(builds: KnownBuilds, findings: list[Finding]) -> list[Choice]:
@@ -78,7 +83,7 @@ def own_choice(
     judged = {
         row.build
         for row in findings
-        if row.is_standing_verdict
+        if row.is_fresh_verdict
         and not row.is_model
         and row.device_class == device
         and row.verdict in JUDGED

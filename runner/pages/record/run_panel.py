@@ -10,6 +10,7 @@ from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
 from kb.requester import requester
 from runner import access
+from runner.limits import MAX_TRIALS
 from runner.models import Build
 from runner.pages.jobs import parameter_form
 from runner.pages.known_builds import KnownBuilds
@@ -17,7 +18,6 @@ from runner.pages.runs import waits
 from runner.pages.runs.trials import Trials, trials_of
 from runner.runs import scheduling, throttle
 from runner.runs.admission import FleetSnapshot
-from runner.runs.submission import MAX_TRIALS
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from kb.languages import SEMICOLON, current_lang
-from runner import harness
+from portable import harness
 from runner.pages.observations import group_of
 from runner.pages.phases import label_of
 

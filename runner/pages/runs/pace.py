@@ -10,7 +10,8 @@ from statistics import median
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from runner import harness
+from kb.choices import OUR_ORIGINS
+from portable import harness
 from runner.models import Evidence, Run
 from runner.runs.live_log import Step
 
@@ -96,8 +97,9 @@ def durations(rows: QuerySet[Run]) -> list[float]:
 
 
 def recorded(run: Run) -> Iterable[float]:
-    """Of evidence on this build that came with the record or from elsewhere."""
+    """Of evidence on this build that came with the record or was made here."""
     rows = Evidence.objects.filter(
+        origin__in=OUR_ORIGINS,
         repro_digest=run.repro_digest,
         build=run.build_id,
         device_class=run.device,

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _, ngettext
 
 from kb.choices import Verdict
 from kb.models import Finding, Repro
-from runner.runs.submission import MAX_TRIALS
+from runner.limits import MAX_TRIALS
 
 # How sure a run wants to be to see a bug that only shows now and then.
 CERTAINTY = 0.95
@@ -31,7 +31,7 @@ def trials_of(repro: Repro, findings: Iterable[Finding]) -> Trials:
         row
         for row in findings
         if row.repro == repro.name
-        and row.is_standing_verdict
+        and row.is_fresh_verdict
         and row.verdict == Verdict.BUG_PRESENT
     ]
     hits = sum(row.hits for row in shown)

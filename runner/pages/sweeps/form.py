@@ -13,8 +13,9 @@ from kb.choices import PARAMETERS, DeviceClass
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from kb.requester import requester
-from runner import badges, harness
-from runner.harness import shown_value
+from portable import harness
+from portable.harness import shown_value
+from runner import run_sentences
 from runner.pages.run_form import Refusal, ReproForm, refusal_of, require_right
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
@@ -101,7 +102,7 @@ def submit(request: HttpRequest, record: Record) -> str:
             data["repro"], data["build"], form.axes(), requester(request)
         )
     except harness.ParameterError as error:
-        raise Refusal(badges.refused_values_said(error, lang), 400) from error
+        raise Refusal(run_sentences.refused_values_said(error, lang), 400) from error
     except TooMany as error:
         raise Refusal(sentences.too_many(error.cells, MOST_CELLS, lang), 400) from error
     except NoAxes as error:

@@ -11,7 +11,8 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Record
 from kb.records import conditions
-from runner import harness
+from portable import harness
+from runner.evidence import executed
 from runner.models import Run, Sweep
 from runner.pages.sweeps import picture
 from runner.pages.sweeps.picture import Picture
@@ -69,28 +70,27 @@ class SweepMap:
 
 def of_record(record: Record, torch: str = "") -> list[SweepMap]:
     """Those of the repros as they are now, of the page's build first."""
-    current = {(repro.name, repro.digest) for repro in record.repros.all()}
+    now = {repro.name: repro for repro in record.repros.all()}
     rows = Sweep.objects.filter(
         record=record,
         state=Run.State.FINISHED,
         protocol=harness.PROTOCOL,
-        withdrawn=False,
     )
     found = [
         row
         for row in rows.exclude(digest="").select_related("build")
-        if (row.repro_name, row.repro_digest) in current
+        if executed.holds(row.same["repro"], now.get(row.repro_name))
     ]
-    found.sort(key=lambda row: (row.is_sent, row.build_id != torch, *question(row)))
+    found.sort(key=lambda row: (row.is_sent, row.build_slug != torch, *question(row)))
     return [map_of(record, list(alike)) for _key, alike in groupby(found, key=question)]
 
 
 def question(sweep: Sweep) -> tuple[str, ...]:
     """What sweeps that are one map have alike: what was sent is a map of its own."""
-    sender = sweep.origin if sweep.is_sent else ""
+    sender = (sweep.origin, sweep.raw) if sweep.is_sent else ()
     gpu = sweep.same["device"]["name"] if sweep.device == DeviceClass.CUDA else ""
-    own = (sweep.build_id, sweep.repro_name, sweep.device, str(gpu), sender)
-    return *own, *sorted(sweep.names)
+    own = (sweep.build_slug, sweep.repro_name, sweep.device, str(gpu))
+    return *own, *sender, *sorted(sweep.names)
 
 
 def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:

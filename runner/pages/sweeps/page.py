@@ -35,7 +35,7 @@ class SweepPage:
         names = {
             "id": self.record.id,
             "names": " × ".join(self.sweep.names),
-            "raw": self.sweep.build.raw,
+            "raw": self.sweep.raw,
         }
         return _("%(id)s over %(names)s on torch %(raw)s") % names
 

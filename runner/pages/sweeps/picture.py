@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kb import badges
 from kb.choices import Verdict
 from kb.languages import current_lang
-from runner import badges, harness
+from portable import harness
 from runner.sweeps.boundary import is_number
 
 SIDE = 20

@@ -45,7 +45,7 @@ def apply(policy: Mapping[str, Any], cgroup_fds: Sequence[int] = ()) -> None:
         )
     calls = policy.get("seccomp")
     if calls:
-        seccomp.install(calls["level"])
+        seccomp.install(**calls)
 
 
 def make_folders(policy: Mapping[str, Any]) -> None:

@@ -155,13 +155,17 @@ def become_first() -> None:
 
 
 def wait_and_end(pid: int, go: int) -> NoReturn:
-    """Exit with the child's status, with no descriptor open that others wait for."""
+    """Exit as the child did, with no descriptor open that others wait for.
+
+    Of one that a signal ended with 128 and its number, as bubblewrap does.
+    """
     # Before the child goes on: it changes the root of this process as well.
     kernel.close_all_but(go)
     os.write(go, b"g")
     os.close(go)
     _, status = os.waitpid(pid, 0)
-    os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
+    killed = os.WIFSIGNALED(status)
+    os._exit(128 + os.WTERMSIG(status) if killed else os.WEXITSTATUS(status))
 
 
 # --- mounts ------------------------------------------------------------------

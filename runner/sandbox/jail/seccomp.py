@@ -38,8 +38,15 @@ TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 FILE_TYPE, CHARACTER, BLOCK = 0o170000, 0o020000, 0o060000
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 SOCKET_TYPE, STREAM, PACKETS = 0xF, 1, 5
+# Kinds of ioctl for files of any file system: "f", "X", "v" and those of btrfs, such as
+# FS_IOC_SETFLAGS, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION and FS_IOC_ENABLE_VERITY.
+IOCTL_KIND, FILE_KINDS = 0xFF00, (0x6600, 0x5800, 0x7600, 0x9400)
+# What opens without a right to write and yet empties: access mode 0, or 3 (neither).
+O_TRUNC, O_ACCMODE = 0o1000, 0o3
 
-LEVELS = ("jail", "confined")
+# With namespaces; without; and without where the files of the machine belong to the
+# user of the run, too.
+LEVELS = ("jail", "confined", "shared")
 
 # name -> numbers on x86_64 and aarch64; 0: there is no such call.
 DENIED: Dict[str, Tuple[int, int]] = {
@@ -77,6 +84,7 @@ DENIED: Dict[str, Tuple[int, int]] = {
     "keyctl": (250, 219),
     "bpf": (321, 280),
     "userfaultfd": (323, 282),
+    "memfd_secret": (447, 447),
     "perf_event_open": (298, 241),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
@@ -116,6 +124,38 @@ SHARED: Dict[str, Tuple[int, int]] = {
     "msgget": (68, 186),
     "mq_open": (240, 180),
 }
+# Rights, owners, times and attributes of files. Landlock governs none of them, and a
+# filter cannot see whose file a path or a descriptor is.
+RIGHTS: Dict[str, Tuple[int, int]] = {
+    "chmod": (90, 0),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, 0),
+    "fchown": (93, 55),
+    "lchown": (94, 0),
+    "fchownat": (260, 54),
+    "utime": (132, 0),
+    "utimes": (235, 0),
+    "futimesat": (261, 0),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+# Ways to empty a file without opening it for writing, see `no_truncation`.
+TRUNCATION: Dict[str, Tuple[int, int]] = {
+    "truncate": (76, 45),
+    "open": (2, 0),
+    "openat": (257, 56),
+    "openat2": (437, 437),
+}
 # Ways to send a signal, denied for SIGKILL to the check itself, see `unkillable`.
 SIGNALS: Dict[str, Tuple[int, int]] = {
     "kill": (62, 129),
@@ -144,7 +184,8 @@ EXAMINED: Dict[str, Tuple[int, int]] = {
 
 
 def number_of(name: str, machine: str) -> int:
-    numbers = {**DENIED, **SHARED, **EXAMINED, **SIGNALS}[name]
+    tables = {**DENIED, **SHARED, **EXAMINED, **SIGNALS, **RIGHTS, **TRUNCATION}
+    numbers = tables[name]
     return numbers[list(ARCHITECTURES).index(machine)]
 
 
@@ -175,15 +216,17 @@ def refuse_other_masked(index: int, mask: int, values: Sequence[int]) -> List[Co
     return [load, (AND, 0, 0, mask), *tests]
 
 
-def refuse_masked(index: int, mask: int, values: Sequence[int]) -> List[Code]:
+def refuse_masked(
+    index: int, mask: int, values: Sequence[int], error: int = errno.EPERM
+) -> List[Code]:
     code: List[Code] = [argument(index), (AND, 0, 0, mask)]
     for value in values:
-        code += [(EQUAL, 0, 1, value), refuse(errno.EPERM)]
+        code += [(EQUAL, 0, 1, value), refuse(error)]
     return code
 
 
 def rules(machine: str, level: str) -> List[Rule]:
-    """The denied calls at a level: "jail" with namespaces, "confined" without."""
+    """The denied calls at one of LEVELS."""
     filters = {name: [refuse(errno.EPERM)] for name in DENIED}
     # clone3's flags lie in memory; libc falls back to clone.
     filters["clone3"] = [refuse(errno.ENOSYS)]
@@ -199,14 +242,40 @@ def rules(machine: str, level: str) -> List[Rule]:
     # Others, such as AF_VSOCK, are not bounded by the network namespace.
     families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
     filters["socket"] = refuse_other_values(0, families, errno.EACCES)
-    if level == "confined":
+    if level != "jail":
         filters.update({name: [refuse(errno.EPERM)] for name in SHARED})
         filters.update(without_sockets())
+    if level == "shared":
+        filters.update({name: [refuse(errno.EPERM)] for name in RIGHTS})
+        # As a file system answers that has no such call: programs then do without.
+        kinds = refuse_masked(1, IOCTL_KIND, FILE_KINDS, errno.EOPNOTSUPP)
+        filters["ioctl"] = [*filters["ioctl"], *kinds]
+    return numbered(filters, machine)
+
+
+def numbered(filters: Dict[str, List[Code]], machine: str) -> List[Rule]:
+    """Filters of names as rules, without the calls that a machine does not have."""
     return [
         (number_of(name, machine), code)
         for name, code in filters.items()
         if number_of(name, machine)
     ]
+
+
+def no_truncation(machine: str) -> List[Rule]:
+    """Rules for a Landlock that does not govern truncation: one before ABI 3.
+
+    By these a file is emptied that was opened, if at all, only for reading. openat2 has
+    its flags in memory; libc does not use it.
+    """
+    mask, values = O_TRUNC | O_ACCMODE, (O_TRUNC, O_TRUNC | O_ACCMODE)
+    filters = {
+        "truncate": [refuse(errno.EPERM)],
+        "open": refuse_masked(1, mask, values),
+        "openat": refuse_masked(2, mask, values),
+        "openat2": [refuse(errno.ENOSYS)],
+    }
+    return numbered(filters, machine)
 
 
 def without_sockets() -> Dict[str, List[Code]]:
@@ -269,12 +338,15 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
 
-def install(level: str) -> None:
+def install(level: str, truncation: bool = True) -> None:
     """Filter the calls of this process and all it starts; needs no_new_privs.
 
+    `truncation`: whether Landlock governs it, or there is a view that is read-only.
     Raises OSError, also on a machine without a table.
     """
     load(program(level))
+    if not truncation:
+        load(assemble(no_truncation(kernel.MACHINE)))
     own = unkillable(os.getpid(), os.getpgrp(), kernel.MACHINE)
     load(assemble(own))
 

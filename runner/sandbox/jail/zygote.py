@@ -26,6 +26,7 @@ import socket
 import sys
 import tempfile
 import time
+import types
 from typing import Any, Dict, List, NoReturn, Optional
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -130,15 +131,22 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def load_harness(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location("harness", path)
+    spec = importlib.util.spec_from_file_location(
+        "harness", os.path.join(path, "__init__.py"), submodule_search_locations=[path]
+    )
     if spec is None or spec.loader is None:
         raise Unfit("no harness at %s" % path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["harness"] = module
     spec.loader.exec_module(module)
-    # A worker that a check spawns starts from __main__, as it does in a cold child.
-    module.__spec__ = None
     return module
+
+
+def main_of(harness: Any) -> types.ModuleType:
+    """What a cold child has as __main__; a worker that it spawns starts from there."""
+    main = types.ModuleType("__main__")
+    main.__file__ = os.path.join(os.path.dirname(harness.__file__), "__main__.py")
+    return main
 
 
 def load_torch(compiler: bool, bare: bool, seed: str) -> Any:
@@ -349,7 +357,7 @@ class Check:
         """Set up, receive the request, and confine the process."""
         restore_environment()
         reseed(self.torch)
-        sys.modules["__main__"] = self.harness
+        sys.modules["__main__"] = main_of(self.harness)
         with socket.socket(fileno=self.request) as stream:
             message = wire.receive_stream(stream)
         if message is None:

@@ -5,11 +5,13 @@ serves as one file, and reads its own arguments; its exit status is this one's.
 """
 
 import os
+import subprocess
 import sys
+import tempfile
 from importlib import import_module
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from . import carried, comparing, completion, login, probe, pythons
+from . import carried, probe, pythons
 
 # A neighbour in the wheel alone.
 pipe: Any = import_module("doesitnan.pipe")
@@ -35,11 +37,16 @@ def look_up(arguments: Arguments) -> int:
 
 
 def run(arguments: Arguments) -> int:
+    if any(text.endswith(".json") for text in arguments[:1]):
+        return with_probe(pythons.with_torch("run"), arguments)
     name, rest = repro_of("run", arguments)
     return carried.start(name, with_torch("run", rest))
 
 
 def bisect(arguments: Arguments) -> int:
+    if any(text.endswith(".json") for text in arguments[:1]):
+        python = pythons.with_torch("bisect")
+        return with_probe(python, [*arguments, "--bisect"])
     name, rest = repro_of("bisect", arguments)
     if not set(OF_ITSELF) & set(rest):
         rest = ["--bisect-releases", *rest]
@@ -53,6 +60,27 @@ def doctor(arguments: Arguments) -> int:
 def lint(arguments: Arguments) -> int:
     as_data = ["--format=json" if text == "--json" else text for text in arguments]
     return carried.start("lint.py", as_data)
+
+
+def watch(arguments: Arguments) -> int:
+    """`watch [OPTION…] [--] [python] train.py …`, under the Python that is named."""
+    if arguments[:1] == ["--"]:
+        arguments = arguments[1:]
+    name = os.path.basename(arguments[0]) if arguments else ""
+    if name.startswith("python"):
+        python, arguments = arguments[0], arguments[1:]
+    else:
+        python = pythons.with_torch("watch")
+    return with_probe(python, arguments)
+
+
+def with_probe(python: str, arguments: Arguments) -> int:
+    """nan_probe.py under a Python that has torch."""
+    with tempfile.TemporaryDirectory(prefix="doesitnan-") as folder:
+        path = os.path.join(folder, probe.NAME)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(carried.text_of(probe.NAME))
+        return subprocess.call([python, path, *arguments])
 
 
 def repro_of(command: str, arguments: Arguments) -> Tuple[str, Arguments]:
@@ -92,8 +120,8 @@ COMMANDS: Dict[str, Command] = {
     ),
     "run": Command(
         run,
-        "a record's repro on the torch of a Python of yours",
-        "在你自己的 Python 的 torch 上运行某条记录的复现脚本",
+        "a record's repro, or a capture.json, on the torch of a Python of yours",
+        "在你自己的 Python 的 torch 上运行某条记录的复现脚本或 capture.json",
     ),
     "doctor": Command(
         doctor,
@@ -110,25 +138,15 @@ COMMANDS: Dict[str, Command] = {
         "nan_probe.py, which names the op of the first NaN",
         "取得 nan_probe.py：指出第一个 NaN 由哪个算子产生",
     ),
-    "compare": Command(
-        comparing.main,
-        "what an upgrade of torch brings, by the site's runs",
-        "升级 torch 会带来什么（以站点的实测为准）",
+    "watch": Command(
+        watch,
+        "a training script as it is, by the probe: doesitnan watch train.py",
+        "用探针运行训练脚本，脚本无需改动：doesitnan watch train.py",
     ),
     "bisect": Command(
         bisect,
         "between which releases a record's bug comes or goes: NAN-0009 2.3..2.8",
         "某条记录的缺陷在哪两个版本之间出现或消失：NAN-0009 2.3..2.8",
-    ),
-    "login": Command(
-        login.main,
-        "keep a token of a site, for your eyes only",
-        "保存站点的令牌，仅本用户可读",
-    ),
-    "completion": Command(
-        completion.main,
-        "completion for bash, zsh or fish",
-        "输出 bash、zsh 或 fish 的补全脚本",
     ),
 }
 
@@ -141,13 +159,13 @@ def overview() -> str:
     }
     foot = {
         "en": "`doesitnan COMMAND --help` has the options and exit statuses of each. "
-        "A site is named\nby DOESITNAN_SITE; run, doctor, lint and probe ask none.",
+        "A site is named\nby DOESITNAN_SITE; only lookup asks one.",
         "zh": "各命令的选项与退出码见 `doesitnan COMMAND --help`。"
-        "站点由 DOESITNAN_SITE 指定；\nrun、doctor、lint、probe 不需要站点。",
+        "站点由 DOESITNAN_SITE 指定；\n只有 lookup 需要站点。",
     }
     lines = ["usage: doesitnan COMMAND [OPTION…]", "", head[lang], ""]
     for name, command in COMMANDS.items():
-        lines.append("  %-11s %s" % (name, getattr(command, lang)))
+        lines.append("  %-7s %s" % (name, getattr(command, lang)))
     return "\n".join([*lines, "", foot[lang]]) + "\n"
 
 

@@ -2,15 +2,16 @@
 
 import argparse
 import os
-import pkgutil
 import sys
 from typing import List
 
+from . import carried
+
 NAME = "nan_probe.py"
 USE = (
-    "%s: written. In your training program:\n"
+    "%s: written. `python nan_probe.py train.py`, or in your program:\n"
     "    import nan_probe\n"
-    "    with nan_probe.watch(model, every=10) as probe:\n"
+    "    with nan_probe.watch(model) as probe:\n"
     "        ...  # your loop\n"
     "    print(probe.report())\n"
 )
@@ -34,7 +35,7 @@ def main(arguments: List[str]) -> int:
         "--force", action="store_true", help="replace another file / 覆盖已有文件"
     )
     options = parser.parse_args(arguments)
-    text = (pkgutil.get_data("doesitnan", NAME) or b"").decode("utf-8")
+    text = carried.text_of(NAME)
     if options.folder == "-":
         sys.stdout.write(text)
         return 0

@@ -11,7 +11,7 @@ import textwrap
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 # Its neighbour in the folder it is laid into, not the site's.
-harness: Any = importlib.import_module("harness")
+harness: Any = importlib.import_module("portable.harness")
 
 Json = Dict[str, Any]
 LANGS = ("en", "zh")

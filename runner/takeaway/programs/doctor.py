@@ -17,12 +17,9 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 carried: Any = importlib.import_module("carried")
-compared: Any = importlib.import_module("compared")
 doctor_options: Any = importlib.import_module("doctor_options")
-harness: Any = importlib.import_module("harness")
-own_values: Any = importlib.import_module("own_values")
+harness: Any = importlib.import_module("portable.harness")
 sarif: Any = importlib.import_module("sarif")
-signing: Any = importlib.import_module("signing")
 
 INTERRUPTED = 130  # as a shell calls what SIGINT ended
 SCHEMA = "doesitnan.doctor/1"
@@ -115,8 +112,12 @@ class Examination:
     def run(self) -> None:
         jobs = range(self.options.jobs)
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            for _ in pool.map(self.work, jobs):
+            working = [pool.submit(self.work, job) for job in jobs]
+            # Where another thread is given a signal, this one heeds it once it wakes.
+            while concurrent.futures.wait(working, timeout=0.2).not_done:
                 pass
+            for work in working:
+                work.result()
         ran = [name_of(result) for result in self.results]
         for repro in self.repros:
             if (repro["record"], repro["name"]) not in ran:
@@ -145,17 +146,9 @@ class Examination:
             self.results.append(result_of(repro, evidence))
             # Nothing that ran is lost, and who waits sees it.
             if self.options.json not in (None, "-"):
-                write(self.options.json, harness.dumps(self.document(), indent=2))
-            if self.is_told():
+                write(self.options.json, harness.dumps(self.whole(), indent=2))
+            if self.options.json != "-" and not self.interrupted.is_set():
                 show(self.words, self.results[-1], self.options.lang)
-
-    def document(self) -> Json:
-        """What is written to a file."""
-        return self.whole()
-
-    def is_told(self) -> bool:
-        """Whether each result is shown as it comes."""
-        return self.options.json != "-" and not self.interrupted.is_set()
 
     def progress(self, repro: Json) -> Any:
         def on_event(phase: str, text: str) -> None:
@@ -258,8 +251,6 @@ def show(words: Json, result: Json, lang: str) -> None:
     )
     reason = evidence and carried.reason_text(words, evidence["reason"], lang)
     carried.say(" " * 23 + (line + " · " + reason if reason else line))
-    if own_values.of(result):
-        carried.say(" " * 23 + carried.sentence(words, evidence, lang))
     if result["verdict"] == "bug_present":
         carried.workaround_lines(words, evidence, " " * 23, langs=[lang])
         if result["page"]:
@@ -274,7 +265,7 @@ def main(folder: str, argv: List[str]) -> int:
         return list_repros(manifest, options)
     try:
         return examine(folder, manifest, options)
-    except (OSError, harness.ContractError, signing.NotSigned) as error:
+    except (OSError, harness.ContractError) as error:
         carried.tell("doctor.py: %s" % error)
     return 2
 
@@ -291,27 +282,16 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     for path in (options.json, options.sarif):
         if path not in (None, "-"):
             open(path, "a").close()  # Fail before the runs, not after them.
-    if options.sign:
-        signing.check(options.sign)
-
-    def examination(kind: Any, python: str) -> Any:
-        execute = functools.partial(own_values.run, folder, python=python)
-        repros = own_values.with_values(folder, chosen(manifest, options), options.set)
-        build = build_of(python, options)
-        return build and kind(repros, options, build, manifest["words"], execute)
 
     python = options.python or sys.executable
-    if options.compare:
-        first = examination(First, python)
-        second = first and examination(Second, options.compare)
-        return examine_both(first, second, options) if second else 2
-    only = examination(Examination, python)
-    return examine_one(manifest, only, options) if only else 2
-
-
-def examine_one(manifest: Json, examination: Examination, options: Any) -> int:
+    build = build_of(python, options)
+    if not build:
+        return 2
+    execute = functools.partial(carried.run, folder, python=python)
+    repros = chosen(manifest, options)
+    examination = Examination(repros, options, build, manifest["words"], execute)
     examination.start()
-    whole = signing.add_to(examination.extra, options.sign, examination.whole())
+    whole = examination.whole()
     if options.json == "-":
         carried.say(harness.dumps(whole, indent=2))
     else:
@@ -340,50 +320,8 @@ def build_of(python: str, options: Any) -> Json:
     return build
 
 
-class First(Examination):
-    """Of two environments; what differs is told once both have run."""
-
-    def document(self) -> Json:
-        found: Json = compared.whole(self.whole(), None, 0)
-        return found
-
-    def is_told(self) -> bool:
-        return False
-
-
-class Second(First):
-    """That of the other environment; what it writes holds the `first` one, too."""
-
-    first: Json = {}
-
-    def document(self) -> Json:
-        whole = self.whole()
-        ended = INTERRUPTED if INTERRUPTED in (self.first["exit"], whole["exit"]) else 0
-        found: Json = compared.whole(self.first, whole, ended)
-        return found
-
-
-def examine_both(first: First, second: Second, options: Any) -> int:
-    first.start()
-    second.first = first.whole()
-    if not first.interrupted.is_set():
-        second.start()
-    found = second.document()
-    text = harness.dumps(found, indent=2)
-    if options.json == "-":
-        carried.say(text)
-    else:
-        compared.show(found, options.lang)
-    if options.json not in (None, "-"):
-        write(options.json, text)
-    return int(found["exit"])
-
-
 def conclude(manifest: Json, whole: Json, lang: str) -> None:
-    """Of what ran as it was reviewed; other values were told with their results."""
-    results = [row for row in whole["results"] if not own_values.of(row)]
-    if whole["results"] and not results:
-        return
+    results = whole["results"]
     numbers = {
         "total": len(results),
         "counted": sum(result["counts"] for result in results),

@@ -17,8 +17,7 @@ def parser_of() -> argparse.ArgumentParser:
         "Nothing is sent anywhere. / 在当前 Python 的 torch 上运行全部已审核的"
         "复现脚本，不上传任何内容。",
         epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
-        "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else. "
-        "With --compare: 1 the other brings something new, 125 nothing judged on both.",
+        "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
     )
     add_choices(parser)
     add_outputs(parser)
@@ -32,14 +31,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="ID",
         help="only this record, e.g. NAN-0002; may stand several times / 只运行该记录",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="with --record: another value of a parameter, e.g. dtype=bfloat16; may "
-        "stand several times / 与 --record 一起使用：参数的其他取值",
     )
     parser.add_argument(
         "--cuda", action="store_true", help="also what needs a GPU / 也运行 CUDA 脚本"
@@ -63,12 +54,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         default="",
         help="interpreter with the torch to test / 要测试的解释器",
     )
-    parser.add_argument(
-        "--compare",
-        metavar="PYTHON",
-        help="run everything under this interpreter too, and tell what differs; time "
-        "limits are for each / 与另一个解释器的环境比较",
-    )
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +66,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         help="write the results as JSON, to standard output without FILE; a file is "
         "written anew after each repro / 输出 JSON",
     )
-    add_sign(parser)
     parser.add_argument(
         "--sarif",
         metavar="FILE",
@@ -103,29 +87,10 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_sign(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--sign",
-        metavar="KEY",
-        help="sign each result with this SSH key; with the public one an agent signs / "
-        "用该 SSH 密钥为结果签名",
-    )
-
-
 def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
     parser = parser_of()
     options = parser.parse_args(argv)
     check_common(parser, options, manifest, "--timeout-s")
-    if options.compare and options.sarif:
-        parser.error("--sarif is of one environment: leave out --compare")
-    if options.sign and not options.json:
-        parser.error("--sign belongs to --json: signatures stand in the results")
-    if options.sign and options.compare:
-        parser.error("--sign is of one environment: leave out --compare")
-    if options.set and not options.record:
-        parser.error("--set belongs to --record ID")
-    if options.set and options.compare:
-        parser.error("--set is of one environment: leave out --compare")
     return options
 
 

@@ -4,6 +4,7 @@ Which indexes are asked is the user's own setting of the two (PIP_EXTRA_INDEX_UR
 UV_INDEX and the like); none is named here.
 """
 
+import itertools
 import json
 import os
 import re
@@ -14,6 +15,9 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 LISTED = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 SIZE = re.compile(r"\bsize = (\d+)")
+# As uv and pip begin what went wrong, and what they say after it.
+ERROR = re.compile(r"error:|×", re.IGNORECASE)
+ADVICE = re.compile(r"hint:|\[notice\]", re.IGNORECASE)
 FINAL = re.compile(r"(\d+(?:\.\d+)+)(?:\+.*)?$")
 MIB = 1024 * 1024
 LIMIT_S = 3600
@@ -51,10 +55,17 @@ def run(command: Sequence[str], text: str = "") -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Failed("%s: %s" % (command[0], error)) from error
     if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        said = lines[-1].strip() if lines else "status %d" % done.returncode
+        said = reason(done.stderr) or "status %d" % done.returncode
         raise Failed("%s: %s" % (os.path.basename(command[0]), said[:400]))
     return done.stdout
+
+
+def reason(stderr: str) -> str:
+    """What an installer says went wrong, with its causes, without advice; on a line."""
+    stripped = [line.strip() for line in stderr.splitlines() if line.strip()]
+    lines = list(itertools.takewhile(lambda line: not ADVICE.match(line), stripped))
+    begun = [number for number, line in enumerate(lines) if ERROR.match(line)]
+    return " ".join(lines[begun[0] if begun else -1 :])
 
 
 class Maker:

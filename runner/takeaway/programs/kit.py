@@ -21,10 +21,9 @@ from typing import Any, Dict, List, Tuple
 carried: Any = importlib.import_module("carried")
 doctor: Any = importlib.import_module("doctor")
 doctor_options: Any = importlib.import_module("doctor_options")
-harness: Any = importlib.import_module("harness")
+harness: Any = importlib.import_module("portable.harness")
 kit_words: Any = importlib.import_module("kit_words")
 schedule: Any = importlib.import_module("schedule")
-signing: Any = importlib.import_module("signing")
 
 LEFT = 1
 TROUBLE = 2
@@ -77,7 +76,6 @@ def parser_of() -> argparse.ArgumentParser:
         "without this, after them if --budget-s leaves time / 何时做参数扫描；"
         "默认仅在 --budget-s 有剩余时间时进行",
     )
-    doctor_options.add_sign(parser)
     add_choices(parser)
     return parser
 
@@ -213,11 +211,9 @@ def main(folder: str, argv: List[str]) -> int:
         return TROUBLE
     try:
         with node.own_folder(folder):
-            if options.sign and not options.list:
-                signing.check(options.sign)
             place = node.Node(folder, options.python, wheels)
             return examine(manifest, options, place, kit_sweeps)
-    except (OSError, Refused, signing.NotSigned) as error:
+    except (OSError, Refused) as error:
         carried.tell("kit.zip: %s" % error)
     return TROUBLE
 
@@ -261,8 +257,6 @@ def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
     open(options.json, "a").close()  # Fail before the runs, not after them.
     prepare(examination, waiting, expected, len(gpus))
     examination.extra = {"gpus": gpus, "node": place.snapshot()}
-    if whole.get("signatures"):
-        examination.extra["signatures"] = whole["signatures"]
     return do(examination, sweeping, words)
 
 
@@ -348,7 +342,7 @@ def plan(
 
 def conclude(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
     options = examination.options
-    whole: Json = signing.add_to(examination.extra, options.sign, examination.whole())
+    whole: Json = examination.whole()
     doctor.write(options.json, harness.dumps(whole, indent=2))
     carried.say()
     for row in whole["results"]:
@@ -362,8 +356,6 @@ def conclude(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
     if sweeping.left():
         counted = {"left": len(sweeping.left()), "file": shlex.quote(options.json)}
         carried.say(words["sweeps_left"].format(**counted))
-    if whole.get("signatures"):
-        carried.say(words["signed"].format(count=len(whole["signatures"])))
     carried.say(words["load"].format(file=shlex.quote(options.json)))
     return int(whole["exit"])
 

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 carried: Any = importlib.import_module("carried")
 doctor: Any = importlib.import_module("doctor")
-harness: Any = importlib.import_module("harness")
+harness: Any = importlib.import_module("portable.harness")
 kit_words: Any = importlib.import_module("kit_words")
 # Of the site, written for Python 3.10, as `node` is, which prepares their imports.
 importlib.import_module("node")

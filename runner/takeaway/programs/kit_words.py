@@ -100,7 +100,6 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "--resume {file}",
         "还有 {left} 项扫描未完成。请加 --resume {file} 再次启动",
     ),
-    "signed": ("Signed: {count}.", "已签名：{count} 个。"),
     "load": (
         "To load the answer on the site:\n"
         ".venv/bin/python manage.py load_evidence {file} --origin NAME",

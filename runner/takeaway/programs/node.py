@@ -13,16 +13,13 @@ import io
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 import threading
 import zipfile
 from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 carried: Any = importlib.import_module("carried")
-harness: Any = importlib.import_module("harness")
-# One harness for both, or each would have exceptions of its own.
-sys.modules["runner.harness"] = harness
+harness: Any = importlib.import_module("portable.harness")
 gpu_run: Any = importlib.import_module("runner.gpus.gpu_run")
 gpu_devices: Any = importlib.import_module("runner.gpus.devices")
 vendors: Any = importlib.import_module("runner.gpus.vendors")

@@ -5,6 +5,7 @@ it was asked. Exit status: 0 found, 2 else.
 """
 
 import importlib
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 carried: Any = importlib.import_module("carried")
 environments: Any = importlib.import_module("environments")
-harness: Any = importlib.import_module("harness")
+harness: Any = importlib.import_module("portable.harness")
 search: Any = importlib.import_module("runner.bisecting.search")
 
 SCHEMA = "doesitnan.bisect/1"
@@ -212,7 +213,7 @@ class Bisection:
             return
         try:
             with open(path, encoding="utf-8") as file:
-                before = harness.json.load(file)
+                before = json.load(file)
         except ValueError as error:
             raise Refused("%s is no JSON: name another file" % path) from error
         if not isinstance(before, dict) or before.get("schema") != SCHEMA:

@@ -12,7 +12,7 @@ import sys
 from typing import Any, List, Sequence
 
 carried: Any = importlib.import_module("carried")
-harness: Any = importlib.import_module("harness")
+harness: Any = importlib.import_module("portable.harness")
 releases: Any = importlib.import_module("releases")
 
 SKIP = 125

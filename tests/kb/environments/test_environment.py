@@ -88,6 +88,36 @@ torch        2.13.0+cpu
 """
 
 
+class DeviceTest(SimpleTestCase):
+    def test_a_device_without_a_card(self) -> None:
+        for text, device in (
+            ("tensor([nan, nan], device='mps:0')", "mps"),
+            ("model.to('cuda')", "cuda"),
+            ("torch 2.7.1 on an M2 Mac", "mps"),
+            ("torch 2.7.1, ROCm 6.3", "rocm"),
+            ("torch 2.7.1，昇腾", "npu"),
+            ("torch 2.7.1, CPU only", "cpu"),
+            ("torch 2.7.1 没有 GPU", "cpu"),
+            ("torch 2.7.1+cu128", ""),
+        ):
+            with self.subTest(text):
+                self.assertEqual(parse_environment(text).device, device)
+        log = "RuntimeError: expected device='mps:0' but ROCm 6.3"
+        self.assertEqual(find_environment(log).device, "mps")
+
+    def test_a_card_beside_a_pin(self) -> None:
+        found = parse_environment("torch==2.9.1+cu128 H100")
+        self.assertEqual((found.torch_raw, found.gpus), ("2.9.1+cu128", ("H100",)))
+        self.assertEqual(parse_environment("nvidia-nccl-cu12==2.21.5").gpus, ())
+
+    def test_which_lists_are_complete(self) -> None:
+        few = "torch==2.5.1\ntransformers==4.50.0\nnumpy==2.0\n"
+        self.assertFalse(parse_environment(few).is_complete)
+        asked = "filelock==3.17\nsympy==1.13.1\nnetworkx==3.4\n"
+        self.assertTrue(parse_environment(few + asked).is_complete)
+        self.assertFalse(parse_environment(COLLECT_ENV).is_complete)
+
+
 class ParseTests(SimpleTestCase):
     maxDiff = None
 

@@ -63,7 +63,9 @@ class ShippedTest(SimpleTestCase):
             named = {row["name"] for row in file.facts.get("check", [])}
             source = "\n".join(file.repros.values())
             wanted = set(re.findall(r"^def ((?:workaround|refuted)_\w+)", source, re.M))
-            wanted |= {f"workaround_{row['name']}" for row in file.facts["workaround"]}
+            wanted |= {
+                f"workaround_{row['name']}" for row in file.facts.get("workaround", [])
+            }
             with self.subTest(file.slug):
                 self.assertEqual(named, wanted)
 

@@ -58,6 +58,7 @@ class StandingTest(TestCase):
         self.run_on("2.6.0", bug=True)
         self.run_on("2.7.0", bug=False)
         self.repro.digest = f"sha256:{'0' * 64}"
+        self.repro.source += "\nprint()\n"  # every check executes it
         self.repro.save()
         store.refresh_staleness(self.record)
         self.assertFalse(Flip.objects.exists() or TestedBuild.objects.exists())

@@ -29,10 +29,10 @@ class KnownTests(ShippedCase):
         self.assertEqual(read, [])
 
     def test_a_finding_shows_in_the_next_answer(self) -> None:
-        (entry, *_) = look_up(LOG)["matches"][0]["workarounds"]
+        entry = look_up(LOG)["candidates"][0]["workaround"]
         self.assertEqual(entry["status"], "untested")
         saw("NAN-0002", f"workaround_{entry['name']}", "clean")
-        (entry, *_) = look_up(LOG)["matches"][0]["workarounds"]
+        entry = look_up(LOG)["candidates"][0]["workaround"]
         self.assertEqual(entry["status"], "verified")
 
     def test_a_record_that_changed_shows_in_the_next_answer(self) -> None:
@@ -40,18 +40,18 @@ class KnownTests(ShippedCase):
         record = Record.objects.get(id="NAN-0002")
         record.title_en = "Another title"
         saving.save(record)
-        self.assertEqual(look_up(LOG)["matches"][0]["title"]["en"], "Another title")
+        self.assertEqual(look_up(LOG)["candidates"][0]["title"]["en"], "Another title")
         record.publication = Publication.DRAFT
         saving.save(record)
-        found = {match["record"] for match in look_up(LOG)["matches"]}
+        found = {match["record"] for match in look_up(LOG)["candidates"]}
         self.assertNotIn("NAN-0002", found)
 
     def test_an_answer_changes_nothing_for_the_next_one(self) -> None:
         first = look_up(LOG, "torch==2.4.0+cpu")
-        first["matches"][0]["workarounds"].clear()
-        first["matches"][0]["title"].clear()
-        again = look_up(LOG, "torch==2.4.0+cpu")["matches"][0]
-        self.assertTrue(again["workarounds"])
+        first["candidates"][0]["because"].clear()
+        first["candidates"][0]["title"].clear()
+        again = look_up(LOG, "torch==2.4.0+cpu")["candidates"][0]
+        self.assertTrue(again["because"])
         self.assertTrue(again["title"])
 
     def test_few_records_are_kept_and_none_is_missing(self) -> None:

@@ -13,7 +13,7 @@ from kb.lookup import parameters
 from kb.lookup.answer import look_up
 from kb.models import Repro
 from kb.search.reading.values import NAME_OF, SIGNS, stated_in
-from runner import harness
+from portable import harness
 from tests.support import loaded, runs
 
 SDPA = """import torch
@@ -21,6 +21,7 @@ q = torch.randn(2, 8, 512, 64, dtype=torch.bfloat16)
 k = torch.randn(2, 8, 512, 64, dtype=torch.bfloat16)
 mask = torch.zeros(512, 512, dtype=torch.bool)  # torch.randn(1, 1, 9, 9)
 out = torch.nn.functional.scaled_dot_product_attention(q, k, k, attn_mask=mask)
+print(out.isnan().any())  # True, since every row of the mask is fully masked
 """
 TENSOR = "tensor([[0., nan]], device='cuda:0',\n       dtype=torch.bfloat16)"
 ALIKE = {"dtype": "bfloat16", "batch": 2, "heads": 8, "length": 512, "head_dim": 64}
@@ -90,10 +91,10 @@ class SuggestedTests(TestCase):
 
     def of(self, record: str, log: str, env: str = "") -> list[Any]:
         found = look_up(log, env)
-        items = {item["record"]: item for item in (*found["matches"], *found["leads"])}
+        items = {item["record"]: item for item in found["candidates"]}
         return list(items[record]["parameters"])
 
-    def test_a_lead_gets_dtype_and_shapes_with_their_lines(self) -> None:
+    def test_a_candidate_gets_dtype_and_shapes_with_their_lines(self) -> None:
         (found,) = self.of("NAN-0008", SDPA)
         self.assertEqual((found["repro"], found["values"]), ("repro", ALIKE))
         self.assertEqual({read["line"] for read in found["read"]}, {2})
@@ -135,7 +136,7 @@ class SuggestedTests(TestCase):
         found = look_up(line + "\nper_device_train_batch_size: 4", env)
         read = [
             (one["name"], one["box"], one["line"])
-            for item in (*found["matches"], *found["leads"])
+            for item in found["candidates"]
             for repro in item["parameters"]
             for one in repro["read"]
         ]
@@ -145,7 +146,7 @@ class SuggestedTests(TestCase):
         found = look_up(
             "why is my attention nan when I set bf16=True and it is masked?"
         )
-        items = [*found["matches"], *found["leads"]]
+        items = found["candidates"]
         self.assertTrue(items)
         self.assertEqual([item["parameters"] for item in items], [[]] * len(items))
 
@@ -174,18 +175,20 @@ class PageTests(TestCase):
         runs.install(runs.stand_in_torch(folder))
 
     def test_from_the_answer_to_the_run_form(self) -> None:
-        page = self.client.post("/en/lookup/", {"log": SDPA, "env": "torch==2.5.1"})
+        page = self.client.post("/en/lookup/", {"log": SDPA, "env": "torch==2.4.1"})
         self.assertContains(page, "Read from your paste:")
         self.assertContains(page, "Run the repro with these values")
-        (lead,) = [
-            one for one in page.context["page"].leads if one.record.pk == "NAN-0008"
+        (shown,) = [
+            one
+            for one in page.context["page"].candidates
+            if one.found["record"] == "NAN-0008"
         ]
         self.assertEqual(
-            lead.values.query,
-            "?torch=2.5.1&batch=2&dtype=bfloat16&head_dim=64&heads=8&length=512"
+            shown.values.query,
+            "?torch=2.4.1&batch=2&dtype=bfloat16&head_dim=64&heads=8&length=512"
             "&pasted=batch,dtype,head_dim,heads,length",
         )
-        path = lead.record.get_absolute_url() + lead.values.query
+        path = shown.url
         form = self.client.get(path)
         self.assertContains(form, "read from your paste: 512")
         self.assertContains(form, "read from your paste: bfloat16")

@@ -119,7 +119,7 @@ class CrawlTest(PageTest):
         waiting, seen = [start], {start}
         while waiting:
             path = waiting.pop()
-            response = self.client.get(path)
+            response = self.client.get(path, follow=True)
             self.assertEqual(response.status_code, 200, path)
             if not response["Content-Type"].startswith("text/html"):
                 continue
@@ -252,6 +252,7 @@ class RecordPageTest(PageTest):
     def test_evidence_of_an_earlier_repro_is_no_verdict(self) -> None:
         run = self.finished_run()
         self.repro.digest = f"sha256:{'0' * 64}"
+        self.repro.source += "\nprint()\n"  # every check executes it
         self.repro.save()
         store.refresh_staleness(self.record)
         html = self.page(f"{self.path}?torch={runs.SLUG}")
@@ -308,7 +309,7 @@ class RecordPageTest(PageTest):
         shown = unescape(re.sub(r"<[^>]+>", "", code.partition(">")[2]))
         self.assertEqual(shown.split(), self.repro.source.split())
 
-    def test_queries_do_not_grow_with_runs_builds_and_revisions(self) -> None:
+    def test_queries_do_not_grow_with_runs_and_builds(self) -> None:
         for number in range(1, 8):
             runs.make_build(f"9.{number}.0-cpu", f"9.{number}.0+cpu")
             moment = f"2026-01-0{number}T03:04:05Z"
@@ -333,12 +334,6 @@ class RecordPageTest(PageTest):
         )
         html = self.page(self.path)
         self.assertIn("It was &lt;b&gt;wrong&lt;/b&gt;.", html)
-
-    def test_history_lists_the_revisions(self) -> None:
-        self.record.fix_en = "Another text."
-        self.record.revision += 1
-        saving.save(self.record)
-        self.assertIn("History: 2 revisions", self.page(self.path))
 
     def test_a_contradiction_is_shown(self) -> None:
         body = runs.make_evidence(self.repro)
@@ -367,17 +362,21 @@ class ShippedLookUpTest(LookUpCase):
         log = f"step 3\n/usr/lib/torch/graph.py:825: {CAUGHT}, attempting to\n"
         html = self.paste(log, env="2.6.0a0+df5bbc09d1.nv24.12")
         page = Page(html).text
-        self.assertIn("A known issue matches", page)
-        self.assertIn("NAN-0001", page)
-        self.assertIn("you, line 2", page)
-        self.assertIn('class="same"', html)
+        self.assertIn("NAN-0001 explains line 2.", page)
+        self.assertIn("line 2 says “/usr/lib/torch/graph.py:825: UserWarning", page)
+        self.assertIn("is listed in the record as affected", page)
+
+    def test_words_find_records_as_the_front_page_promises(self) -> None:
+        page = Page(self.paste("gumbel_softmax gives NaN now and then")).text
+        self.assertIn("One is worth a test: NAN-0035.", page)
+        self.assertIn("says “gumbel_softmax gives NaN now and then”", page)
 
 
 class LookUpPageTest(LookUpCase):
     def test_an_unknown_text_matches_nothing_and_says_so(self) -> None:
         page = Page(self.paste("KeyError: 'colour'")).text
-        self.assertIn("No known issue matches.", page)
-        self.assertIn("That is no statement about your program", page)
+        self.assertIn("Nothing here is known to explain this.", page)
+        self.assertIn("First checks, whatever the cause", page)
 
     def test_what_was_pasted_is_shown_as_text(self) -> None:
         html = self.paste("<script>alert(1)</script> loss: nan\x00\u202e")
@@ -407,11 +406,6 @@ class LookUpPageTest(LookUpCase):
         with self.assertLogs("django.security.RequestDataTooBig"):
             response = self.client.post("/en/NAN-9001/runs/", {"x": "x" * 5_000_000})
         self.assertContains(response, "more than 1 MiB", status_code=413)
-
-    def test_words_find_records_as_the_front_page_promises(self) -> None:
-        page = Page(self.paste("a sample")).text
-        self.assertIn("Nothing matches. 1 record speaks of the same.", page)
-        self.assertIn("NAN-9001", page)
 
     def test_the_page_says_how_it_was_read_and_takes_a_correction(self) -> None:
         log = "import torch\nx = torch.zeros(3)\n\nloss: nan"

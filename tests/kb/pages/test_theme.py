@@ -8,26 +8,26 @@ from kb.pages import theme
 
 
 class ThemeTests(TestCase):
-    def choose(self, chosen: str, back: str = "/en/triage/?shows=loss") -> str:
+    def choose(self, chosen: str, back: str = "/en/records/?component=sdpa") -> str:
         form = {"theme": chosen, "back": back}
         return self.client.post("/en/theme/", form).headers["Location"]
 
-    def root(self, path: str = "/en/triage/") -> str:
+    def root(self, path: str = "/en/records/") -> str:
         return self.client.get(path).text.partition("<head>")[0]
 
     def test_the_system_decides_until_somebody_chooses(self) -> None:
         self.assertNotIn("data-theme", self.root())
-        page = self.client.get("/en/triage/")
+        page = self.client.get("/en/records/")
         self.assertContains(page, 'name="color-scheme" content="light dark"')
         self.assertIn("Cookie", page.headers["Vary"])
 
     def test_a_choice_is_kept_on_every_page_and_goes_back_to_its_own(self) -> None:
-        self.assertEqual(self.choose("dark"), "/en/triage/?shows=loss")
-        for path in ("/en/triage/", "/zh/records/", "/en/nowhere/", "/en/login/"):
+        self.assertEqual(self.choose("dark"), "/en/records/?component=sdpa")
+        for path in ("/en/records/", "/zh/claims/", "/en/nowhere/", "/en/login/"):
             self.assertIn('data-theme="dark"', self.root(path), path)
-        page = self.client.get("/en/triage/?shows=loss")
+        page = self.client.get("/en/records/?component=sdpa")
         self.assertContains(page, 'name="color-scheme" content="dark"')
-        self.assertContains(page, 'name="back" value="/en/triage/?shows=loss"')
+        self.assertContains(page, 'name="back" value="/en/records/?component=sdpa"')
         self.choose("")
         self.assertNotIn("data-theme", self.root())
 
@@ -51,6 +51,13 @@ class ThemeTests(TestCase):
         self.assertContains(page, 'name="log" value="Segfault in nowhere"')
         self.assertIn('data-theme="light"', self.root())
 
+    def test_a_page_before_that_is_no_address_is_nobody_s(self) -> None:
+        for before in ("http://[", "http://[::1", "//[", ""):
+            page = self.client.post(
+                "/en/lookup/", {"log": "nan"}, headers={"Referer": before}
+            )
+            self.assertEqual(page.status_code, 200, before)
+
     def test_only_a_post_chooses(self) -> None:
         self.assertEqual(self.client.get("/en/theme/?theme=dark").status_code, 405)
-        self.assertNotIn("data-theme", self.root("/en/triage/?theme=dark"))
+        self.assertNotIn("data-theme", self.root("/en/records/?theme=dark"))

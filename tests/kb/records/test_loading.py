@@ -1,4 +1,4 @@
-"""Records between files and database: round trip, conflicts, revisions, the admin."""
+"""Records from their files into the database."""
 
 import io
 import tempfile
@@ -6,21 +6,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from django.conf import settings
-from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings
-from django.urls import reverse
 from django.utils.translation import get_language, override
 
 from kb.models import Claim, Record, Repro
-from kb.publishing.editing import save_edited
-from kb.publishing.loading import Change, LoadReport, dump_records, load_records
-from kb.records import rendering
-from kb.records.files import RecordError, read_all
+from kb.publishing.loading import Change, LoadReport, load_records
+from kb.records import rendering, translation
+from kb.records.files import RecordError, read_record
 from kb.terminal import in_terminal_language, terminal_language
+from portable.harness import source_digest
 from runner.evidence.repros import inspect
-from runner.harness import source_digest
 from tests.support.sample_record import FILES, edit, write_sample
 
 
@@ -47,17 +43,12 @@ class FolderCase(TestCase):
     def edit_files(self, text: str = "A real root fix.") -> None:
         edit(self.folder / "article.en.md", "A root fix.", text)
 
-    def edit_site(self, text: str = "Written on the site.") -> None:
-        record = self.record
-        record.environment_en = text
-        save_edited(record)
-
 
 class LoadTest(FolderCase):
     def test_a_load_stores_everything(self) -> None:
         self.assertEqual(self.change(), Change.CREATED)
         record = self.record
-        self.assertEqual((record.summary_zh, record.revision), ("一行说明", 1))
+        self.assertEqual(record.summary_zh, "一行说明")
         self.assertEqual(record.affected[0]["builds"][0]["state"], "affected")
         self.assertEqual(record.html["zh"]["fix"], "<p>根本修复。</p>")
         self.assertEqual(record.html_version, rendering.VERSION)
@@ -74,22 +65,45 @@ class LoadTest(FolderCase):
         self.assertEqual(repro.checks, checks)
         self.assertEqual(repro.header["record"], "NAN-9001")
 
-    def test_an_unchanged_load_makes_no_revision(self) -> None:
+    def test_an_unchanged_load_keeps_the_dates(self) -> None:
         self.load()
+        before = self.record
         self.assertEqual(self.change(), Change.UNCHANGED)
-        self.assertEqual(self.record.revision, 1)
-        self.assertEqual(self.record.history.count(), 1)
-
-    def test_every_change_is_one_revision(self) -> None:
-        self.load()
+        self.assertEqual(self.record.modified, before.modified)
         self.edit_files()
         self.assertEqual(self.change(), Change.UPDATED)
-        self.assertEqual(self.record.revision, 2)
         self.assertEqual(self.record.html["en"]["fix"], "<p>A real root fix.</p>")
-        newest, oldest = self.record.history.all()
-        self.assertEqual((newest.fix_en, newest.revision), ("A real root fix.", 2))
-        self.assertEqual((oldest.fix_en, oldest.revision), ("A root fix.", 1))
-        self.assertEqual(newest.history_change_reason, "load_records")
+        self.assertEqual(self.record.added_at, before.added_at)
+        self.assertGreater(self.record.modified, before.modified)
+
+    def test_files_win_over_a_row_whose_digest_was_taken_away(self) -> None:
+        self.load()
+        Record.objects.update(fix_en="Written on the site.", files_digest="")
+        self.assertEqual(self.change(), Change.UPDATED)
+        self.assertEqual(self.record.fix_en, "A root fix.")
+
+    def test_a_translation_of_another_text_is_outdated(self) -> None:
+        self.load()
+        self.assertEqual(self.record.outdated, "")
+        source = translation.digest(read_record(self.folder), "en")
+        line = 'affected_when = "any"\n'
+        named = f'translated_from = {{en = "{source}"}}\n{line}'
+        edit(self.folder / "issue.toml", line, named)
+        self.load()
+        self.assertEqual(self.record.outdated, "")
+        self.edit_files()
+        self.load()
+        self.assertEqual(self.record.outdated, "zh")
+        (said,) = translation.problems(read_record(self.folder))
+        self.assertIn("zh was made from another text in en", said.message)
+        now = translation.digest(read_record(self.folder), "en")
+        self.assertIn(f'translated_from = {{en = "{now}"}}', said.message)
+        edit(self.folder / "issue.toml", source, now)
+        self.load()
+        self.assertEqual(self.record.outdated, "")
+        edit(self.folder / "article.zh.md", "根本修复。", "根本的修复。")
+        self.load()
+        self.assertEqual(self.record.outdated, "", "the source is the same")
 
     def test_removed_repros_and_claims_go(self) -> None:
         self.load()
@@ -116,27 +130,11 @@ class LoadTest(FolderCase):
         self.load(on_new_repros=note)
         self.assertEqual(announced, ["NAN-9001", "NAN-9001"])
 
-    def test_formatting_alone_is_no_change(self) -> None:
-        self.load()
-        edit(self.folder / "issue.toml", "schema = 1", "schema = 1 # the first")
-        self.assertEqual(self.change(), Change.UNCHANGED)
-        self.edit_site()
-        self.assertEqual(self.change(), Change.KEPT_SITE)
-
-    def test_the_databases_order_of_keys_is_no_change(self) -> None:
-        self.load()
-        record = self.record
-        for column in ("workarounds", "affected", "sources", "preconditions"):
-            rows = [dict(reversed(row.items())) for row in getattr(record, column)]
-            Record.objects.update(**{column: rows})
-        self.assertEqual(self.change(), Change.UNCHANGED)
-
     def test_html_of_an_older_renderer_is_made_anew(self) -> None:
         self.load()
         Record.objects.update(html={}, html_version=0)
         self.assertEqual(self.change(), Change.UNCHANGED)
         self.assertEqual(self.record.html["en"]["fix"], "<p>A root fix.</p>")
-        self.assertEqual(self.record.revision, 1)
 
     def test_a_record_without_folder_stays(self) -> None:
         self.load()
@@ -178,12 +176,6 @@ class RefusalTest(FolderCase):
         self.assertIn("second/repro.py: ", found[2])
         self.assertEqual(Record.objects.count(), 0)
 
-    def test_a_text_that_cannot_be_rendered_loads_nothing(self) -> None:
-        self.second()
-        self.edit_files("[" * 30_000)
-        self.assertIn("sample/article.en.md: fix: takes too long", self.problems()[0])
-        self.assertEqual(Record.objects.count(), 0)
-
     def test_a_slug_or_alias_of_a_record_without_folder_is_taken(self) -> None:
         self.load()
         edit(self.folder / "issue.toml", "NAN-9001", "NAN-9003")
@@ -204,232 +196,12 @@ class RefusalTest(FolderCase):
         self.assertIn("second/article.zh.md: is missing", text)
         self.assertIn("Nothing was loaded.", text)
 
-
-class ConflictTest(FolderCase):
-    def setUp(self) -> None:
-        super().setUp()
+    def test_the_command_names_what_it_did(self) -> None:
         self.load()
-
-    def texts(self) -> tuple[str, str]:
-        return self.record.fix_en, self.record.environment_en
-
-    def test_only_the_site_changed(self) -> None:
-        self.edit_site()
-        self.assertEqual(self.change(), Change.KEPT_SITE)
-        self.assertEqual(self.change(force="files"), Change.KEPT_SITE)
-        self.assertEqual(self.texts(), ("A root fix.", "Written on the site."))
-
-    def test_both_changed(self) -> None:
-        self.edit_site()
         self.edit_files()
-        report = self.load()
-        self.assertFalse(report.done)
-        self.assertEqual([row.id for row in report.conflicts], ["NAN-9001"])
-        self.assertEqual(self.texts(), ("A root fix.", "Written on the site."))
-
-    def test_a_conflict_stops_the_other_records_too(self) -> None:
-        self.edit_site()
-        self.edit_files()
-        folder = write_sample(self.root, "second")
-        edit(folder / "issue.toml", 'slug = "sample"', 'slug = "second"')
-        edit(folder / "issue.toml", "NAN-9001", "NAN-9002")
-        edit(folder / "issue.toml", "project#1", "project#2")
-        edit(folder / "repro.py", "NAN-9001", "NAN-9002")
-        self.assertFalse(self.load().done)
-        self.assertEqual(Record.objects.count(), 1)
-
-    def test_the_files_win_when_told_so(self) -> None:
-        self.edit_site()
-        self.edit_files()
-        self.assertEqual(self.change(force="files"), Change.UPDATED)
-        self.assertEqual(self.texts(), ("A real root fix.", "Any."))
-        self.assertEqual(self.change(), Change.UNCHANGED)
-
-    def test_the_site_wins_when_told_so(self) -> None:
-        self.edit_site()
-        self.edit_files()
-        self.assertEqual(self.change(force="site"), Change.KEPT_SITE)
-        self.assertEqual(self.texts(), ("A root fix.", "Written on the site."))
-        self.assertEqual(self.change(), Change.KEPT_SITE)
-        dump_records(self.root)
-        self.assertEqual(self.change(), Change.UNCHANGED)
-
-    def test_the_same_change_on_both_sides_is_none(self) -> None:
-        self.edit_site("Everywhere.")
-        edit(self.folder / "article.en.md", "Any.", "Everywhere.")
-        self.assertEqual(self.change(), Change.UNCHANGED)
-        self.assertEqual(self.record.revision, 2)
-
-    def test_the_command_names_the_records_and_the_way_out(self) -> None:
-        self.edit_site()
-        self.edit_files()
-        with self.assertRaises(CommandError) as caught:
-            call_command("load_records", stdout=io.StringIO())
-        self.assertIn("NAN-9001", str(caught.exception))
-        self.assertIn("--force files", str(caught.exception))
         out = io.StringIO()
-        call_command("load_records", force="files", stdout=out)
+        call_command("load_records", stdout=out)
         self.assertIn("NAN-9001  updated  sample\n1 record.\n", out.getvalue())
-
-
-class DumpTest(FolderCase):
-    def setUp(self) -> None:
-        super().setUp()
-        self.load()
-
-    def test_the_sites_text_reaches_the_files(self) -> None:
-        self.edit_site()
-        self.assertEqual(dump_records(self.root).written, ["NAN-9001"])
-        text = (self.folder / "article.en.md").read_text()
-        self.assertIn("Written on the site.", text)
-        self.assertEqual(self.change(), Change.UNCHANGED)
-        self.assertEqual(dump_records(self.root).unchanged, ["NAN-9001"])
-
-    def test_files_that_nobody_loaded_are_not_overwritten(self) -> None:
-        self.edit_files()
-        self.assertEqual(dump_records(self.root).conflicts, ["NAN-9001"])
-        self.assertIn("A real root", (self.folder / "article.en.md").read_text())
-        with self.assertRaises(CommandError):
-            call_command("dump_records", stdout=io.StringIO())
-        call_command("dump_records", force=True, stdout=io.StringIO())
-        self.assertIn("A root fix", (self.folder / "article.en.md").read_text())
-
-    def test_a_dump_elsewhere_is_not_remembered(self) -> None:
-        self.edit_site()
-        with tempfile.TemporaryDirectory() as elsewhere:
-            dump_records(Path(elsewhere), ["NAN-9001"])
-        self.assertEqual(self.change(), Change.KEPT_SITE)
-
-    def test_evidence_stays_and_removed_repros_go(self) -> None:
-        (self.folder / "evidence").mkdir()
-        (self.folder / "evidence" / "a.json").write_text("{}")
-        (self.folder / "repro_old.py").write_text(FILES["repro.py"])
-        self.load()
-        Repro.objects.get(name="repro_old").delete()
-        dump_records(self.root)
-        names = sorted(path.name for path in self.folder.iterdir())
-        self.assertEqual(names, sorted([*FILES, "evidence"]))
-
-    def test_an_unknown_id_is_named(self) -> None:
-        with self.assertRaises(CommandError) as caught:
-            call_command("dump_records", "NAN-0042", stdout=io.StringIO())
-        self.assertIn("NAN-0042", str(caught.exception))
-
-
-class EditingTest(FolderCase):
-    def setUp(self) -> None:
-        super().setUp()
-        self.load()
-
-    def refusals(self, **values: Any) -> list[str]:
-        record = self.record
-        for name, value in values.items():
-            setattr(record, name, value)
-        with self.assertRaises(RecordError) as caught:
-            save_edited(record)
-        self.assertEqual(self.record.revision, 1)
-        return [str(problem) for problem in caught.exception.problems]
-
-    def test_an_edit_is_a_rendered_revision(self) -> None:
-        record = self.record
-        record.fix_zh = "先升级。\r\n\r\n再**重试**。\r\n"
-        self.assertTrue(save_edited(record))
-        stored = self.record
-        self.assertEqual(stored.fix_zh, "先升级。\n\n再**重试**。")
-        html = "<p>先升级。</p>\n<p>再<strong>重试</strong>。</p>"
-        self.assertEqual(stored.html["zh"]["fix"], html)
-        self.assertEqual((stored.revision, stored.history.count()), (2, 2))
-
-    def test_saving_the_same_is_no_revision(self) -> None:
-        self.assertFalse(save_edited(self.record))
-        self.assertEqual(self.record.revision, 1)
-
-    def test_the_rules_of_files_hold_on_the_site(self) -> None:
-        for values, start in (
-            ({"fix_en": "## Fix"}, "article.en.md: fix: line 1: only ###"),
-            ({"fix_zh": "fixed"}, "article.zh.md: fix: the Chinese text"),
-            ({"workaround_zh": "没有"}, "article.zh.md: workaround: needs the"),
-            ({"title_zh": "A sample"}, "issue.toml: title.zh: "),
-            ({"affected": [{"package": "torch"}]}, "issue.toml: affected[0]."),
-            ({"aliases": "x"}, "issue.toml: aliases: must be an array"),
-            ({"related": ["NAN-0042"]}, "issue.toml: related: there is no other"),
-            ({"fix_en": "[" * 30_000}, "article.en.md: fix: takes too long"),
-        ):
-            with self.subTest(values=list(values)):
-                found = self.refusals(**values)
-                self.assertTrue(found[0].startswith(start), found)
-
-
-# The admin's own pictures need no collected files here.
-PLAIN_STATIC_FILES = {
-    **settings.STORAGES,
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-}
-
-
-@override_settings(STORAGES=PLAIN_STATIC_FILES)
-class AdminTest(FolderCase):
-    def setUp(self) -> None:
-        super().setUp()
-        self.load()
-        self.client.force_login(User.objects.create_superuser("editor"))
-        self.page = reverse("admin:kb_record_change", args=["NAN-9001"])
-
-    def form(self, **changes: str) -> dict[str, Any]:
-        """The change form's values as a browser would send them back."""
-        form = self.client.get(self.page).context["adminform"].form
-        values = {name: form[name].value() for name in form.fields}
-        management = {
-            f"{name}-{part}": "0"
-            for name in ("claims", "repros")
-            for part in ("TOTAL_FORMS", "INITIAL_FORMS")
-        }
-        return {**values, **management, **changes}
-
-    def test_prose_is_edited_side_by_side(self) -> None:
-        page = self.client.get(self.page)
-        self.assertContains(page, 'name="fix_zh"')
-        self.assertContains(page, "repro:workaround_turn_off")
-        self.assertNotContains(page, 'name="id"')
-        self.assertContains(page, "\n    &quot;package&quot;: &quot;torch&quot;")
-        answer = self.client.post(self.page, self.form(fix_en="Upgrade *now*."))
-        self.assertEqual(answer.status_code, 302)
-        self.assertEqual(self.record.html["en"]["fix"], "<p>Upgrade <em>now</em>.</p>")
-        self.assertEqual(self.record.revision, 2)
-        self.assertEqual(self.record.history.first().history_user.username, "editor")
-
-    def test_a_refusal_stands_at_its_field(self) -> None:
-        answer = self.client.post(self.page, self.form(fix_zh="Upgrade."))
-        errors = answer.context["adminform"].form.errors
-        self.assertEqual(list(errors), ["fix_zh"])
-        answer = self.client.post(self.page, self.form(sources="[{}]"))
-        errors = answer.context["adminform"].form.errors
-        self.assertIn("source[0].id: is missing", errors["sources"])
-        self.assertIn("affected[0].source: no [[source]] has", str(errors["affected"]))
-        self.assertEqual(self.record.revision, 1)
-
-    def test_a_record_can_be_begun_and_its_history_read(self) -> None:
-        page = self.client.get(reverse("admin:kb_record_add"))
-        self.assertContains(page, 'name="slug"')
-        history = reverse("admin:kb_record_history", args=["NAN-9001"])
-        self.assertContains(self.client.get(history), "load_records")
-
-    def test_records_are_withdrawn_not_deleted(self) -> None:
-        page = self.client.get(self.page)
-        self.assertFalse(page.context["has_delete_permission"])
-        self.assertNotContains(page, "deletelink")
-
-
-class ShippedRecordsTest(TestCase):
-    def test_load_and_dump_give_the_same_bytes(self) -> None:
-        report = load_records(settings.ISSUES_DIR, inspect=inspect)
-        with tempfile.TemporaryDirectory() as folder:
-            dump_records(Path(folder))
-            for row in report.records:
-                for path in sorted((Path(folder) / row.slug).iterdir()):
-                    shipped = settings.ISSUES_DIR / row.slug / path.name
-                    self.assertEqual(path.read_bytes(), shipped.read_bytes(), shipped)
-            self.assertEqual(read_all(Path(folder)), read_all(settings.ISSUES_DIR))
 
 
 class TerminalTest(SimpleTestCase):

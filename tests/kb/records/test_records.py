@@ -125,6 +125,12 @@ class FactsTest(FolderTest):
             ('"NAN-9001"', '"NAN-9001"\nstate = "refuted"', "state"),
             ('"A report"', '"A \\u0000 report"', "source[0].title"),
             ('"published"', '"withdrawn"', "withdrawn_because"),
+            (HOLDS, "", "holds_on"),
+            (HOLDS, 'holds_on = {devices = [], why = "seen"}', "holds_on.devices"),
+            ('["any"]', '["gpu"]', "holds_on.devices[0]"),
+            ('["any"]', '["any", "cpu"]', "holds_on.devices"),
+            ('["any"]', '["cpu"]', "holds_on.why"),
+            ('why = "shared"', 'why = "seen"', "holds_on.why"),
         ]
         for old, new, key in cases:
             with self.subTest(key=key, new=new):
@@ -289,6 +295,7 @@ class SetTest(FolderTest):
             read_all(self.root / "nowhere")
 
 
+HOLDS = 'holds_on = {devices = ["any"], why = "shared"}'
 PRINTED = 'seen = "printed"\n\n['
 FACT_TEXT = 'UserWarning: "strides" \\ differ'
 

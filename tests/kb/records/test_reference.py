@@ -5,7 +5,7 @@ from django.test import SimpleTestCase
 
 from kb import choices
 from kb.records.facts import BUILD, BUILD_STATES, KEYS, TABLES
-from runner import harness
+from portable import harness
 
 
 class ReferenceTest(SimpleTestCase):

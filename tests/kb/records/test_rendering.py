@@ -1,20 +1,20 @@
-"""Markdown becomes HTML that runs nothing, in a process that can be stopped."""
+"""Markdown becomes HTML that runs nothing."""
 
-import json
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
-from django.conf import settings
 from django.test import SimpleTestCase
 
 from kb.records.files import read_record
-from kb.records.markdown_process import ATTRIBUTES, FOCUSABLE, TAGS
-from kb.records.rendering import RenderError, render, render_all, sections_html
+from kb.records.rendering import (
+    ATTRIBUTES,
+    FOCUSABLE,
+    TAGS,
+    render,
+    sections_html,
+)
 from tests.support.sample_record import write_sample
 
 HOSTILE = [
@@ -62,7 +62,7 @@ class Inventory(HTMLParser):
 
 class SafetyTest(SimpleTestCase):
     def test_nothing_hostile_stays_alive(self) -> None:
-        for markdown, html in zip(HOSTILE, render_all(HOSTILE), strict=True):
+        for markdown, html in zip(HOSTILE, map(render, HOSTILE), strict=True):
             for tag, name, value in Inventory(html).found:
                 with self.subTest(markdown=markdown, html=html):
                     self.assertIn(tag, TAGS)
@@ -108,26 +108,9 @@ class MarkupTest(SimpleTestCase):
         )
 
     def test_texts_do_not_leak_into_each_other(self) -> None:
-        first, second = render_all(["[a][1]\n\n[1]: https://e.org", "[a][1]"])
+        first, second = map(render, ["[a][1]\n\n[1]: https://e.org", "[a][1]"])
         self.assertIn("https://e.org", first)
         self.assertEqual(second, "<p>[a][1]</p>")
-
-
-class BoundsTest(SimpleTestCase):
-    def test_the_kernel_stops_it_after_its_cpu_time(self) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "kb.records.markdown_process", "0.5"],
-            input=json.dumps("[" * 30_000).encode(),
-            capture_output=True,
-            cwd=settings.BASE_DIR,
-        )
-        self.assertEqual(done.returncode, -signal.SIGPROF)
-        self.assertEqual(done.stdout, b"")
-
-    def test_a_long_text_is_refused(self) -> None:
-        with self.assertRaises(RenderError) as caught:
-            render("字" * 22_000)
-        self.assertIn("64 KiB", str(caught.exception))
 
 
 class SectionsTest(SimpleTestCase):

@@ -9,8 +9,7 @@ from django.conf import settings
 from django.test import SimpleTestCase, TestCase, override_settings
 
 from kb.models import Record
-from kb.publishing.editing import save_edited
-from kb.publishing.loading import dump_records, load_records
+from kb.publishing.loading import load_records
 from kb.records.files import RecordError, read_record
 from kb.records.snippets import expanded, parsed, snippets_of, whole_problems
 from runner.evidence.repros import inspect
@@ -171,21 +170,6 @@ class LoadedTest(SampleTest, TestCase):
         self.assertIn("import math", self.record.diagnoses[0]["code"])
         html = self.record.html["zh"]["workarounds"]["turn_off"]
         self.assertIn("def apply_turn_off", html)
-
-    def test_files_come_back_as_they_were(self) -> None:
-        before = {path.name: path.read_text() for path in self.folder.iterdir()}
-        save_edited(self.record)
-        self.assertEqual(dump_records(self.root).unchanged, ["NAN-9001"])
-        after = {path.name: path.read_text() for path in self.folder.iterdir()}
-        self.assertEqual(after, before)
-
-    def test_an_edit_on_the_site_keeps_the_code(self) -> None:
-        self.record.workaround_en += " Really."
-        save_edited(self.record)
-        self.record.refresh_from_db()
-        html = self.record.html["en"]["workarounds"]["turn_off"]
-        self.assertIn("def apply_turn_off", html)
-        self.assertIn("Really.", html)
 
 
 class ShippedTest(SimpleTestCase):

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import TestCase
 
 from kb.models import Record, Symptom
+from kb.records.symptoms import read_symptoms
+from kb.search.index import writer
 from tests.support.sample_record import write_sample
 
 TEXT = """\
@@ -24,8 +27,16 @@ words = ["zebra stripes"]
 text = "{'loss': 0.0, 'grad_norm': nan}"
 
 [[cause]]
-record = "NAN-9001"
-tells = {en = "It is the sample.", zh = "这是样例。"}
+slug = "sample"
+ask = {en = "Is it the sample?", zh = "是样例吗？"}
+when = ['trainer == "trl"']
+
+[[cause]]
+slug = "no-record"
+name = {en = "A cause without a record", zh = "还没有记录的原因"}
+ask = {en = "Is it that?", zh = "是那个吗？"}
+never = ['device == "cpu"']
+people = 3
 """
 
 
@@ -55,7 +66,7 @@ class SymptomFilesTest(TestCase):
         self.load()
         row = Symptom.objects.get()
         self.assertEqual((row.slug, row.title_zh), ("a-symptom", "一种症状"))
-        self.assertEqual(row.causes[0]["record"], "NAN-9001")
+        self.assertEqual([c["slug"] for c in row.causes], ["sample", "no-record"])
         modified = row.modified
         self.load()
         self.assertEqual(Symptom.objects.get().modified, modified)
@@ -76,11 +87,21 @@ class SymptomFilesTest(TestCase):
     def test_each_fault_is_named_with_file_and_line(self) -> None:
         for old, new, said in (
             (
-                "NAN-9001",
-                "NAN-9009",
-                "11: cause[0].record: there is no record NAN-9009",
+                'slug = "sample"',
+                'slug = "simple"',
+                "11: cause[0].slug: no record is called simple; give the cause a name",
             ),
-            ("NAN-9001", "9001", "11: cause[0].record: must look like"),
+            ('"sample"', '"A sample"', "11: cause[0].slug: must look like"),
+            (
+                'trainer == "trl"',
+                'train == "trl"',
+                "13: cause[0].when[0]: is no predicate: train is no fact",
+            ),
+            (
+                'device == "cpu"',
+                "device == cpu",
+                "19: cause[1].never[0]: is no predicate",
+            ),
             (
                 'slug = "a-symptom"',
                 'slug = "other"',
@@ -89,7 +110,11 @@ class SymptomFilesTest(TestCase):
             ("schema = 1", "schema = 2", "1: schema: must be 1"),
             ('zh = "一种症状"', 'zh = "A symptom"', "3: title"),
             ("[[cause]]", "[[causes]]", "causes: unknown key"),
-            ("tells =", "tell =", "12: cause[0].tell: unknown key"),
+            (
+                'ask = {en = "Is it the',
+                'asks = {en = "Is it the',
+                "12: cause[0].asks: unknown key",
+            ),
             ("schema = 1", "schema = ", "is not TOML"),
         ):
             with self.subTest(new):
@@ -101,10 +126,18 @@ class SymptomFilesTest(TestCase):
                     self.assertRegex(found, rf"a-symptom\.toml:{line}: ")
 
     def test_a_cause_that_stands_twice_is_refused(self) -> None:
-        cause = TEXT[TEXT.index("[[cause]]") :]
-        found = self.refused(cause, f"{cause}\n{cause}")
-        self.assertIn("'NAN-9001' stands twice", found)
+        found = self.refused('slug = "no-record"', 'slug = "sample"')
+        self.assertIn("'sample' stands twice", found)
 
-    def test_the_shipped_ones_name_published_records(self) -> None:
-        folder = settings.ISSUES_DIR.parent / "symptoms"
-        self.assertEqual(len(list(folder.glob("*.toml"))), 2)
+    def test_a_load_that_is_killed_leaves_the_old_ones(self) -> None:
+        self.load()
+        self.path.write_text(TEXT.replace("Many do this.", "Some do this."))
+        stopped = mock.patch.object(writer, "bring_up_to_date", side_effect=SystemExit)
+        with stopped, self.assertRaises(SystemExit):
+            self.load()
+        self.assertEqual(Symptom.objects.get().summary_en, "Many do this.")
+
+    def test_the_shipped_ones_can_be_read(self) -> None:
+        slugs = {path.name for path in settings.ISSUES_DIR.iterdir()}
+        files = read_symptoms(settings.ISSUES_DIR, slugs)
+        self.assertGreaterEqual(len(files or []), 16)

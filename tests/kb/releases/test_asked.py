@@ -19,15 +19,28 @@ ASKED = {
     "升级到 torch 2.13 之后 nan": ("2.12.1", "2.13.0"),
     "bump torch from 2.5.1+cpu to 2.13.0": ("2.5.1-cpu", "2.13.0"),
     "moving from 2.5.1 to 2.6.1 with torch": ("2.5.1", "2.6.1"),
+    "upgrading from 2.5.1 to 2.13.0": ("2.5.1", "2.13.0"),
+    "torch 2.5.1 → 2.13.0": ("2.5.1", "2.13.0"),
+    "what changed between torch 2.5.1 and 2.13.0?": ("2.5.1", "2.13.0"),
+    "torch 2.13 vs 2.5.1": ("2.5.1", "2.13.0"),
+    "it worked on torch 2.5.1, on 2.13.0 the loss is nan": ("2.5.1", "2.13.0"),
+    "loss is nan since torch 2.13.0, with 2.5.1 it was fine": ("2.5.1", "2.13.0"),
+    "we go to pytorch 2.13 from 2.5.1 next week, safe?": ("2.5.1", "2.13.0"),
+    "rolled back torch to 2.5.1 because 2.13.0 gave nan": ("2.13.0", "2.5.1"),
+    "torch 2.5.1 和 2.13.0 有什么区别": ("2.5.1", "2.13.0"),
+    "2.5.1 正常，换 2.13.0 就 nan": ("2.5.1", "2.13.0"),
+    "把 PyTorch 由2.5.1升到2.13，梯度不对": ("2.5.1", "2.13.0"),
+    "torch 2.13.0 训练出 nan，之前 2.5.1 没问题": ("2.5.1", "2.13.0"),
 }
 NOT_ASKED = (
     "torch==2.5.1",
     "torch 2.5.1 and numpy upgraded from 1.26 to 2.0",
     "升级 numpy 从 1.26 到 2.0，torch 2.5.1",
-    "upgrading from 2.5.1 to 2.13.0",
+    "upgrading from 2.5.1 to 2.14.9",  # neither named as torch nor both run
+    "torch==2.5.1\nsympy==1.13.1\nnan after an hour",
     "downgrading torch to 2.12.1 helps",
     "upgrading torch from 2.13.0 to 2.13.0",
-    "torch 2.5.1 → 2.13.0 is what I run",
+    "torch 2.5.1 and torch 2.13.0 are what I run",
     "upgrading to torch 2.5.1",  # nothing was tested before it
     "upgrade torch from 1.2 to 1.3",  # neither was tested
     "upgrading torch from 2.5.1 to 2.13.0" + " x" * MAX_WORDS,

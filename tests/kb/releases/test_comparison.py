@@ -74,7 +74,8 @@ class VerdictTest(ComparisonCase):
         found = self.compare("2.5.1", "2.6.0")
         self.assertEqual(
             words.summary(found)["en"],
-            "1 fixed, 1 new, 1 the same, 2 not tested on both",
+            "1 arrives, 1 leaves; all by CPU runs; on CUDA nothing was run on both; "
+            "1 the same, 2 not tested on both",
         )
         self.assertEqual((found.only_before, found.only_after), (1, 0))
         told = [(item.kind, item.record) for item in found.items()]
@@ -212,6 +213,55 @@ class DocumentedTest(ComparisonCase):
         self.assertEqual((row.basis, row.runs), ("documented", ([], [])))
         answers = [side.documented and side.documented.answer for side in row.sides]
         self.assertEqual(answers, ["affected", "not_affected"])
+
+    def test_a_run_of_the_later_side_is_never_only_likely(self) -> None:
+        """A bug that came with a function, which the earlier release lacks."""
+        for record, bug, events in (
+            (self.records[0], True, [{"introduced": "2.6.0"}]),
+            (self.records[1], False, [{"introduced": "0"}, {"fixed": "2.6.0"}]),
+        ):
+            entry = {"package": "torch", "events": events, "source": "s-1"}
+            self.document(record, [entry])
+            rows = [finding(record, "2.5.1", None), finding(record, "2.6.0", bug)]
+            writing.replace(record, rows)
+        found = self.compare("2.5.1", "2.6.0")
+        told = [(item.kind, item.record, item.device) for item in found.items()]
+        self.assertEqual(
+            told, [("new", "NAN-9001", "cpu"), ("fixed", "NAN-9002", "cpu")]
+        )
+        self.assertEqual((found.counts["new"], found.counts["not_tested"]), (1, 3))
+        self.assertEqual(
+            [row.basis for row in shown(found, found.items())], ["run"] * 2
+        )
+        self.assertFalse(found.is_tested)
+
+    def test_what_comes_stands_before_what_goes(self) -> None:
+        self.verdicts(0, v2_5_1=True, v2_6_0=False)
+        self.document(self.records[1], self.fixed_in("2.6.0"))
+        since = [{"introduced": "2.6.0"}]
+        entry = {"package": "torch", "events": since, "source": "s-1"}
+        self.document(self.records[2], [entry])
+        kinds = [kind for kind, _record in self.changes("2.5.1", "2.6.0")]
+        self.assertEqual(kinds, ["likely_new", "fixed", "likely_fixed"])
+        self.assertIn(
+            "1 arrives, 2 leave; 1 by CPU runs, 2 by what is documented",
+            words.summary(self.compare("2.5.1", "2.6.0"))["en"],
+        )
+
+    def test_a_run_with_packages_counts_where_these_are_installed(self) -> None:
+        record = self.records[0]
+        made = {"made_with": {"packages": {"deepspeed": "0.14.4"}}}
+        self.keep(
+            0,
+            finding(record, "2.5.1", True, **made),
+            finding(record, "2.6.0", False, **made),
+        )
+        self.assertEqual(self.changes("2.5.1", "2.6.0"), [])
+        for version, told in (("0.14.4", [("fixed", "NAN-9001")]), ("0.16.6", [])):
+            env = parse_environment(f"torch==2.5.1+cpu\ndeepspeed=={version}")
+            found = self.compare("2.5.1", "2.6.0", env=env)
+            items = [(item.kind, item.record) for item in found.items()]
+            self.assertEqual(items, told, version)
 
     def test_a_run_on_both_leaves_documents_out(self) -> None:
         self.document(self.records[0], self.fixed_in("2.6.0"))

@@ -49,7 +49,7 @@ class ByRow:
         found: dict[tuple[str, str, str], list[list[Finding]]]
         found = defaultdict(lambda: [[], []])
         for row in self.rows:
-            if row.check_name == check and row.stands and not row.is_model:
+            if row.check_name == check and not row.stale and not row.is_model:
                 key = row.record_id, row.repro, row.device_class
                 found[key][row.build.startswith("2.6.0")].append(row)
         return found
@@ -83,7 +83,6 @@ class SetsTest(ComparisonCase):
                             "repro": repro,
                             "device_class": device,
                             "stale": chance.random() < 0.1,
-                            "confirmed": chance.random() < 0.9,
                         }
                         if chance.random() < 0.1:
                             facts["fidelity"] = "mechanism_model"

@@ -160,20 +160,6 @@ class CommandTest(SimpleTestCase):
         place["artifactLocation"]["uri"] = "a b.py"
         self.assertEqual(len(sarif_schema.problems(document)), 3)
 
-    def test_github(self) -> None:
-        self.write("trap.py", TRAP)
-        out = self.lint("trap.py", "--format", "github")[1]
-        start = "::warning file=trap.py,line=5,endLine=5,col=12,title=NAN-0002::This"
-        self.assertTrue(out.startswith(start), out)
-
-    def test_a_fix_is_written(self) -> None:
-        path = self.write("trap.py", TRAP)
-        path.write_bytes(TRAP.replace("\n", "\r\n").encode())
-        self.assertEqual(self.lint("trap.py", "--fix")[0], 0)
-        wanted = TRAP.replace("block, x)\n", "block, x, use_reentrant=False)\n", 2)
-        wanted = wanted.replace("run(block, x, use_reentrant=False)", "run(block, x)")
-        self.assertEqual(path.read_bytes(), wanted.replace("\n", "\r\n").encode())
-
     def test_which_files(self) -> None:
         for name in (
             *("a.py", "b/c.py", "b/skip/d.py", ".hidden/e.py"),

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from kb.rules.findings import Finding, Unreadable, find, find_pasted, mended
+from kb.rules.findings import Finding, Unreadable, find, find_pasted, lines_of
 from kb.rules.patterns import Rule
 
 CHECKPOINT = {
@@ -273,7 +273,11 @@ class CommentsAndFixesTest(SimpleTestCase):
     def mended(self, call: str) -> str:
         source = f"{self.HEAD}y = {call}  # 注释\n"
         findings: list[Finding] = find(source, [rule(CHECKPOINT, fix=FIX)])
-        return mended(source, findings).split("\n")[1].removeprefix("y = ")
+        (edit,) = [finding.edit for finding in findings if finding.edit]
+        self.assertEqual((edit.line, edit.end_line), (2, 2))
+        line = lines_of(source)[1]
+        mended = line[: edit.column] + edit.text + line[edit.end_column :]
+        return mended.removeprefix("y = ")
 
     def test_fixes(self) -> None:
         for call, wanted in (

@@ -12,8 +12,11 @@ from kb.search.reading import (
     lines,
     log,
     masks,
+    names,
     probe,
     symptom_facets,
+    tokens,
+    values,
 )
 from kb.search.reading.log import key_line
 from tests.kb.search.test_log import only_key
@@ -171,13 +174,17 @@ class SurroundingsTests(SimpleTestCase):
                 self.assertIn(frame, read_log(text).frames)
 
 
-MODULES = (cleaning, error_ids_module, symptom_facets, lines, log, masks, probe)
+MODULES = (
+    *(cleaning, error_ids_module, symptom_facets, lines, log, masks, probe),
+    *(names, tokens, values),
+)
 # What makes an expression try again: long runs of what it may repeat, and no end.
 HOSTILE = (
     "a", "a.", "a_", "aB", "1", "1.", "0x", "[1,", "(", "'a", '"', "/", "\\", " ", ":",
     "-", "%|", "━", "\x1b[", "\x1b]8;;", "2025-01-01 ", "10:00:00 ", "Error", "Error:",
     "gb0", "CUDA_ERROR_", "Function '", "nan ", "loss: ", "at::", "raise X(", "[rank",
     'File "', "torch.Size([", "pid=", "梯度", "Warning: ", "\\n", "<*>", "Backward0",
+    "1, ", "torch.zeros(1,", "a.b", "梯a.",
 )  # fmt: skip
 SHORT, LONG = 5_000, 20_000
 

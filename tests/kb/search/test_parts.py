@@ -1,9 +1,15 @@
 """The parts of a paste: what each line is, and what code names."""
 
+from unittest import mock
+
 from django.test import SimpleTestCase
 
+from kb.search.reading import symptom_facets
+from kb.search.reading.cleaning import CleanLines
 from kb.search.reading.code import names_of_code
 from kb.search.reading.glossary import MEANINGS
+from kb.search.reading.lines import select_lines
+from kb.search.reading.log import read_lines
 from kb.search.reading.names import names_in, operator_name
 from kb.search.reading.parts import Part, corrected, split_parts
 
@@ -111,6 +117,12 @@ class NameTests(SimpleTestCase):
             ["nn.CrossEntropyLoss", "CrossEntropyLoss", "cross_entropy"],
             ["masked_fill", "masked_fill_", "Tensor.masked_fill_"],
             ["nn.KLDivLoss", "F.kl_div"],
+            ["nn.ReLU", "F.relu_"],
+            ["nn.RReLU", "F.rrelu"],
+            ["nn.LeakyReLU", "F.leaky_relu"],
+            ["nn.SiLU", "F.silu"],
+            ["nn.LogSigmoid", "F.logsigmoid"],
+            ["src_key_padding_mask", "key_padding_mask"],
             ["SqrtBackward0", "torch.sqrt"],
             ["nn.MultiheadAttention", "F.multi_head_attention_forward"],
         ):
@@ -149,3 +161,15 @@ class MeaningsTests(SimpleTestCase):
             self.assertGreater(len(group["why"]), 20)
         for entry in MEANINGS["symptom"]:
             self.assertEqual(set(entry["why"]), {"en", "zh"})
+
+
+class OnceTest(SimpleTestCase):
+    def test_metrics_of_a_line_are_read_once_for_parts_and_log(self) -> None:
+        lines = select_lines("\n".join(f"step {n} | loss: nan" for n in range(50)))
+        cleaned = CleanLines()
+        real = symptom_facets.metrics_in
+        with mock.patch.object(symptom_facets, "metrics_in", side_effect=real) as read:
+            (part,) = split_parts(lines.lines, cleaned)
+            reading = read_lines(lines, cleaned)
+        self.assertEqual((part.kind, list(reading.facets)), ("metrics", ["loss_nan"]))
+        self.assertEqual(read.call_count, 50)

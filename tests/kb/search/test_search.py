@@ -581,5 +581,5 @@ class ApiTests(ShippedCase):
         self.records(400, q="x" * 401)
         self.records(400, q="nan", sort="best")
         self.records(400, verdict="green")
-        self.records(400, q="nan", cursor="%%%")
+        self.records(404, q="nan", cursor="%%%")
         self.records(400, query="nan")

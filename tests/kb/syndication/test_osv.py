@@ -103,7 +103,7 @@ class QueryTest(TestCase):
     @classmethod
     def document(cls, affected: list[Any], when: str = "any") -> None:
         record = Record.objects.get(pk="NAN-9001")
-        record.affected, record.affected_when = affected, when
+        record.affected, record.affected_when, record.fixes = affected, when, []
         saving.save(record)
 
     def ask(self, query: Any, status: int = 200, path: str = "query") -> Any:

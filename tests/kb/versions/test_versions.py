@@ -163,8 +163,8 @@ class AnswerTests(TestCase):
             "record": self.record,
             "repro": "repro",
             "fidelity": "upstream_bug",
-            "build": "2.6.0-cu124",
-            "build_raw": "2.6.0+cu124",
+            "build": "2.6.0-cpu",
+            "build_raw": "2.6.0+cpu",
             "device_class": "cpu",
             "check_name": "trigger",
             "verdict": verdict,
@@ -180,15 +180,63 @@ class AnswerTests(TestCase):
 
     def test_a_run_decides(self) -> None:
         present, absent = self.finding("bug_present"), self.finding("bug_absent")
-        self.assertEqual(
-            self.judge("2.6.0+cu124", present), ("affected", "tested_build")
-        )
-        self.assertEqual(
-            self.judge("2.6.0+cu124", absent), ("not_affected", "tested_build")
-        )
-        self.assertEqual(
-            self.judge("2.6.0+cu124", absent, present), ("affected", "tested_build")
-        )
+        for runs, answer in (
+            ((present,), "affected"),
+            ((absent,), "not_affected"),
+            ((absent, present), "affected"),
+        ):
+            self.assertEqual(self.judge("2.6.0+cpu", *runs), (answer, "tested_build"))
+
+    def test_a_run_on_the_cpu_does_not_clear_a_gpu(self) -> None:
+        self.record.affected = [torch({"introduced": "2.5.0"})]
+        absent = self.finding("bug_absent", build_raw="2.6.0+cu124")
+        found = answer_for(self.record, parse_environment("2.6.0+cu124"), [absent])
+        self.assertEqual((found.answer, found.basis), ("affected", "range"))
+        self.assertIn("not seen", found.reasons[-1]["en"])
+
+    def test_the_bug_on_the_cpu_counts_where_its_cause_holds(self) -> None:
+        present = self.finding("bug_present", build_raw="2.6.0+cu124")
+        self.record.preconditions = []
+        for holds, expected in (
+            ({"devices": ["any"], "why": "formula"}, ("affected", "tested_build")),
+            ({"devices": ["cpu", "cuda"], "why": "seen"}, ("not_affected", "range")),
+            ({"devices": ["cpu"], "why": "kernel"}, ("affected", "tested_build")),
+        ):
+            with self.subTest(holds):
+                self.record.holds_on = holds
+                self.assertEqual(self.judge("2.6.0+cu124", present), expected)
+        card = "2.6.0+cu124\nGPU 0: NVIDIA A100-SXM4-80GB"
+        self.assertEqual(self.judge(f"torch=={card}", present)[0], "not_affected")
+
+    def test_a_run_decides_for_its_packages_alone(self) -> None:
+        self.record.preconditions = []
+        self.record.affected = [package("peft", {"introduced": "0.1"}, {"fixed": "1"})]
+        made = {"packages": {"peft": "0.5"}}
+        present = self.finding("bug_present", made_with=made)
+        for env, expected in (
+            ("torch==2.6.0+cpu\npeft==0.5", ("affected", "tested_build")),
+            ("torch==2.6.0+cpu\npeft==0.6", ("affected", "range")),
+            ("torch==2.6.0+cpu\npeft==1.0", ("not_affected", "range")),
+            ("torch==2.6.0+cpu", ("unknown", "none")),
+        ):
+            with self.subTest(env):
+                self.assertEqual(self.judge(env, present), expected)
+
+    def test_a_run_with_another_cudnn_or_card_does_not_decide(self) -> None:
+        self.record.holds_on = {"devices": ["cuda"], "why": "library"}
+        self.record.affected = []
+        made = {"cudnn": "91900", "capability": "9.0"}
+        where = {"build_raw": "2.6.0+cu124", "device_class": "cuda"}
+        clean = self.finding("bug_absent", **where, made_with=made)
+        for rest, expected in (
+            ("nvidia-cudnn-cu12==9.19.0.56\nGPU 0: NVIDIA H200", "not_affected"),
+            ("nvidia-cudnn-cu12==9.26.0.51\nGPU 0: NVIDIA H200", "unknown"),
+            ("GPU 0: NVIDIA H200", "unknown"),
+            ("nvidia-cudnn-cu12==9.19.0.56", "unknown"),
+        ):
+            with self.subTest(rest):
+                found = self.judge(f"torch==2.6.0+cu124\n{rest}", clean)
+                self.assertEqual(found[0], expected)
 
     def test_what_does_not_decide(self) -> None:
         others = [
@@ -200,7 +248,7 @@ class AnswerTests(TestCase):
             self.finding("inconclusive"),
             self.finding("error"),
         ]
-        self.assertEqual(self.judge("2.6.0+cu124", *others), ("not_affected", "range"))
+        self.assertEqual(self.judge("2.6.0+cpu", *others), ("not_affected", "range"))
 
     def test_preconditions(self) -> None:
         rows = {
@@ -277,19 +325,68 @@ class DoubtTests(SimpleTestCase):
                 found = self.judge(env)
                 self.assertEqual(found.answer, "unknown")
                 self.assertIn(name, found.reasons[0]["en"])
-        reported = self.judge("torch==2.4.1+rocm6.1", environment=["ROCm 6.1, MI300X"])
+        seen = {"devices": ["cpu", "rocm"], "why": "seen"}
+        reported = self.judge("torch==2.4.1+rocm6.1", holds_on=seen)
         self.assertEqual(reported.answer, "affected")
         self.assertEqual(self.judge("torch==2.4.1\nGPU: H100").answer, "affected")
 
-    def test_a_fix_that_no_run_confirmed(self) -> None:
-        found = self.judge("torch==2.7.0")
-        self.assertEqual((found.answer, found.basis), ("unknown", "none"))
-        self.assertIn("2.6.0", found.reasons[0]["en"])
+    def test_whether_a_run_confirmed_a_fix_is_said(self) -> None:
         clean = self.finding("bug_absent", "2.6.0+cpu")
-        self.assertEqual(self.judge("torch==2.7.0", clean).answer, "not_affected")
         before = self.finding("bug_absent", "2.3.0+cpu")
-        self.assertEqual(self.judge("torch==2.7.0", before).answer, "unknown")
+        for runs, said in (
+            ((), "no run here has confirmed"),
+            ((before,), "no run here has confirmed"),
+            ((clean,), "torch 2.6.0+cpu, on CPU, did not show the bug"),
+        ):
+            with self.subTest(said):
+                found = self.judge("torch==2.7.0", *runs)
+                self.assertEqual((found.answer, found.basis), ("not_affected", "range"))
+                self.assertIn(said, found.reasons[0]["en"])
         self.assertEqual(self.judge("torch==2.5.0").answer, "affected")
+
+    def test_a_fix_inside_the_range_leaves_it_open(self) -> None:
+        fixes = [{"package": "torch", "version": "2.5.0", "kind": "guarded"}]
+        found = self.judge("torch==2.5.1", fixes=fixes)
+        self.assertEqual((found.answer, found.basis), ("unknown", "none"))
+
+    def test_a_root_fix_in_another_package_ends_it(self) -> None:
+        fix = {"package": "nvidia-cudnn-cu13", "version": "9.26", "kind": "root_fix"}
+        for env, answer in (
+            ("torch==2.5.0\nnvidia-cudnn-cu13==9.26.0.51", "not_affected"),
+            ("torch==2.5.0\nnvidia-cudnn-cu12==9.30.0.1", "not_affected"),
+            ("torch==2.5.0\nnvidia-cudnn-cu13==9.25.1.1", "affected"),
+            ("torch==2.5.0", "affected"),
+        ):
+            with self.subTest(env):
+                self.assertEqual(self.judge(env, fixes=[fix]).answer, answer)
+
+    def test_a_fix_for_other_devices_leaves_it_open(self) -> None:
+        fix = {"package": "torch", "version": "2.6.0", "kind": "root_fix"}
+        fixes = [{**fix, "devices": ["cpu"]}]
+        anywhere = {"devices": ["any"], "why": "formula"}
+        for env, answer in (
+            ("torch==2.7.0+cu128", "unknown"),
+            ("torch==2.7.0+cpu", "not_affected"),
+            ("torch==2.7.0", "not_affected"),
+            ("torch==2.5.0+cu124", "affected"),
+        ):
+            with self.subTest(env):
+                found = self.judge(env, fixes=fixes, holds_on=anywhere)
+                self.assertEqual(found.answer, answer)
+
+    def test_a_stretch_of_which_nobody_knows(self) -> None:
+        entry = torch({"introduced": "2.11.0"}, {"fixed": "2.15.0"})
+        silent = [{"introduced": "2.5.0"}, {"fixed": "2.11.0"}]
+        for raw, answer in (
+            ("2.4.1", "not_affected"),
+            ("2.10.0", "unknown"),
+            ("2.11.0", "affected"),
+            ("2.15.0", "not_affected"),
+        ):
+            with self.subTest(raw):
+                entries = [{**entry, "unknown": silent}]
+                found = self.judge(raw, affected=entries, fixes=[])
+                self.assertEqual(found.answer, answer)
 
     def test_what_does_not_exist_there(self) -> None:
         lacks = self.finding("not_applicable", "2.1.0+cpu", "said:no x: it has no rms")

@@ -1,26 +1,9 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Writes where a program may: here, at home, in temporary folders and caches."""
 
 import contextlib
 import os
 import sqlite3
 import tempfile
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

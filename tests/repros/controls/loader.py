@@ -1,25 +1,10 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
 # timeout_s = 60
 # memory_mib = 2048
 # needs = ["loader"]
-# ///
 """Loads data by two worker processes."""
 
 import torch
 import torch.utils.data
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 class Squares(torch.utils.data.Dataset):

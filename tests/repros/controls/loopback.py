@@ -1,26 +1,10 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
 # timeout_s = 60
-# memory_mib = 1024
 # needs = ["loopback"]
-# ///
 """A group of one process, over gloo."""
 
 import socket
 import torch
 import torch.distributed
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

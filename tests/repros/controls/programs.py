@@ -1,24 +1,8 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
 # memory_mib = 2048
-# ///
 """Runs programs, with pipes and a shell."""
 
 import subprocess
 import sys
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

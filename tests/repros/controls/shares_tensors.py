@@ -1,25 +1,9 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
 # timeout_s = 60
-# memory_mib = 1024
 # needs = ["loader"]
-# ///
 """Passes a tensor to a process and back."""
 
 import torch
 import torch.multiprocessing
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def double(x, queue, taken):

@@ -1,24 +1,9 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
 # timeout_s = 60
 # memory_mib = 2048
-# ///
 """Starts workers afresh, that work with what Python has."""
 
 import math
 import multiprocessing
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

@@ -1,25 +1,4 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Raises while it is imported."""
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
-
-
-def trigger():
-    return {"reached": 0}
 
 
 raise RuntimeError("not today")

@@ -1,27 +1,8 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Stops and kills its parent, unless that is the one that asked for this run."""
 
 import os
 import signal
 import time
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def is_spared(pid):
@@ -32,7 +13,6 @@ def is_spared(pid):
     except OSError:
         return True
     return not TARGETS or [pid, started] in TARGETS["spared"]
-
 
 
 def trigger():

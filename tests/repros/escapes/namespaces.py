@@ -1,26 +1,9 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Makes namespaces of its own, enters others, mounts, changes its root."""
 
 import ctypes
 import os
 import signal
 import stat
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 NEW_USER, NEW_MOUNT, NEW_NET, NEW_PID = 0x10000000, 0x20000, 0x40000000, 0x20000000

@@ -1,26 +1,9 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Makes forbidden calls by the doors for 32-bit programs."""
 
 import ctypes
 import mmap
 import os
 import platform
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 # mov eax, edi; mov ebx, esi; int 0x80; ret: a system call of i386

@@ -1,24 +1,7 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
 # env = {all = {PYTHONINSPECT = "1", PYTHONSTARTUP = "/etc/passwd", PYTHONOPTIMIZE = "2", PYTHONPROFILEIMPORTTIME = "1", PYTHONIOENCODING = "utf-16", GCONV_PATH = "/tmp", LC_ALL = "zh_CN.GB18030", GLIBC_TUNABLES = "glibc.malloc.check=3"}}
-# ///
 """Asks for an environment that makes another Python of every Python."""
 
 import sys
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

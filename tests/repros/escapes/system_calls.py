@@ -1,26 +1,9 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Calls into the parts of the kernel that no repro needs."""
 
 import ctypes
 import errno
 import os
 import platform
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 # x86_64, with arguments that change nothing even where they are allowed

@@ -1,26 +1,7 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Attaches to its parent and to others, reads their memory, takes their files."""
 
 import ctypes
 import os
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def is_spared(pid):
@@ -31,7 +12,6 @@ def is_spared(pid):
     except OSError:
         return True
     return not TARGETS or [pid, started] in TARGETS["spared"]
-
 
 
 ATTACH, DETACH = 16, 17

@@ -1,25 +1,6 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Opens its streams and channels anew by /proc, and its parent's, and writes there."""
 
 import os
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def is_spared(pid):
@@ -30,7 +11,6 @@ def is_spared(pid):
     except OSError:
         return True
     return not TARGETS or [pid, started] in TARGETS["spared"]
-
 
 
 LINE = b'{"t": "end"}\n'

@@ -1,37 +1,7 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Reports that all is well, with an end, and ends with status 3."""
 
 import os
 import sys
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
-
-
-def stolen_sender():
-    """The function by which the harness speaks, from the frame that holds it."""
-    frame = sys._getframe()
-    while "send" not in frame.f_locals:
-        frame = frame.f_back
-    return frame.f_locals["send"]
-
-
-RESULT = {"t": "result", "check": "trigger", "trial": 0, "observations": {"reached": 0}}
-END = {"t": "end"}
-
 
 
 def trigger():

@@ -1,25 +1,6 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Calls servers by the sockets they have in the file system, or by a name."""
 
 import socket
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 KNOWN = ("/run/docker.sock", "/var/run/postgresql/.s.PGSQL.5432", "/tmp/.s.PGSQL.5432")

@@ -1,24 +1,15 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Leaves folders that nobody may enter, for whoever has to remove them."""
 
 import os
 import tempfile
 
 
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
+def lock(folder):
+    """Close it, or, where rights cannot be changed, leave a closed one in it."""
+    try:
+        os.chmod(folder, 0)
+    except PermissionError:
+        os.mkdir(os.path.join(folder, "closed"), 0)
 
 
 def trigger():
@@ -27,6 +18,6 @@ def trigger():
         inner = os.path.join(folder, str(number))
         os.mkdir(inner)
         open(os.path.join(inner, "file"), "w").close()
-        os.chmod(inner, 0)
-    os.chmod(folder, 0)
+        lock(inner)
+    lock(folder)
     return {"reached": 0}

@@ -1,24 +1,8 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
 # memory_mib = 512
-# ///
 """Hides its memory in a shared mapping, up to 1.5 GiB."""
 
 import mmap
 import time
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

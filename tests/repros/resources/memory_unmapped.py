@@ -1,24 +1,8 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
 # memory_mib = 512
-# ///
 """Hides its memory in files without a name or a mapping, up to 1 GiB."""
 
 import os
 import time
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 def trigger():

@@ -1,24 +1,7 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Reads its own environment and that of every process."""
 
 import os
 import re
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 PATTERN = re.compile(b"plan" + b"ted-[0-9a-f]{8}")

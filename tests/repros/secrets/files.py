@@ -1,25 +1,6 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Reads the settings, the database, the broker, the keys, other people's files."""
 
 import os
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 KNOWN = ("/etc/shadow", "/root/.ssh", "/root/.bashrc", "/root/.netrc", "/root/.config")

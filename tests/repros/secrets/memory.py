@@ -1,23 +1,6 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
-# ///
 """Reads all of its own memory for what a parent left there."""
 
 import re
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 PATTERN = re.compile(b"plan" + b"ted-[0-9a-f]{8}")

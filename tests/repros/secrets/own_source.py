@@ -1,26 +1,7 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
 # trials = 2
-# ///
 """Removes or replaces its own file; the second trial must be of the same source."""
 
 import os
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 LIE = b"def trigger():\n    return {'reached': 2}\n"

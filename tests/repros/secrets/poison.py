@@ -1,29 +1,10 @@
-# /// script
-# dependencies = ["torch>=1.13"]
-# [tool.doesitnan]
-# fidelity = "upstream_bug"
-# device = "cpu"
-# bug = "reached > 0"
-# timeout_s = 20
-# memory_mib = 1024
 # trials = 3
-# ///
 """Leaves code wherever the next process might load it; the second trial looks."""
 
 import builtins
 import os
 import site
 import tempfile
-
-TARGETS = {}  # filled in by tests/hostile.py
-
-
-def control():
-    return {"reached": 0}
-
-
-def detector():
-    return {"reached": 1}
 
 
 CODE = "import builtins\nbuiltins.poisoned = True\n"

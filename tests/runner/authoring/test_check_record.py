@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from unittest import mock
@@ -74,7 +75,7 @@ def tables() -> bytes:
 class SkeletonTest(CheckCase):
     def test_it_lists_the_open_places_by_file_and_line(self) -> None:
         out = self.assert_missing(
-            f'{draft.SLUG}/issue.toml:15: components = ["todo_topic"]',
+            f'{draft.SLUG}/issue.toml:17: components = ["todo_topic"]',
             f"{draft.SLUG}/article.zh.md:19: ### todo_name",
             f"{draft.SLUG}/repro.py:11: ",
             "run of repro.py: it has open places",
@@ -270,8 +271,11 @@ class RunTest(FilledCase):
     @override_settings(SANDBOX_MIN_TIER="B")
     def test_what_nobody_reviewed_needs_the_wanted_tier(self) -> None:
         before = sandbox._Settings
-        self.addCleanup(sandbox.configure, before.without, before.hidden)
-        sandbox.configure(["namespaces", "landlock", "seccomp", "cgroup"])
+        restore = partial(sandbox.configure, allow_shared_root=before.allow_shared_root)
+        self.addCleanup(restore, before.without, before.hidden)
+        sandbox.configure(
+            ["namespaces", "landlock", "seccomp", "cgroup"], allow_shared_root=True
+        )
         with self.assertRaises(CommandError) as caught:
             self.check()
         self.assertIn("SANDBOX_MIN_TIER=D", str(caught.exception))

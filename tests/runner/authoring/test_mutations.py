@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from runner import harness
+from portable import harness
 from runner.authoring.mutations import Mutation, mutations, with_header
 from tests.support import runs
 

@@ -5,6 +5,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
@@ -13,11 +15,13 @@ from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings
 from django.utils import timezone
 
-from runner import harness
+from portable import harness
 from runner.builds import registry
+from runner.builds.candidates import interpreter_of
 from runner.builds.probe import BuildError, Probed
 from runner.models import Build, Installation
 from tests.support.builds import torch_python
+from tests.support.ordinary_user import NOBODY
 
 ROOT = Path(settings.BASE_DIR)
 READY, BROKEN, MISSING, INSTALLING = Installation.State
@@ -51,6 +55,19 @@ def program(path: Path, text: str) -> Path:
 def own_python(path: Path) -> Path:
     """Somebody's own interpreter with torch, which may go away."""
     return program(path, f'exec "{torch_python()}" "$@"')
+
+
+@contextmanager
+def closed(folder: Path) -> Iterator[None]:
+    """Nobody but root may enter this folder, and we are not root."""
+    before = os.geteuid()
+    folder.chmod(0)
+    try:
+        os.seteuid(before or NOBODY)
+        yield
+    finally:
+        os.seteuid(before)
+        folder.chmod(0o700)
 
 
 def stand_in(python: Path, version: str = "9.9.0+cpu") -> Path:
@@ -180,11 +197,50 @@ class RegisterTest(Folder, TestCase):
         self.assertContains(page, "distributed")
 
     def test_a_python_without_torch_is_refused(self) -> None:
-        with self.assertRaisesMessage(BuildError, "No module named 'torch'"):
-            registry.add_python(Path(sys.executable))
-        with self.assertRaisesMessage(BuildError, "not a Python that can be started"):
-            registry.add_python(self.folder / "nothing")
+        plain = self.folder / "plain"
+        plain.write_text("")
+        for path, said in (
+            (self.folder / "nothing", "No such file or directory"),
+            (self.folder, "No such file or directory"),
+            (plain, "is not a Python that can be started"),
+            (Path(sys.executable), "is no Python that has a torch"),
+            (Path("/bin/false"), "is no Python that has a torch"),
+        ):
+            self.assert_refused(path, said)
         self.assertEqual(Installation.objects.count(), 1)
+
+    def assert_refused(self, path: Path, said: str) -> None:
+        """In one sentence, without a traceback."""
+        with self.subTest(path), self.assertRaises(CommandError) as refused:
+            call_command("builds", "add", "--python", str(path))
+        text = str(refused.exception)
+        self.assertIn(said, text)
+        self.assertEqual(len(text.splitlines()), 1)
+        self.assertEqual(refused.exception.returncode, 2)
+
+    def test_a_path_that_is_closed_to_this_account(self) -> None:
+        python = own_python(self.folder / "closed" / "bin" / "python")
+        with closed(python.parent.parent):
+            self.assert_refused(python, "Permission denied")
+            self.assert_refused(python.parent.parent, "Permission denied")
+            row = registry.register(interpreter_of(python), managed=False)
+            self.assertEqual(row.state, MISSING)
+            Installation.objects.filter(pk=row.pk).update(state=READY, build=self.slug)
+            self.assertNotIn(row, registry.installations_here())
+            self.assertIn(row, registry.vanished(self.slug))
+
+    def test_of_two_with_one_slug_the_list_says_which_one_runs_take(self) -> None:
+        self.assertNotIn("Runs on", self.listed())
+        own = own_python(self.folder / "z" / "bin" / "python")
+        said = StringIO()
+        call_command("builds", "add", "--python", str(own), stdout=said)
+        taken = registry.installation_for(self.slug)
+        assert taken
+        line = f"Runs on {self.slug} take {taken.interpreter}, unless a stack asks"
+        self.assertIn(line, said.getvalue())
+        self.assertIn(line, self.listed())
+        Installation.objects.filter(interpreter=str(own)).update(managed=True)
+        self.assertIn(f"Runs on {self.slug} take {own}, ", self.listed())
 
     def test_scan_takes_what_is_known_and_what_is_declared(self) -> None:
         program(self.python, "exit 3")

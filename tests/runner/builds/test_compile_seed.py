@@ -9,7 +9,7 @@ import time
 import unittest
 from pathlib import Path
 
-from runner import harness
+from portable import harness
 from runner.builds import compile_cache, compile_seed
 
 PYTHON = "/builds/2.13.0/bin/python"

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -89,18 +90,20 @@ class FirstTorchTest(SimpleTestCase):
 
     def scan(self, status: int = 0, **env: str) -> list[str]:
         """What a first start does about torch, and the lines it says."""
-        done = subprocess.run(
+        process = self.start(**env)
+        output, _ = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, status, output)
+        return output.splitlines()
+
+    def start(self, **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [sys.executable, "manage.py", "builds", "scan", "--install-default"],
             cwd=ROOT,
             env=self.environ(**env),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=300,
-            check=False,
         )
-        self.assertEqual(done.returncode, status, done.stdout)
-        return done.stdout.splitlines()
 
     def assert_said(self, lines: list[str], *texts: str) -> None:
         """Each text is part of a line, in this order."""
@@ -129,6 +132,24 @@ class FirstTorchTest(SimpleTestCase):
         again = self.scan()
         self.assert_said(again, f"use {SLUG}: it was installed before")
 
+    def test_it_waits_for_a_database_that_others_hold(self) -> None:
+        self.serve("public")
+        impatient = 'DATABASES["default"]["OPTIONS"]["timeout"] = 0.1\n'
+        with (self.folder / "own_settings.py").open("a") as own:
+            own.write(impatient)
+        loading = sqlite3.connect(self.site.database, isolation_level=None)
+        loading.execute("BEGIN IMMEDIATE")
+        with self.start() as process:
+            assert process.stdout
+            said = []
+            for line in process.stdout:
+                said.append(line)
+                if "database is locked" in line and loading.in_transaction:
+                    loading.execute("COMMIT")
+        loading.close()
+        self.assertEqual(process.returncode, 0, "".join(said))
+        self.assertEqual(self.installed(), [(SLUG, "ready")])
+
     def test_the_setting_replaces_the_public_index(self) -> None:
         self.serve("public")
         self.serve("named")
@@ -138,14 +159,14 @@ class FirstTorchTest(SimpleTestCase):
 
     def test_none_forbids_it_and_the_reason_is_said(self) -> None:
         self.serve("public")
-        lines = self.scan(1, TORCH_INDEX_URL="none")
+        lines = self.scan(2, TORCH_INDEX_URL="none")
         self.assert_said(lines, "not from the configured indexes")
         self.assertFalse([path for path in self.indexes.asked if "/public" in path])
         self.assertEqual(self.installed(), [])
 
     def test_who_shut_pip_off_from_indexes_is_not_led_to_one(self) -> None:
         self.serve("public")
-        self.scan(1, PIP_NO_INDEX="1")
+        self.scan(2, PIP_NO_INDEX="1")
         self.assertFalse([path for path in self.indexes.asked if "/public" in path])
 
     def test_the_active_environment_is_used_and_never_written_to(self) -> None:

@@ -1,12 +1,12 @@
-"""Installing torch builds: with uv and pip, interrupted at any point, from wheels."""
+"""Installing torch builds: interrupted at any point, from wheels."""
 
 import fcntl
 import json
 import os
+import pty
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from io import StringIO
 from pathlib import Path
@@ -16,15 +16,16 @@ from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings, tag
 
-from runner.builds import install, pins, registry, uv, venvs
+from runner.builds import install, pins, registry, sizes, venvs
 from runner.builds.probe import BuildError
 from tests.runner.builds.test_builds import STAND_IN, Folder, program
+from tests.support.package_index import PackageIndexes
 
 ROOT = Path(settings.BASE_DIR)
 
 
 def stand_in_wheel(
-    folder: Path, version: str, code: str = "", name: str = "torch"
+    folder: Path, version: str, code: str = "", name: str = "torch", needs: str = ""
 ) -> Path:
     """A wheel whose package only says who it is; for torch as the harness asks it."""
     tag = "py3-none-any"
@@ -33,7 +34,8 @@ def stand_in_wheel(
     files = {
         f"{name}/__init__.py": code or STAND_IN.format(version=version),
         f"{info}/METADATA": "Metadata-Version: 2.1\n"
-        f"Name: {name}\nVersion: {version}\n",
+        f"Name: {name}\nVersion: {version}\n"
+        + (f"Requires-Dist: {needs}\n" if needs else ""),
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n",
     }
     files[f"{info}/RECORD"] = "".join(
@@ -57,11 +59,11 @@ def offline(wheels: Path) -> dict[str, str]:
     }
 
 
-class UvTest(SimpleTestCase):
-    """pip's settings in uv's words."""
+class SettingsTest(SimpleTestCase):
+    """What pip is configured with, and what is on disk."""
 
     def test_the_strongest_setting_of_pip_counts(self) -> None:
-        found = uv.parse_settings(
+        found = venvs.parse_settings(
             "global.index-url='https://mirror/simple'\n"
             "install.find-links='/wheels'\n"
             "global.find-links='/others'\n"
@@ -72,82 +74,33 @@ class UvTest(SimpleTestCase):
         )
         self.assertEqual(found["index-url"], "https://mirror/simple")
         self.assertEqual((found["find-links"], found["timeout"]), ("/wheels", "9"))
-        extra = uv.variables(found, {})["UV_INDEX"]
-        self.assertEqual(extra, "https://a/simple https://b/simple")
 
-    def test_mirrors_certificates_and_folders_are_passed_on(self) -> None:
-        settings_ = {
-            "index-url": "https://user:secret@mirror/simple",
-            "extra-index-url": "https://a/simple",
-            "find-links": "/wheels https://b/links.html",
-            "cert": "/ca.pem",
-            "trusted-host": "mirror",
-            "proxy": "http://proxy:3128",
-        }
-        found = uv.variables(settings_, {}, "https://torch/cpu")
-        self.assertEqual(
-            found,
-            {
-                "UV_FIND_LINKS": "/wheels,https://b/links.html",
-                "UV_DEFAULT_INDEX": "https://user:secret@mirror/simple",
-                "UV_INDEX": "https://a/simple https://torch/cpu",
-                "UV_INDEX_STRATEGY": "unsafe-best-match",
-                "UV_INSECURE_HOST": "mirror",
-                "SSL_CERT_FILE": "/ca.pem",
-                "HTTP_PROXY": "http://proxy:3128",
-                "HTTPS_PROXY": "http://proxy:3128",
-            },
-        )
-
-    def test_what_is_set_for_uv_itself_has_the_last_word(self) -> None:
-        own = {"UV_INDEX_URL": "https://own/simple", "UV_INDEX": "https://more/simple"}
-        found = uv.variables(
-            {"index-url": "https://m", "extra-index-url": "https://e"}, own
-        )
-        self.assertEqual(found, {"UV_INDEX_STRATEGY": "unsafe-best-match"})
-
-    def test_where_pip_has_a_wheel_without_cuda_uv_must_have_it_too(self) -> None:
+    def test_the_wheel_that_pip_would_take_from_a_folder(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for version in ("9.9.0+cpu", "9.8.0+cpu", "9.9.1"):
                 stand_in_wheel(Path(folder), version)
             links = [Path(folder).as_uri(), "https://elsewhere/links.html"]
-            self.assertEqual(install.local_torch(links, "torch==9.9.0"), "9.9.0+cpu")
-            self.assertEqual(install.local_torch([folder], "torch==9.9.1"), "")
-            self.assertEqual(install.local_torch([folder], "torch==2.6.0"), "")
-
-    def test_a_plan_adds_up_what_it_knows(self) -> None:
-        with tempfile.NamedTemporaryFile(suffix=".whl") as file:
-            file.write(b"x" * 3 * uv.MIB)
-            file.flush()
-            packages = [
-                {"name": "a", "version": "1", "wheels": [{"size": 5 * uv.MIB}]},
-                {"name": "b", "wheels": [{"url": Path(file.name).as_uri()}]},
-                {"name": "c", "wheels": [{"url": "ftp://nowhere/c.whl"}]},
-            ]
-            plan = uv.Plan([uv.wheel_of(row) for row in packages], 2)
-        self.assertEqual((plan.mib, plan.unknown, plan.version_of("a")), (8, 1, "1"))
-        self.assertEqual(
-            plan.describe(),
-            "3 wheels, 8 MiB and 1 of unknown size; 2 of them are not in uv's cache",
-        )
+            self.assertEqual(sizes.torch_among(links, "torch==9.9.0"), "9.9.0+cpu")
+            self.assertEqual(sizes.torch_among([folder], "torch==9.9.1"), "9.9.1")
+            self.assertEqual(sizes.torch_among([folder], "torch==2.6.0"), "")
 
     def test_shared_files_count_once(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             one, two = Path(folder, "one"), Path(folder, "two")
             for path in (one, two):
                 path.mkdir()
-            (one / "library").write_bytes(b"x" * uv.MIB)
+            (one / "library").write_bytes(b"x" * install.MIB)
             alone = venvs.disk_bytes(one)
             (two / "library").hardlink_to(one / "library")
             (one / "again").hardlink_to(one / "library")
             self.assertEqual(venvs.disk_bytes(one), alone)
             self.assertEqual(venvs.disk_bytes(one, two), alone)
-            self.assertGreaterEqual(alone, uv.MIB)
+            self.assertGreaterEqual(alone, install.MIB)
 
     def test_what_vanishes_while_files_are_counted_is_left_out(self) -> None:
         """As the files do that compiling writes before it renames them."""
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "library").write_bytes(b"x" * uv.MIB)
+            Path(folder, "library").write_bytes(b"x" * install.MIB)
             alone = venvs.disk_bytes(Path(folder))
             seen = [(folder, [], ["gone.pyc.1397", "library"])]
             with mock.patch.object(os, "walk", return_value=seen):
@@ -213,13 +166,16 @@ class InstallTest(Folder):
         path = self.folder / "torch.whl"
         path.write_text("")
         with self.assertRaisesMessage(BuildError, "is not a wheel file"):
-            install.add_wheel(path, [], self.lines.append)
+            install.attempt_for_wheel(path, [])
 
-    def installer(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    def installer(
+        self, *arguments: str, stdin: int = subprocess.DEVNULL, **env: str
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "manage.py", "builds", "add", *arguments],
             cwd=ROOT,
             env={**os.environ, **self.folders(), **env},
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -231,7 +187,7 @@ class InstallTest(Folder):
         return {"BUILDS_DIR": str(self.folder), "DATA_DIR": data}
 
     def left(self) -> set[str]:
-        return {path.name for path in self.folder.iterdir()} - {".uv-cache"}
+        return {path.name for path in self.folder.iterdir()}
 
     def test_a_failed_installation_says_what_was_tried_and_leaves_nothing(self) -> None:
         empty = self.folder / "wheels"
@@ -243,19 +199,68 @@ class InstallTest(Folder):
             TORCH_INDEX_URL="",
         )
         output, _ = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 1, output)
+        self.assertEqual(process.returncode, 2, output)
         self.assertIn("torch==2.13.0+cpu from the configured indexes", output)
-        self.assertIn("there is no version of torch==2.13.0+cpu", output)
-        self.assertIn("trying pip", output)
         self.assertIn("No matching distribution", output)
         self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
+
+    def test_a_large_download_is_announced_and_asked_for(self) -> None:
+        (self.folder / "empty").mkdir()
+        indexes = self.enterContext(PackageIndexes(self.folder))
+        nowhere = {**indexes.environ, **indexes.alone("empty")}
+        arguments = ("--cuda", "--install-only")
+        size = "2630 MiB to download"
+        refused, gone_on = "Nothing was downloaded", "torch==2.13.0 from the"
+        for answer, extra, said, unsaid in (
+            (None, [], [size, f"{refused}: more than 500 MiB", "--yes"], "Go on?"),
+            (None, ["--yes"], [size, gone_on], refused),
+            ("n\n", [], [size, "Go on? [y/N]", refused], gone_on),
+            ("y\n", [], [size, gone_on], refused),
+        ):
+            ours, theirs = pty.openpty()
+            if answer:
+                os.write(ours, answer.encode())
+            process = self.installer(
+                *arguments,
+                *extra,
+                stdin=theirs if answer else subprocess.DEVNULL,
+                **nowhere,
+                TORCH_INDEX_URL="none",
+            )
+            output, _ = process.communicate(timeout=300)
+            os.close(ours)
+            os.close(theirs)
+            with self.subTest(answer=answer, extra=extra):
+                self.assertEqual(process.returncode, 2, output)
+                for text in said:
+                    self.assertIn(text, output)
+                self.assertNotIn(unsaid, output)
+
+    def test_a_release_by_its_number_is_asked_for_too(self) -> None:
+        wheels = self.folder / "wheels"
+        stand_in_wheel(wheels, "9.9.0")
+        with (
+            mock.patch.dict(os.environ, offline(wheels)),
+            mock.patch.object(sizes, "ASK_ABOVE_MIB", -1),
+            override_settings(BUILDS_DIR=self.folder),
+            self.assertRaisesMessage(CommandError, "Pass --yes"),
+        ):
+            call_command("builds", "add", "9.9.0", "--install-only", stdout=StringIO())
+        self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
+
+    def test_the_size_is_that_of_a_wheel_of_its_kind(self) -> None:
+        with mock.patch.dict(os.environ, PIP_FIND_LINKS="", PIP_CONFIG_FILE=os.devnull):
+            for version, least, most in (("2.5.1", 2000, 4000), ("2.5.1+cpu", 1, 500)):
+                found = sizes.of(install.attempt_for_version(version, []))
+                self.assertTrue(least < found.attempt.download_mib < most, found)
+                self.assertIn("as torch 2.13.0", found.said)
 
     def test_a_torch_that_does_not_start_is_not_kept(self) -> None:
         wheels = self.folder / "wheels"
         stand_in_wheel(wheels, "9.9.0", "raise ImportError('libcudart.so: gone')")
-        process = self.installer("9.9.0", **offline(wheels))
+        process = self.installer("9.9.0", "--install-only", **offline(wheels))
         output, _ = process.communicate(timeout=120)
-        self.assertEqual(process.returncode, 1, output)
+        self.assertEqual(process.returncode, 2, output)
         self.assertIn("libcudart.so: gone", output)
         self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
 
@@ -284,34 +289,6 @@ class InstallTest(Folder):
                 self.assertEqual(registry.managed_interpreters(), [])
                 registry.sweep()
                 self.assertEqual(self.left(), {"wheels", venvs.LOCK_NAME})
-
-    def test_an_orphan_of_a_killed_installer_keeps_the_others_out(self) -> None:
-        # It would go on writing into a folder that the next one makes anew.
-        pid = self.folder / "pid"
-        uv_ = program(
-            self.folder / "uv",
-            "case $* in *dry-run*) ;; *'pip install'*)\n"
-            f"sleep 600 & echo $! > '{pid}'; wait;; esac",
-        )
-        process = self.installer(
-            *("--install-only", "--installer", "uv"),
-            UV=str(uv_),
-            PIP_NO_INDEX="1",
-            PIP_FIND_LINKS=self.folder.as_uri(),
-        )
-        with process, override_settings(BUILDS_DIR=self.folder, DATA_DIR=self.folder):
-            while not pid.exists() or not pid.read_text().strip():
-                self.assertIsNone(process.poll())
-                time.sleep(0.05)
-            process.kill()
-            process.wait()
-            with self.assertRaisesMessage(BuildError, "is installing a build"):
-                install.install([], self.lines.append)
-            os.kill(int(pid.read_text()), 9)
-            with (self.folder / venvs.LOCK_NAME).open() as held:
-                fcntl.flock(held, fcntl.LOCK_EX)
-            with self.assertRaisesMessage(BuildError, "nothing to install"):
-                install.install([], self.lines.append)
 
 
 class WheelTest(Folder, TestCase):

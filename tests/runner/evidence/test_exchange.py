@@ -18,11 +18,13 @@ from django.template import Context, Template
 from django.test import SimpleTestCase, TestCase, tag
 from django.utils import timezone, translation
 
-from kb.models import Finding
-from runner import harness
-from runner.evidence import exchange, store
+from kb.choices import SHIPPED
+from kb.models import Finding, Repro
+from portable import harness
+from runner.evidence import exchange, executed, store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import MAX_BYTES, receive_evidence, validate
+from runner.evidence.shape import check_shape
 from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
 from runner.takeaway.doctor import doctor
@@ -74,7 +76,7 @@ class ReceiveTest(TestCase):
         row = Evidence.objects.get()
         self.assertEqual((row.origin, row.body["origin"]), ("somebody", "somebody"))
         self.assertEqual(row.digest, harness.evidence_digest(row.body))
-        self.assertEqual(Finding.objects.triggers().get().origin, "somebody")
+        self.assertFalse(Finding.objects.exists())
 
     def test_nobody_can_be_sent_as_this_site(self) -> None:
         for origin in ("site", "repository", "", "A b", "x" * 41):
@@ -129,7 +131,7 @@ class ReceiveTest(TestCase):
             lambda body: body["checks"].reverse(),
             lambda body: body["checks"][1].update(name="no_such"),
             lambda body: body["repro"].update(fidelity="real_kernel"),
-            lambda body: body["device"].update({"class": "cuda"}),
+            lambda body: body["device"].update({"class": "cuda", "name": None}),
         )
         for number, change in enumerate(changes):
             with self.subTest(number):
@@ -188,7 +190,7 @@ class ReceiveTest(TestCase):
             told = self.refused_change(
                 lambda body, number=number: body.update(duration_s=number)  # type: ignore[misc]
             )
-            self.assertIn("64 bits", told)
+            self.assertIn("duration_s", told)
 
     def test_a_build_is_what_its_version_says(self) -> None:
         told = self.refused_change(lambda body: body["build"].update(slug="2.13.0-cpu"))
@@ -215,7 +217,7 @@ class ReceiveTest(TestCase):
         self.assertIn("/api/v1/records/NAN-9001/repro.py", told)
 
     def test_evidence_becomes_stale_with_the_repro(self) -> None:
-        receive_evidence(data_of(self.body), "somebody")
+        store.add(self.body, SHIPPED)
         runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
         store.refresh_staleness(self.repro.record)
         self.assertTrue(Finding.objects.triggers().get().stale)
@@ -241,7 +243,27 @@ class DepthTest(SimpleTestCase):
 
 @tag("any_database", "long")
 class ShippedTest(TestCase):
-    """What our own harness and sandbox wrote is evidence to the strict reader, too."""
+    """What our own harness and sandbox wrote is evidence to the strict reader, too.
+
+    Of an earlier edition of its repro only the diagnoses may have been others.
+    """
+
+    def check(self, data: bytes) -> None:
+        body = exchange.read(data)
+        name = body["repro"]["name"]
+        repro = Repro.objects.get(record=body["record"], name=name)
+        if body["repro"]["digest"] == repro.digest:
+            validate(data)
+            return
+        check_shape(body)
+        store.check_form(body)
+        exchange.check_time(body)
+        exchange.check_against(body, repro)
+        ran = executed.checks_of(executed.parts_in(body["repro"]))
+        rested_on = {part for part in ran if not part.startswith("diagnose_")}
+        self.assertLessEqual({"control", "trigger"}, rested_on)
+        for part in rested_on:
+            self.assertTrue(executed.holds(body["repro"], repro, part), part)
 
     def test_every_shipped_file_is_valid(self) -> None:
         loaded.shipped()
@@ -249,11 +271,11 @@ class ShippedTest(TestCase):
         self.assertGreaterEqual(len(paths), 20)
         for path in paths:
             with self.subTest(path.name):
-                self.assertTrue(validate(path.read_bytes()))
+                self.check(path.read_bytes())
 
 
 class StandingTest(TestCase):
-    """What is sent fills gaps; it never replaces what was judged here."""
+    """What is ours by two origins: the newest judged verdict, and disagreements."""
 
     def setUp(self) -> None:
         self.repro = runs.make_repro()
@@ -262,34 +284,18 @@ class StandingTest(TestCase):
         self.theirs["started_at"] = "2026-06-01T00:00:00Z"
         self.theirs = runs.signed(self.theirs)
 
-    def verdict(self) -> str:
-        return Finding.objects.triggers().get().verdict
-
-    def test_our_own_judgement_stands_whatever_the_order(self) -> None:
-        store.add(self.ours, store.SITE)
-        receive_evidence(data_of(self.theirs), "somebody")
-        self.assertEqual(self.verdict(), "bug_present")
-        store.refresh_staleness(self.repro.record)
-        self.assertEqual(self.verdict(), "bug_present")
-
-    def test_a_gap_is_filled_until_we_run_it_ourselves(self) -> None:
-        receive_evidence(data_of(self.theirs), "somebody")
-        self.assertEqual(self.verdict(), "bug_absent")
-        store.add(self.ours, store.SITE)
-        self.assertEqual(self.verdict(), "bug_present")
-
     def test_origins_that_disagree_are_shown(self) -> None:
         record = self.repro.record
         store.add(self.ours, store.SITE)
         self.assertEqual(disagreements(record), [])
-        row = receive_evidence(data_of(self.theirs), "somebody")
+        row = store.add(self.theirs, SHIPPED)
         (found,) = disagreements(record)
         self.assertEqual((found.build, found.device_class), (runs.SLUG, "cpu"))
         self.assertEqual(
             [(side.evidence.origin, str(side.badge("en"))) for side in found.sides],
             [
+                ("repository", "✔ PASS · bug not seen (0/1)"),
                 ("site", "✖ FAIL · bug reproduced (1/1)"),
-                ("somebody", "✔ PASS · bug not seen (0/1)"),
             ],
         )
         html = self.rendered(record=record, evidence=row)
@@ -304,18 +310,18 @@ class StandingTest(TestCase):
 
     def test_only_the_newest_of_an_origin_counts(self) -> None:
         store.add(self.ours, store.SITE)
-        receive_evidence(data_of(self.theirs), "somebody")
+        store.add(self.theirs, SHIPPED)
         again = {**self.ours, "started_at": "2026-07-01T00:00:00Z"}
-        receive_evidence(data_of(runs.signed(again)), "somebody")
+        store.add(runs.signed(again), SHIPPED)
         self.assertEqual(disagreements(self.repro.record), [])
 
     def test_other_builds_and_stale_evidence_are_no_disagreement(self) -> None:
         store.add(self.ours, store.SITE)
         other = copy.deepcopy(self.theirs)
         other["build"].update(slug="9.9.1-cpu", raw="9.9.1+cpu")
-        receive_evidence(data_of(runs.signed(other)), "somebody")
+        store.add(runs.signed(other), SHIPPED)
         self.assertEqual(disagreements(self.repro.record), [])
-        receive_evidence(data_of(self.theirs), "somebody")
+        store.add(self.theirs, SHIPPED)
         runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
         self.assertEqual(disagreements(self.repro.record), [])
         self.assertEqual(self.rendered(record=self.repro.record).strip(), "")
@@ -324,7 +330,7 @@ class StandingTest(TestCase):
         repro = runs.make_repro(runs.source(fidelity="mechanism_model"))
         store.add(runs.make_evidence(repro, bug=True), store.SITE)
         body = runs.make_evidence(repro, bug=False)
-        receive_evidence(data_of(body), "somebody")
+        store.add(body, SHIPPED)
         self.assertEqual(disagreements(repro.record), [])
 
 

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 from kb.publishing.loading import ReproRefused
-from runner import harness
+from portable import harness
 from runner.evidence.observed import asked, unreported
 from runner.evidence.repros import inspect
 from tests.support import runs

@@ -1,19 +1,22 @@
-"""Builds have a name by proof: what is sent invents none and occupies none."""
+"""Builds have a name by proof: what is sent makes none and bends none."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 from django.test import TestCase
 
 from kb.models import Finding
-from runner import harness
+from portable import harness
 from runner.builds import registry
-from runner.evidence import store
+from runner.evidence import exchange, store
+from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import receive_evidence
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence
+from runner.pages import run_page
 from tests.support import runs
 
 SLUG, RAW = "2.16.0-cpu", "2.16.0+cpu"
@@ -31,8 +34,8 @@ class SentBuildTest(TestCase):
             body["build"]["slug"] = slug
         return runs.signed(body)
 
-    def send(self, **build: Any) -> Evidence:
-        return receive_evidence(json.dumps(self.body(**build)).encode(), "somebody")
+    def send(self, name: str = "somebody", **build: Any) -> Evidence:
+        return receive_evidence(json.dumps(self.body(**build)).encode(), name)
 
     def refused(self, **build: Any) -> str:
         with self.assertRaises(EvidenceRefused) as caught:
@@ -71,31 +74,71 @@ class SentBuildTest(TestCase):
                 self.assertTrue(self.send(raw=raw).created)
         self.assertTrue(self.send(raw="1.13.0a0", slug="1.13.1-debian").created)
 
-    def test_a_real_installation_takes_its_name_back(self) -> None:
-        self.send(raw="2.16.0", slug=SLUG, git="2" * 40)
-        self.assertEqual(Finding.objects.filter(build=SLUG).exists(), True)
+    def test_what_is_sent_makes_no_build(self) -> None:
+        row = self.send(raw=RAW)
+        self.assertEqual((row.build, row.build_slug), (None, SLUG))
+        self.assertFalse(Build.objects.exists())
+        page = self.client.get(row.get_absolute_url()).text
+        self.assertIn(f'on <span class="mono">{SLUG}</span>', page)
+        listed = self.client.get(f"/api/v1/evidence?build={SLUG}").json()["items"]
+        self.assertEqual([item["build"] for item in listed], [SLUG])
+
+    def test_nobody_locks_another_sender_out(self) -> None:
+        """Neither by a version nor by a commit, known here or made up."""
+        honest = {"raw": RAW, "git": "2" * 40}
+        for known in (False, True):
+            if known:
+                registry.save_identity(self.identity())
+            for lie in ({"raw": "2.16.0"}, {"raw": RAW, "git": "c" * 40}):
+                with self.subTest(lie, known=known):
+                    self.send("ann", **lie)
+                    row = self.send("bob", **honest)
+                    self.assertTrue(row.created)
+                    self.assertEqual(row.body["build"]["git"], "2" * 40)
+                    Evidence.objects.all().delete()
+        build = Build.objects.get()
+        self.assertEqual((build.raw, build.git), (RAW, "1" * 40))
+
+    def test_nor_an_installation_or_evidence_of_ours(self) -> None:
+        self.send(raw="2.16.0", git="c" * 40)
         build = registry.save_identity(self.identity())
         self.assertEqual((build.raw, build.git), (RAW, "1" * 40))
-        self.assertFalse(Finding.objects.filter(build=SLUG).exists())
-        store.refresh_staleness(self.repro.record)
-        self.assertFalse(Finding.objects.filter(build=SLUG).exists())
-        self.assertEqual(Evidence.objects.count(), 1)
-
-    def test_so_does_evidence_of_ours(self) -> None:
-        self.send(raw="2.16.0", slug=SLUG)
-        store.add(self.body(raw=RAW), store.SITE)
-        self.assertEqual(Build.objects.get(slug=SLUG).raw, RAW)
+        store.add(self.body(raw=RAW, git="1" * 40), store.SITE)
+        self.assertEqual(Evidence.objects.get(origin="site").build, build)
         self.assertEqual(set(Finding.objects.values_list("origin")), {("site",)})
 
     def test_a_build_that_is_proven_is_nobody_s_to_rename(self) -> None:
         registry.save_identity(self.identity())
         runs.install("python", SLUG)
-        self.assertIn("here", self.refused(raw="2.16.0", slug=SLUG))
-        self.assertIn("commit", self.refused(raw=RAW, git="2" * 40))
         with self.assertRaises(registry.BuildError):
             registry.save_identity(self.identity(git="3" * 40))
+        with self.assertRaises(EvidenceRefused):
+            store.add(self.body(raw="2.16.0", slug=SLUG), store.SITE)
 
-    def test_what_is_sent_fills_no_blanks_of_a_build(self) -> None:
-        Build.objects.create(slug=SLUG, raw=RAW)
-        self.send(raw=RAW, git="2" * 40)
-        self.assertEqual(Build.objects.get(slug=SLUG).git, "")
+    def test_another_torch_of_that_name_disagrees_with_nothing(self) -> None:
+        bug = runs.make_evidence(self.repro, bug=True)
+        store.add(bug, store.SITE)
+        same = self.send(**bug["build"])
+        self.assertEqual(len(disagreements(self.repro.record, same)), 1)
+        other = self.send("ann", **bug["build"] | {"git": "c" * 40})
+        self.assertEqual(disagreements(self.repro.record, other), [])
+
+    def test_a_sender_names_so_many_builds(self) -> None:
+        with mock.patch.object(exchange, "MAX_BUILDS", 2):
+            for minor in (16, 17):
+                self.send(raw=f"2.{minor}.0+cpu")
+            self.send(raw="2.17.0+cpu", git="3" * 40)
+            with self.assertRaisesMessage(EvidenceRefused, "more than 2 builds"):
+                self.send(raw="2.18.0+cpu")
+            self.send("another", raw="2.18.0+cpu")
+
+    def test_what_others_sent_takes_no_place_of_ours_on_a_page(self) -> None:
+        ours = store.add(self.body(raw=RAW), store.SITE)
+        for day in range(1, 4):
+            body = self.body(raw=RAW) | {"started_at": f"2026-10-0{day}T00:00:00Z"}
+            data = json.dumps(runs.signed(body)).encode()
+            receive_evidence(data, "somebody")
+        with mock.patch.object(run_page, "EVIDENCE_SHOWN", 2):
+            shown = [row.evidence for row in run_page.evidence_rows(ours.record)]
+        self.assertEqual(len(shown), 2)
+        self.assertIn(ours, shown)

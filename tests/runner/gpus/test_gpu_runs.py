@@ -19,7 +19,8 @@ from django.test import (
 )
 from django.utils import timezone
 
-from runner import harness, sandbox
+from portable import harness
+from runner import sandbox
 from runner.builds import registry
 from runner.gpus import gpu_run, lock
 from runner.gpus.telemetry import Problem

@@ -12,8 +12,9 @@ from unittest import mock
 
 from django.test import SimpleTestCase
 
-from runner import harness
-from runner.harness import ContractError, Header, MetricError
+from portable import harness
+from portable.harness import ContractError, Header, contract, toml
+from portable.harness.contract import MetricError
 from tests import ROOT
 
 SHIPPED = sorted(
@@ -200,7 +201,7 @@ class HeaderTest(SimpleTestCase):
 
 class TomlTest(SimpleTestCase):
     def both(self, text: str) -> None:
-        self.assertEqual(harness._Toml(text).parse(), tomllib.loads(text))
+        self.assertEqual(toml.Toml(text).parse(), tomllib.loads(text))
 
     def test_reads_shipped_headers_as_tomllib_does(self) -> None:
         self.assertGreater(len(SHIPPED), 1)
@@ -208,7 +209,7 @@ class TomlTest(SimpleTestCase):
             source = path.read_text()
             if "# /// script" in source:
                 with self.subTest(path.name):
-                    self.both(harness._header_block(source)[0])
+                    self.both(contract.header_block(source)[0])
 
     def test_reads_each_form_as_tomllib_does(self) -> None:
         for text in (
@@ -236,7 +237,7 @@ class TomlTest(SimpleTestCase):
             "a",
         ):
             with self.subTest(text), self.assertRaises(harness.TomlError):
-                harness._Toml(text).parse()
+                toml.Toml(text).parse()
 
 
 class ChecksTest(SimpleTestCase):

@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 from django.test import SimpleTestCase, tag
 
-from runner import harness
+from portable import harness
 from tests.support import builds
 
 PROGRAM = Path(__file__).parents[2] / "support" / "cuda_on_cpu.py"

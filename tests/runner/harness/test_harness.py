@@ -21,17 +21,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from unittest import TestCase, addModuleCleanup
+from unittest import TestCase, addModuleCleanup, mock
 
 from django.test import tag
 
-from runner import harness
-from runner.harness import ChannelReader, CheckSpec, LogTail, Report
+from portable import harness
+from portable.harness import CheckSpec, Report, process
+from portable.harness.channel import ChannelReader, LogTail
 from tests import ROOT
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
 
-HARNESS = ROOT / "runner/harness.py"
+HARNESS = ROOT / "portable/harness"
 HEALTHY = ROOT / "tests/repros/healthy.py"
 FAULTY = ROOT / "tests/repros/faulty.py"
 
@@ -266,6 +267,30 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return status.rpartition(") ")[2][0] not in "ZX"
+
+
+class MemoryTest(TestCase):
+    """What processes use, where no control group counts it."""
+
+    def test_one_that_ends_while_it_is_looked_at_uses_nothing(self) -> None:
+        big = [sys.executable, "-c", "b = b'x' * (96 << 20); print(); input()"]
+        held = subprocess.Popen(
+            big, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.addCleanup(held.communicate)
+        assert held.stdout
+        held.stdout.readline()
+        self.assertGreater(harness.private_mib([held.pid]), 90)
+        real = process.read_bytes
+
+        def read_bytes(path: str) -> bytes:
+            if path.endswith("smaps_rollup"):
+                held.kill()
+                held.wait()
+            return real(path)
+
+        with mock.patch.object(process, "read_bytes", read_bytes):
+            self.assertEqual(harness.private_mib([held.pid]), 0)
 
 
 class FaultyTest(TestCase):
@@ -813,7 +838,8 @@ class CommandLineTest(TestCase):
         self.assertIn("directory", told.getvalue())
 
     def test_needs_only_the_standard_library_and_syntax_of_38(self) -> None:
-        ast.parse(HARNESS.read_text(), feature_version=(3, 8))
+        for path in HARNESS.glob("*.py"):
+            ast.parse(path.read_text(), feature_version=(3, 8))
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(HARNESS), "--help"], capture_output=True
         )

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from runner import harness
-from runner.harness import Header, Report, judge
+from portable import harness
+from portable.harness import Header, Report, judge
 
 HEADER = Header(
     "upstream_bug",
@@ -232,6 +232,13 @@ class WorkaroundTest(SimpleTestCase):
         ):
             found = judge(HEADER, run(refuted_b=[observations]), PLAN)
             self.assertEqual(found.refuted, {"b": outcome})
+
+    def test_a_workaround_with_another_result_says_which(self) -> None:
+        checks = run(workaround_a=[dict(CLEAN, norm=1.0)])
+        self.assertEqual(judge(HEADER, checks, PLAN).workarounds, {"a": "untested"})
+        found = harness.assess(HEADER, "workaround_a", dict(CLEAN, norm=1.0), CLEAN)
+        said = "changed:norm is 1.0 here and 2.0 in the control, tolerance 0.001"
+        self.assertEqual((found.outcome, found.reason), ("error", said))
 
     def test_match_compares_lists_and_texts(self) -> None:
         header = Header("upstream_bug", "cpu", ("n > 0",), match={"x": 0.01})

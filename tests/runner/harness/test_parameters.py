@@ -11,8 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from runner import harness
-from runner.harness import ContractError, ParameterError
+from portable import harness
+from portable.harness import ContractError, ParameterError
 from tests.support import parametrized, runs
 
 CHOICE = 'dtype = ["a", "b"]\n# '
@@ -255,7 +255,7 @@ class RunTest(SimpleTestCase):
         self.assertEqual((found["verdict"], found["reason"]), ("error", "refused"))
 
     def test_the_command_line(self) -> None:
-        command = [sys.executable, str(Path(harness.__file__)), str(self.path)]
+        command = [sys.executable, str(Path(harness.__file__).parent), str(self.path)]
         command += ["--python", self.python]
         done = subprocess.run(
             [*command, "--set", "length=704", "--set", "dtype=float16"],
@@ -270,7 +270,7 @@ class RunTest(SimpleTestCase):
             )
             name = hostile.partition("=")[0]
             self.assertEqual(done.returncode, 2)
-            self.assertTrue(done.stderr.startswith(f"harness.py: {name}: must be"))
+            self.assertTrue(done.stderr.startswith(f"harness: {name}: must be"))
 
 
 class ShippedTest(SimpleTestCase):

@@ -22,7 +22,7 @@ from unittest import addModuleCleanup, mock
 from django.conf import settings
 from django.test import SimpleTestCase, override_settings, tag
 
-from runner import harness
+from portable import harness
 from runner.pool import client
 from runner.pool.keeper import PoolKeeper
 from runner.worker import execution

@@ -1,9 +1,7 @@
-"""The matrix: its filters, its pages, and the same cells as CSV and as JSON."""
+"""The matrix: its filters, its pages, and the same cells as JSON."""
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from html import unescape
 from typing import Any
@@ -25,12 +23,6 @@ class MatrixCase(PageTest):
         body = runs.make_evidence(repro or self.repro, bug=bug)
         body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
         store.add(runs.signed(body), origin="site")
-
-    def lines(self, query: str) -> list[dict[str, str]]:
-        response = self.client.get(f"/en/matrix/?format=csv{query}")
-        self.assertEqual(response["Content-Type"], "text/csv; charset=utf-8")
-        text = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
-        return list(csv.DictReader(io.StringIO(text)))
 
     def document(self, query: str = "") -> dict[str, Any]:
         response = self.client.get(f"/en/matrix/?format=json{query}")
@@ -57,18 +49,6 @@ class DataTest(MatrixCase):
         self.assertEqual((good["verdict"], good["flip"]), ("bug_absent", "first_good"))
         untested = row["cells"][runs.SLUG]
         self.assertEqual((untested["verdict"], untested["likely"]), (None, None))
-
-    def test_csv_has_the_cells_of_the_json(self) -> None:
-        cells = self.document()["rows"][0]["cells"]
-        lines = self.lines("")
-        self.assertEqual([line["build"] for line in lines], list(cells))
-        for line in lines:
-            for key, value in cells[line["build"]].items():
-                self.assertEqual(line[key], "" if value is None else str(value))
-
-    def test_csv_runs_no_formula(self) -> None:
-        self.record.findings.filter(build="2.4.0-cpu").update(verdict_reason="=1+1")
-        self.assertEqual(self.lines("")[0]["reason"], "'=1+1")
 
     def test_models_stand_apart(self) -> None:
         text = runs.source(fidelity="mechanism_model")
@@ -99,7 +79,7 @@ class DataTest(MatrixCase):
         equal = "&build=2.4.0-cpu&build=2.6.0-cpu&show=flips"
         self.assertEqual(self.document(equal)["rows"], [])
         html = self.page("/en/matrix/?component=sdpa")
-        self.assertIn("?component=sdpa&amp;format=csv", html)
+        self.assertIn("?component=sdpa&amp;format=json", html)
 
 
 class FoldedTest(MatrixCase):
@@ -140,7 +120,7 @@ class FoldedTest(MatrixCase):
         self.assertIn('<a href="?show=flips">Show only what flips</a>', everything)
         # Data without a choice are of everything; those of the page are of the page.
         self.assertEqual(len(self.document()["rows"]), 2)
-        self.assertIn("?format=csv&amp;show=flips", html)
+        self.assertIn("?format=json&amp;show=flips", html)
 
     def test_another_number_of_trials_splits_no_neighbours(self) -> None:
         for raw, trials in [("2.4.0", 1), ("2.5.0", 20), ("2.6.0", 5)]:
@@ -213,7 +193,7 @@ class PagesTest(MatrixCase):
         for row in rows:
             runs.make_repro(record=row.pk)
 
-    def test_many_records_are_paged_and_the_csv_has_them_all(self) -> None:
+    def test_many_records_are_paged(self) -> None:
         self.run_on("2.4.0")
         with CaptureQueriesContext(connection) as few:
             self.page("/en/matrix/")
@@ -226,7 +206,6 @@ class PagesTest(MatrixCase):
         self.assertIn("NAN-9001", self.page("/en/matrix/?page=2"))
         self.assertIn("page=2", self.document()["next"])
         self.assertIsNone(self.document("&page=2")["next"])
-        self.assertEqual(len({line["record"] for line in self.lines("")}), PER_PAGE + 6)
 
 
 class OneRecordTest(MatrixCase):
@@ -242,14 +221,12 @@ class OneRecordTest(MatrixCase):
         page = Page(html).text
         self.assertLess(page.index("2.7.0"), page.index("2.4.0 – 2.6.0"))
         self.assertEqual(page.count("fires"), 2)
-        lines = self.lines("&record=NAN-9001")
+        lines = self.document("&record=NAN-9001")["cells"]
         self.assertEqual(
             {line["check"] for line in lines} >= {"detector", "trigger"}, True
         )
         found = {(line["build"], line["check"]): line["outcome"] for line in lines}
         self.assertEqual(found["2.7.0-cpu", "trigger"], "clean")
-        cells = self.document("&record=NAN-9001")["cells"]
-        self.assertEqual(len(cells), len(lines))
 
     def test_what_was_tried_in_vain_is_a_table_of_its_own(self) -> None:
         self.run_on("2.4.0")

@@ -11,7 +11,7 @@ from django.utils import timezone
 from kb.models import Finding
 from runner.evidence import store
 from runner.models import LogChunk, Run
-from runner.pages.runs import difference, pace, trials
+from runner.pages.runs import pace, trials
 from runner.runs import jobs, live_log
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
@@ -206,52 +206,3 @@ class TrialsTest(PageTest):
         field = html.partition('id="r-trials"')[2].partition(">")[0]
         self.assertIn('value="5"', field)
         self.assertIn("so far in 1 of 2", Page(html).text)
-
-
-class DifferenceTest(PageTest):
-    def add(self, started_at: str, **options: Any) -> store.Evidence:
-        body = runs.make_evidence(self.repro, started_at=started_at, **options)
-        return store.add(body, origin="site")
-
-    def test_nothing_is_said_of_the_first(self) -> None:
-        first = self.add("2026-01-02T03:04:05Z")
-        self.assertIsNone(difference.since_last(first))
-
-    def test_two_equal_runs_differ_in_nothing(self) -> None:
-        first = self.add("2026-01-02T03:04:05Z")
-        second = self.add("2026-01-02T04:04:05Z")
-        found = difference.since_last(second)
-        assert found is not None
-        self.assertEqual((found.earlier, found.changes), (first, []))
-
-    def test_another_verdict_comes_first_then_outcomes_then_numbers(self) -> None:
-        self.add("2026-01-02T03:04:05Z")
-        second = self.add("2026-01-02T04:04:05Z", bug=False)
-        found = difference.since_last(second)
-        assert found is not None
-        self.assertFalse(found.same_verdict)
-        told = [(change.of, change.key) for change in found.changes]
-        self.assertEqual(told[:2], [("verdict", ""), ("trigger", "outcome")])
-        self.assertIn(("trigger", "nonfinite"), told)
-        self.assertIn("FAIL", found.changes[0].before)
-        self.assertIn("PASS", found.changes[0].now)
-
-    def test_another_environment_is_named(self) -> None:
-        self.add("2026-01-02T03:04:05Z")
-        body = runs.make_evidence(self.repro, started_at="2026-01-02T04:04:05Z")
-        body["build"]["python"], body["tier"] = "3.12", "A"
-        second = store.add(runs.signed(body), origin="site")
-        found = difference.since_last(second)
-        assert found is not None
-        pairs = {change.of: (change.before, change.now) for change in found.changes}
-        self.assertEqual(pairs["sandbox"], ("D", "A"))
-        self.assertIn("3.12", pairs["Python"][1])
-        self.assertTrue(found.same_verdict)
-
-    def test_the_page_of_a_run_shows_it(self) -> None:
-        self.add("2025-01-02T03:04:05Z", bug=False)
-        run = self.finished_run()
-        text = Page(self.page(f"/en/runs/{run.id}/")).text
-        self.assertIn("Since the last run", text)
-        self.assertIn("Another verdict than", text)
-        self.assertIn("与上次运行相比", self.page(f"/zh/runs/{run.id}/"))

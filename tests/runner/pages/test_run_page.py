@@ -6,13 +6,12 @@ import json
 import re
 from datetime import timedelta
 from html import unescape
-from typing import Any
 
 from django.test import SimpleTestCase, override_settings
 from django.utils import timezone
 from django.utils.translation import override
 
-from runner import harness
+from portable import harness
 from runner.evidence import store
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.run_page import notes_of
@@ -20,8 +19,6 @@ from runner.pages.runs.killed import kills_of
 from runner.pages.runs.waits import wait_words
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
-
-NAN = {"$float": "nan"}
 
 
 class WaitTest(SimpleTestCase):
@@ -207,37 +204,6 @@ class LiveTest(PageTest):
             f"```sh\ncurl -fsS {url} | python -\n```"
         )
         self.assertTrue(text.endswith(end), text[-400:])
-
-
-class SeriesTest(PageTest):
-    def evidence_with(self, **series: Any) -> Evidence:
-        """Evidence whose trigger and control observed these lists, too."""
-        body = runs.make_evidence(self.repro)
-        for check in body["checks"]:
-            if check["name"] in ("control", "trigger"):
-                check["observations"] |= series
-        return store.add(runs.signed(body), origin="site")
-
-    def test_a_loss_that_becomes_nan_is_drawn_and_said(self) -> None:
-        found = self.evidence_with(
-            loss=[2.0, 1.5, NAN, NAN], grad_norm=[1.0, 2.0, 3.0, 4.0]
-        )
-        html = self.page(found.get_absolute_url())
-        self.assertEqual(html.count('<svg class="plot"'), 2)
-        text = Page(html).text
-        self.assertIn("loss, 4 steps", text)
-        self.assertIn("2 → nan, first non-finite value at step 3", text)
-        self.assertIn("grad_norm, 4 steps", text)
-
-    def test_gpu_samples_are_drawn(self) -> None:
-        body = runs.make_evidence(self.repro)
-        series = {"at": [0.0, 0.2, 0.4], "power": [100.0, 500.0, 300.0]}
-        gpu = {"uuid": "GPU-1", "name": "NVIDIA H200", "series": series}
-        body["telemetry"] = {"devices": [gpu]}
-        found = store.add(runs.signed(body), origin="site")
-        text = Page(self.page(found.get_absolute_url())).text
-        self.assertIn("GPU during the run", text)
-        self.assertIn("power, W", text)
 
 
 class EvidencePageTest(PageTest):

@@ -19,8 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from runner import harness, sandbox
-from runner.harness import CheckSpec, Report
+from portable import harness
+from portable.harness import CheckSpec, Report
+from runner import sandbox
 from runner.pool import (
     boxes,
     client as pool_client,
@@ -28,7 +29,7 @@ from runner.pool import (
     parents,
     start as pool_start,
 )
-from runner.pool.server import Pool
+from runner.pool.server import IDLE_S, Pool
 from runner.sandbox.jail import kernel, wire
 from tests import ROOT
 from tests.runner.harness.test_harness import FORGED, forged_ends
@@ -387,6 +388,35 @@ class UpkeepTest(PoolCase):
         pool.keep_within_budget()
         self.assertEqual({key.python for key in pool.parents}, {"a", "d"})
 
+    def test_a_parent_whose_python_is_gone_is_let_go(self) -> None:
+        second = self.folder / "second"
+        second.mkdir()
+        other = str(stand_in_torch(second, "9.9.2+cpu"))
+        for python in (other, self.python):
+            self.assertEqual(self.served_by(python), "warm")
+        shutil.rmtree(second)
+
+        def left() -> bool:
+            found = [parent["interpreter"] for parent in self.status()["parents"]]
+            return found == [self.python]
+
+        until(left, "only the other one is left")
+
+    def test_a_parent_that_nobody_uses_is_let_go(self) -> None:
+        pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
+        self.addCleanup(pool.stop)
+        keys = [boxes.Key(self.python, hidden=(name,)) for name in "abcd"]
+        default, used, recent, _ = keys
+        pool.to_keep = default
+        for key in keys:
+            pool.parent_for(key).used_at -= 0 if key is recent else IDLE_S + 1
+        pool.parents[used].running = 1
+        pool.let_go()
+        self.assertEqual(set(pool.parents), {default, used, recent})
+        (gone,) = pool.retired
+        pool.tick()
+        self.assertFalse(alive(gone.outer.process.pid))
+
     def test_a_parent_that_compiles_may_take_longer_to_start(self) -> None:
         for compiler, overdue in ((False, True), (True, False)):
             parent = object.__new__(parents.Parent)
@@ -444,20 +474,36 @@ class UpkeepTest(PoolCase):
                 self.assertIn(reason, self.cold()[str(python)])
 
     def test_a_build_whose_parent_was_killed_is_warmed_again(self) -> None:
+        self.is_warmed_again(())
+
+    def test_so_it_is_in_namespaces_of_our_own_making(self) -> None:
+        self.is_warmed_again(("bubblewrap",))
+
+    def test_so_it_is_without_namespaces(self) -> None:
+        self.is_warmed_again(("bubblewrap", "namespaces"))
+
+    def test_so_it_is_where_what_holds_the_parent_was_killed(self) -> None:
+        self.is_warmed_again(("bubblewrap",), whom=min)
+
+    def is_warmed_again(
+        self, without: tuple[str, ...], whom: Callable[[set[int]], int] = max
+    ) -> None:
+        """After its parent, or its init, was killed while that imported torch."""
         flag = self.folder / "lib" / "go"
         init = self.folder / "lib" / "torch" / "__init__.py"
         waits = f"import os, time\nwhile not os.path.exists({str(flag)!r}):\n"
         init.write_text(f"{waits}    time.sleep(0.01)\n{init.read_text()}")
-        key = pool_start.parent_key(self.start(source()).cold)
+        start = self.start(source(), without=without)
+        key = pool_start.parent_key(start.cold)
         self.assertTrue(pool_client.warm(self.socket, key))
         (parent,) = self.status()["parents"]
         self.assertEqual(parent["state"], "starting")
-        begun = until(lambda: kernel.descendants(parent["pid"]), "its process runs")
-        os.kill(max(begun), signal.SIGKILL)
+        until(self.zygotes, "its process runs")
+        os.kill(whom(kernel.descendants(parent["pid"])), signal.SIGKILL)
         self.comes_again(parent["pid"])
         self.assertIn("killed from outside", self.cold()[self.python])
         flag.touch()
-        self.assertEqual(self.served_by(), "warm")
+        self.assertEqual(start(CheckSpec("control")).served, "warm")
         self.assertEqual(self.cold(), {})
 
     def test_a_parent_that_was_killed_at_work_comes_again_before_it_is_asked_for(
@@ -680,7 +726,7 @@ class DeathTest(PoolCase):
         path = self.folder / "repro.py"
         path.write_text(source(control=self.WAITS))
         code = (
-            "from runner import harness, sandbox\n"
+            "from portable import harness\nfrom runner import sandbox\n"
             "from runner.pool import start as pool_start\n"
             f"cold = sandbox.start_in({self.python!r}, {str(path)!r}, gpus='',"
             " on_line=lambda *line: print(*line, flush=True))\n"

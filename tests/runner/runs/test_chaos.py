@@ -19,7 +19,7 @@ from tests.support import runs, servers
 from tests.support.sites import Site, wait_for
 
 LEASE_S = 3
-QUEUES = ("idle", f"{runs.SLUG}.cpu")
+QUEUES = ("chores", f"{runs.SLUG}.cpu")
 GIVE_UP_S = 400
 # In place of a click by HTTP: the same view, in the site's own process.
 CLICK = """
@@ -88,9 +88,9 @@ class EmbeddedTest(ChaosCase):
         self.assertGreaterEqual(report["interrupted"], 2)
 
     @tag("gauntlet")  # A test of the test: half a minute for what seldom changes.
-    def test_without_the_sweeper_runs_are_stuck(self) -> None:
+    def test_without_the_reaper_runs_are_stuck(self) -> None:
         """The negative control: the kills above do interrupt runs."""
-        self.use(CHAOS_SWEEP="0")
+        self.use(CHAOS_REAP="0")
         options = ("--runs", "30", "--kills", "4", "--patience", "14")
         report = self.chaos(*options, "--seed", "2")
         self.assertGreater(report["states"].get("running", 0), 0)

@@ -13,18 +13,15 @@ from django.db.models.functions import Now
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
-from kb.models import Change, Delivery
 from runner.evidence import store
-from runner.models import Chore, Device, Evidence, Run, RunLog, Sweep, Worker
+from runner.models import Chore, Device, Evidence, LogChunk, Run, Sweep, Worker
 from runner.runs import health, ledger, prune
-from runner.runs.live_log import Line, LiveLog, pack_finished
+from runner.runs.live_log import Line, LiveLog
 from runner.worker.heartbeat import Heartbeat
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
-NOTHING = dict.fromkeys(
-    ("logs", "runs", "sweeps", "bisections", "answers", "deliveries"), 0
-)
+NOTHING = dict.fromkeys(("logs", "runs", "sweeps"), 0)
 SAMPLE = re.compile(r'doesitnan_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+0-9.e]+')
 
 
@@ -85,7 +82,7 @@ class HealthTest(TestCase):
 
     def test_a_forgotten_run_raises_an_alarm(self) -> None:
         worker()
-        ledger.sweep()
+        ledger.reap()
         waiting_for(59)
         self.assertEqual(self.alarms(), [])
         Run.objects.update(created_at=Now() - timedelta(seconds=70))
@@ -97,7 +94,7 @@ class HealthTest(TestCase):
     def test_nobody_serves_nobody_sweeps(self) -> None:
         waiting_for(5)
         self.assertEqual(len(self.alarms()), 3)
-        ledger.sweep()
+        ledger.reap()
         self.assertEqual(len(self.alarms()), 1)  # its build is on no machine
         self.assertEqual(Run.objects.get().reason, "build_missing")
 
@@ -137,7 +134,7 @@ class ProbeTest(TestCase):
 
     def test_metrics_are_prometheus_text(self) -> None:
         worker()
-        ledger.sweep()
+        ledger.reap()
         waiting_for(30)
         runs.make_run(
             repro_digest="x", state="finished", verdict="error", finished_at=Now()
@@ -182,14 +179,13 @@ class PruneTest(TestCase):
     def test_old_logs_and_superseded_runs_go_and_evidence_stays(self) -> None:
         ages = (400, 380, 100, 10)
         rows = [self.finished(days, n) for n, days in enumerate(ages)]
-        pack_finished()
         due = NOTHING | {"logs": 3, "runs": 2}
         self.assertEqual(prune.prune(dry_run=True), due)
-        self.assertEqual((Run.objects.count(), RunLog.objects.count()), (4, 4))
+        self.assertEqual((Run.objects.count(), LogChunk.objects.count()), (4, 4))
         self.assertEqual(prune.prune(), due)
         self.assertEqual(set(Run.objects.all()), set(rows[2:]))
         self.assertEqual(Evidence.objects.count(), 4)
-        self.assertEqual(RunLog.objects.get().run, rows[3])
+        self.assertEqual(LogChunk.objects.get().run, rows[3])
 
     def test_the_last_answer_to_a_question_stays_however_old(self) -> None:
         run = self.finished(2000, 0)
@@ -214,20 +210,8 @@ class PruneTest(TestCase):
         self.assertEqual(prune.prune()["sweeps"], 1)
         self.assertEqual(set(Sweep.objects.values_list("attempt", flat=True)), {1, 2})
 
-    def test_what_was_told_goes_and_what_waits_stays(self) -> None:
-        change = Change.objects.create(
-            record=runs.load_sample(), kind="first_good", observed_at=timezone.now()
-        )
-        for state, days in [("sent", 400), ("waiting", 400), ("given_up", 10)]:
-            at = timezone.now() - timedelta(days=days)
-            Delivery.objects.create(change=change, state=state, created_at=at)
-        self.assertEqual(prune.prune()["deliveries"], 1)
-        left = Delivery.objects.values_list("state", flat=True)
-        self.assertEqual(set(left), {"waiting", "given_up"})
-
     def test_once_a_day(self) -> None:
         self.finished(100, 0)
-        pack_finished()
         self.assertEqual(prune.prune_if_due()["logs"], 1)
         self.assertEqual(prune.prune_if_due(), {})
         Chore.objects.update(done_at=Now() - timedelta(hours=25))

@@ -12,13 +12,13 @@ from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
 from kb.requester import address_key
-from runner import harness
+from portable import harness
 from runner.evidence import store
-from runner.models import Device, Evidence, Installation, Run, RunLog, Worker
+from runner.models import Device, Evidence, Installation, Run, Worker
 from runner.runs import jobs, ledger, live_log, retries, scheduling, submission
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
-from runner.worker import execution
+from runner.worker import lease
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -255,10 +255,10 @@ class ClaimTest(TestCase):
         assert run
         expire(run)
         self.assertEqual(jobs.beat(run), jobs.Beat(True, False))
-        self.assertEqual(ledger.sweep()["requeued"], 0)
+        self.assertEqual(ledger.reap()["requeued"], 0)
         self.assertTrue(ledger.set_phase(run, "trigger 1/1"))
         expire(run)
-        ledger.sweep()
+        ledger.reap()
         self.assertEqual(jobs.beat(run), jobs.Beat(False))
         self.assertFalse(ledger.set_phase(run, "trigger 1/1"))
 
@@ -390,12 +390,12 @@ class DeadlineTest(TestCase):
         checks = 1 + len(repro.checks) + again
         limit = 10 * checks + retries.DEADLINE_SLACK_S
         self.assertEqual(retries.deadline_s(run), limit)
-        keeper = execution.LeaseKeeper(run)
-        keeper._tick()
+        keeper = lease.RunKeeper(run)
+        keeper.tick()
         self.assertFalse(keeper.lost)
         with mock.patch.object(retries, "deadline_s", return_value=-1):
-            late = execution.LeaseKeeper(run)
-        late._tick()
+            late = lease.RunKeeper(run)
+        late.tick()
         self.assertTrue(late.lost and late.should_stop())
 
 
@@ -426,7 +426,7 @@ class FinishTest(TestCase):
 
     def test_a_lost_attempt_can_write_nothing(self) -> None:
         expire(self.run_)
-        ledger.sweep()
+        ledger.reap()
         second = ledger.claim([QUEUE], "w2")
         assert second
         self.assertFalse(ledger.finish(self.run_, self.body))
@@ -464,7 +464,7 @@ class CancelTest(TestCase):
         assert run
         jobs.cancel(run)
         expire(run)
-        self.assertEqual(ledger.sweep()["cancelled"], 1)
+        self.assertEqual(ledger.reap()["cancelled"], 1)
         self.assertEqual(Run.objects.get().state, "cancelled")
 
 
@@ -477,28 +477,28 @@ class SweepTest(TestCase):
             assert run
             self.assertEqual(run.attempt, attempt)
             expire(run)
-            swept = ledger.sweep()
+            reaped = ledger.reap()
             self.assertEqual(
-                (swept["requeued"], swept["lost"]), (attempt < 3, attempt == 3)
+                (reaped["requeued"], reaped["lost"]), (attempt < 3, attempt == 3)
             )
         run = Run.objects.get()
         self.assertEqual(
             (run.state, run.verdict, run.reason), ("finished", "error", "lost")
         )
-        self.assertEqual(sum(ledger.sweep().values()), 0)
+        self.assertEqual(sum(ledger.reap().values()), 0)
 
     def test_a_held_lease_is_left_alone(self) -> None:
         runs.install("/bin/true")
         runs.make_run()
         ledger.claim([QUEUE], "w")
-        self.assertEqual(sum(ledger.sweep().values()), 0)
+        self.assertEqual(sum(ledger.reap().values()), 0)
 
     def test_a_queued_run_of_a_removed_build_ends(self) -> None:
         runs.make_run()
         worker(QUEUE)
-        self.assertEqual(ledger.sweep()["build_missing"], 0)
+        self.assertEqual(ledger.reap()["build_missing"], 0)
         worker(QUEUE, age=3600)
-        self.assertEqual(ledger.sweep()["build_missing"], 1)
+        self.assertEqual(ledger.reap()["build_missing"], 1)
         self.assertEqual(Run.objects.get().reason, "build_missing")
 
 
@@ -518,7 +518,7 @@ class LiveLogTest(TestCase):
         log.append([Line("control", "stderr", "b", 0.2)])
         expire(self.run_)
         runs.install("/bin/true")
-        ledger.sweep()
+        ledger.reap()
         second = ledger.claim([QUEUE], "w")
         assert second
         LiveLog(second).append([Line("control", "stdout", "c", 0.1)])
@@ -538,37 +538,6 @@ class LiveLogTest(TestCase):
         self.assertEqual(sum("cut here" in text for _, text in stored), 1)
         LiveLog(self.run_).append([line])
         self.assertEqual(len(self.texts()), len(stored))
-
-
-class PackedLogTest(TestCase):
-    def test_a_run_that_is_over_keeps_its_lines_in_one_row(self) -> None:
-        runs.make_run()
-        run = ledger.claim([QUEUE], "w")
-        assert run
-        log = LiveLog(run)
-        log.append([Line("control", "stdout", f"行 {n}", 0.5) for n in range(50)])
-        self.assertEqual(live_log.pack_finished(), 0)
-        before = [(row.seq, row.text, row.at) for row in live_log.lines(run, 0, 99)]
-        ledger.finish(run, "raised")
-        self.assertEqual(live_log.pack_finished(), 1)
-        self.assertEqual(run.log.count(), 0)
-        archive = RunLog.objects.get()
-        self.assertEqual((archive.lines, archive.text_bytes), (50, 50 * 4 + 90))
-        self.assertLess(len(archive.packed), 400)
-        after = [(row.seq, row.text, row.at) for row in live_log.lines(run, 0, 99)]
-        self.assertEqual((len(before), after), (50, before))
-        page = live_log.lines(run, 40, 5)
-        self.assertEqual([row.seq for row in page], [41, 42, 43, 44, 45])
-
-    def test_late_lines_join_what_was_packed(self) -> None:
-        run = runs.make_run(state="cancelled")
-        for seq, text in [(1, "a"), (2, "b")]:
-            run.log.create(seq=seq, attempt=1, text=text, at=0)
-        live_log.pack_finished()
-        for seq, text in [(2, "another b"), (3, "c")]:
-            run.log.create(seq=seq, attempt=1, text=text, at=0)
-        live_log.pack_finished()
-        self.assertEqual([row.text for row in live_log.lines(run, 0, 9)], list("abc"))
 
 
 class PlaceTest(TestCase):

@@ -35,14 +35,13 @@ class AccessCase(TestCase):
 
 
 class GroupsTest(AccessCase):
-    def test_the_four_groups_are_there_with_their_rights(self) -> None:
+    def test_the_three_groups_are_there_with_their_rights(self) -> None:
         names = set(Group.objects.values_list("name", flat=True))
         self.assertLessEqual(set(access.GRANTS), names)
         wanted = {
             "viewer": [],
             "runner": ["runner.add_run"],
-            "editor": ["runner.add_run", "kb.change_record"],
-            "operator": ["runner.add_run", "kb.change_record", "runner.change_worker"],
+            "operator": ["runner.add_run", "runner.change_worker"],
         }
         rights = set(wanted["operator"])
         for name, may in wanted.items():
@@ -95,7 +94,7 @@ class GroupsTest(AccessCase):
 
     def test_the_admin_pauses_resumes_and_drains(self) -> None:
         Worker.objects.create(name="w", host="h", started_at=Now(), last_seen=Now())
-        for groups, works in [(("editor",), False), (("operator",), True)]:
+        for groups, works in [(("runner",), False), (("operator",), True)]:
             user = self.user(*groups, name=groups[0], is_staff=True)
             self.client.force_login(user)
             for action, column, value in [
@@ -193,6 +192,16 @@ class ProxyUserTest(AccessCase):
         self.assertEqual([self.status("root"), self.status("eve")], [302, 302])
         with override_settings(REMOTE_USER_STAFF=True):
             self.assertEqual([self.status("root"), self.status("eve")], [200, 200])
+
+    def test_no_account_is_made_that_reads_like_another(self) -> None:
+        self.user(name="root", is_superuser=True)
+        self.user(name="al1ce")
+        for name in ("Root", "ROOT", "r0ot", "r00t", "alIce", "Al1ce", "AL1CE"):
+            with self.subTest(name), self.assertLogs("config.access", "WARNING") as log:
+                self.assertEqual(self.status(name), 302)
+                self.assertIn(name, log.output[0])
+        self.assertEqual(User.objects.count(), 2)
+        self.assertEqual([self.status("al1ce"), self.status("alice")], [200, 200])
 
     def test_the_header_means_nothing_where_it_was_not_asked_for(self) -> None:
         with override_settings(REMOTE_USER_HEADER=""):

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from kb.findings import claims, variants
 from kb.models import Finding, Repro, Standing
-from runner import harness
+from portable import harness
 from runner.evidence import disagreement, exchange, store
 from runner.models import Build, Evidence, Run
 from runner.runs import ledger, submission

@@ -20,12 +20,12 @@ from unittest import mock
 
 from django.test import SimpleTestCase, tag
 
-from runner import harness
+from portable import harness
 from tests import gauntlet
 from tests.gauntlet import Case, Passage
-from tests.support import surroundings
+from tests.support import hostile_sources, surroundings
 from tests.support.builds import torch_python
-from tests.support.hostile import FOLDERS, NOT_READ, PROGRAMS, REACHED, REPROS, Program
+from tests.support.hostile import FOLDERS, NOT_READ, PROGRAMS, REACHED, Program
 
 # Cold starts are dear: these are here for what only a cold start does, and one or two
 # of every kind.
@@ -55,22 +55,15 @@ def setUpModule() -> None:
 
 class TableTest(SimpleTestCase):
     def test_it_names_every_program_once(self) -> None:
-        there = [
-            str(path.relative_to(REPROS).with_suffix(""))
-            for folder in FOLDERS
-            for path in (REPROS / folder).glob("*.py")
-        ]
-        self.assertEqual(
-            sorted(there), sorted(program.name for program in PROGRAMS), "files, table"
-        )
-        kinds = {path.name for path in REPROS.iterdir() if path.is_dir()}
-        self.assertEqual(kinds - {"__pycache__"}, set(FOLDERS))
+        named = sorted(program.name for program in PROGRAMS)
+        self.assertEqual(hostile_sources.names(), named, "files, table")
+        self.assertEqual({program.folder for program in PROGRAMS}, set(FOLDERS))
 
     def test_programs_keep_the_contract_or_are_not_read(self) -> None:
         for program in PROGRAMS:
             with self.subTest(program.name):
                 try:
-                    harness.read_repro(program.path.read_bytes().decode())
+                    harness.read_repro(program.source().decode())
                     read = True
                 except (harness.ContractError, UnicodeDecodeError):
                     read = False
@@ -80,17 +73,21 @@ class TableTest(SimpleTestCase):
         self.assertEqual(set(COLD) - {program.name for program in PROGRAMS}, set())
 
     def test_programs_do_no_harm_where_nothing_was_planted(self) -> None:
-        # Whoever runs one by hand on the original must find it there afterwards.
+        # Whoever runs one by hand must find it there afterwards.
         for name in ("secrets/own_source", "secrets/symbolic_links", "secrets/poison"):
-            path = REPROS / f"{name}.py"
-            before = path.read_bytes()
-            space: dict[str, Any] = {"__file__": str(path), "__name__": "repro"}
-            exec(compile(before, str(path), "exec"), space)
-            with tempfile.TemporaryDirectory() as folder:
-                scratch = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), folder)
-                with mock.patch.dict(os.environ, scratch), inside(folder):
-                    self.assertIn("reached", space["trigger"]())
-            self.assertEqual(path.read_bytes(), before)
+            with tempfile.TemporaryDirectory() as kept:
+                path = Path(kept, "repro.py")
+                path.write_bytes(before := hostile_sources.whole(name, {}))
+                self.harmless(path, before)
+
+    def harmless(self, path: Path, before: bytes) -> None:
+        space: dict[str, Any] = {"__file__": str(path), "__name__": "repro"}
+        exec(compile(before, str(path), "exec"), space)
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), folder)
+            with mock.patch.dict(os.environ, scratch), inside(folder):
+                self.assertIn("reached", space["trigger"]())
+        self.assertEqual(path.read_bytes(), before)
 
 
 def inside(folder: str) -> ExitStack:

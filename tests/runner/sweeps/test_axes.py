@@ -6,7 +6,7 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from runner import harness
+from portable import harness
 from runner.sweeps import axes
 from runner.sweeps.cells import Axis, key_of, next_cell
 from tests.runner.harness.test_parameters import HOSTILE

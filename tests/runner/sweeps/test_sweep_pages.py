@@ -144,6 +144,21 @@ class CancelTest(PageCase, TestCase):
         self.assertContains(page, "It was cancelled before a cell was done")
         self.assertContains(page, "so it is no evidence")
 
+    def test_what_two_ask_for_is_ended_by_neither(self) -> None:
+        self.ask(length="6,7")
+        other = Client()
+        other.force_login(User.objects.create_user("bob"))
+        body = {"record": self.repro.record_id, "repro": self.repro.name}
+        body |= {"axes": {"length": "6,7"}}
+        asked = other.post(API, body, content_type="application/json")
+        sweep = Sweep.objects.get()
+        self.assertEqual(asked.json()["id"], str(sweep.pk))
+        for one in (self.client, other):
+            found = one.post(f"{API}/{sweep.pk}/cancel")
+            self.assertEqual(found.status_code, 403)
+        sweep.refresh_from_db()
+        self.assertFalse(sweep.cancel_requested)
+
     def test_a_running_one_ends_after_the_cell_at_hand(self) -> None:
         self.send({"length": "6..9"})
         sweep = self.claim()

@@ -40,7 +40,7 @@ class ReleasesTest(SimpleTestCase):
             **os.environ,
             **offline(wheels),
             "UV": str(Path(sys.executable).with_name("uv")),
-            "UV_NO_INDEX": "1",
+            "UV_OFFLINE": "1",
             "UV_FIND_LINKS": str(wheels),
             "UV_CACHE_DIR": str(self.folder / "cache"),
             "TMPDIR": str(self.scratch),
@@ -69,6 +69,14 @@ class ReleasesTest(SimpleTestCase):
         self.assertIn("3 releases from 9.1.0 to 9.3.0", done.stderr)
         self.assertIn("--yes", done.stderr)
         self.assertEqual(self.run_file("--bisect-releases", "9.3..9.1").returncode, 2)
+
+    def test_an_installer_that_fails_is_quoted_without_its_advice(self) -> None:
+        self.environ["UV_FIND_LINKS"] = ""
+        done = self.run_file("--bisect-releases", "9.1..9.3", "--yes")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("uv: error: No solution found when resolving", done.stderr)
+        self.assertIn("torch was not found in the cache", done.stderr)
+        self.assertNotIn("hint:", done.stderr)
 
     @tag("long")
     def test_the_release_is_found_and_what_is_known_is_not_asked_again(self) -> None:

@@ -14,10 +14,9 @@ from typing import Any
 from django.test import TestCase, tag
 
 from kb.publishing import saving
-from runner import harness
+from portable import harness
 from runner.takeaway.doctor import doctor
-from tests.support import parametrized, runs, sarif_schema
-from tests.support.ssh import SshCase
+from tests.support import runs, sarif_schema
 
 # Each check is a process: as few as there must be.
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
@@ -103,21 +102,6 @@ class DoctorTest(DoctorCase):
         self.assertEqual(list(found), ["NAN-9003 repro"])
         _, found = self.results("--cuda", "--record", "NAN-9001")
         self.assertEqual(found["NAN-9001 repro"]["evidence"]["reason"], "device")
-
-    def test_two_environments_are_compared_by_running_both(self) -> None:
-        bad = 'import torch\nbad = torch.__version__ >= "9.9"\n'
-        said = 'return {"nonfinite": int(bad), "grad": 1.0}'
-        self.add("NAN-9001", trigger=bad + said)
-        older = str(runs.stand_in_torch(self.folder / "older", "9.1.0+cpu"))
-        done = self.run_doctor("--python", older, "--compare", self.python)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("New there (1)\n  NAN-9001 repro", done.stdout)
-        self.assertIn("0 fixed, 1 new, 0 the same", done.stdout)
-        done = self.run_doctor("--compare", older, "--json")
-        whole = json.loads(done.stdout)
-        self.assertEqual((done.returncode, whole["exit"]), (0, 0))
-        self.assertEqual([row["kind"] for row in whole["changes"]], ["fixed"])
-        self.assertTrue(whole["complete"])
 
     def test_only_published_records_are_in_it(self) -> None:
         self.add("NAN-9001")
@@ -226,50 +210,6 @@ class DoctorTest(DoctorCase):
         prints = {str(found["partialFingerprints"]) for found in run["results"]}
         self.assertEqual(len(prints), 2)
 
-    def test_values_of_ones_own_are_told_with_the_result(self) -> None:
-        parametrized.make_repro()
-        self.add("NAN-9001", name="plain", trigger=CLEAN)
-        bf16 = ["--record", "NAN-9001", "--set", "dtype=bfloat16", "--lang", "en"]
-        done = self.run_doctor(*bf16, "--sarif", "o.sarif", "--json", "o.json")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("With dtype=bfloat16 the bug happened in 1 of 1", done.stdout)
-        self.assertIn("the record's verdict is another matter", done.stdout)
-        self.assertNotIn("reproduced,", done.stdout)
-        # The repro that has no such parameter is left out.
-        (row,) = json.loads((self.folder / "o.json").read_text())["results"]
-        evidence = row["evidence"]
-        self.assertEqual((row["repro"], evidence["is_affected"]), ("repro", None))
-        self.assertEqual(evidence["parameters"], {"dtype": "bfloat16"})
-        document = json.loads((self.folder / "o.sarif").read_text())
-        self.assertEqual(sarif_schema.problems(document), [])
-        (result,) = document["runs"][0]["results"]
-        self.assertEqual(result["level"], "note")
-        self.assertIn("with dtype=bfloat16, which are not", result["message"]["text"])
-        done = self.run_doctor(*bf16[:2], "--set", "dtype=float16", "--lang", "zh")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("dtype=float16", done.stdout)
-
-    def test_the_reviewed_values_said_again_are_the_reviewed_run(self) -> None:
-        parametrized.make_repro()
-        done = self.run_doctor("--record", "NAN-9001", "--set", "length=6")
-        self.assertIn("reproduced, ", done.stdout)
-        self.assertNotIn("length=6", done.stdout)
-
-    def test_values_that_are_not_declared_run_nothing(self) -> None:
-        parametrized.make_repro()
-        self.add("NAN-9002")
-        for said, arguments in {
-            "dtype: must be one of float32, bfloat16": ["--set", "dtype=int8"],
-            "length: must be a whole number from 1": ["--set", "length=0"],
-            "width: no parameter of this repro": ["--set", "width=3"],
-            "some 16484 MiB of memory": ["--set", "length=4096"],
-        }.items():
-            with self.subTest(said):
-                done = self.run_doctor("--record", "NAN-9001", *arguments)
-                self.assertEqual((done.returncode, done.stdout), (2, ""))
-                self.assertIn(said, done.stderr)
-                self.assertNotIn("Traceback", done.stderr)
-
     def test_wrong_usage_is_status_two(self) -> None:
         self.add("NAN-9001")
         for arguments in (
@@ -279,8 +219,6 @@ class DoctorTest(DoctorCase):
             ["--jobs", "0"],
             ["--json", "/nowhere/at/all.json"],
             ["--nonsense"],
-            ["--set", "dtype=bfloat16"],
-            ["--record", "NAN-9001", "--set", "a=1", "--compare", "python"],
         ):
             done = self.run_doctor(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
@@ -299,27 +237,3 @@ class DoctorTest(DoctorCase):
         response = self.client.get("/api/v1/doctor.py")
         self.assertEqual(response.content.decode(), doctor())
         self.assertIn('filename="doctor.py"', response["Content-Disposition"])
-
-
-class SignedDoctorTest(SshCase, DoctorCase):
-    """`--sign KEY`, by the real ssh-keygen."""
-
-    def test_each_result_is_signed(self) -> None:
-        self.add("NAN-9001", trigger=CLEAN)
-        key = self.make_key("mine")
-        whole = json.loads(self.run_doctor("--json", "--sign", str(key)).stdout)
-        digest = whole["results"][0]["evidence"]["digest"]
-        self.assertEqual(whole["signatures"], {digest: self.sign(key, digest)})
-
-    def test_what_cannot_be_signed_is_status_two_before_anything_runs(self) -> None:
-        self.add("NAN-9001")
-        for arguments, words in (
-            (("--json", "--sign", "nowhere"), "doctor.py: ssh-keygen: "),
-            (("--sign", "nowhere"), "--sign belongs to --json"),
-            (("--json", "--sign", "k", "--compare", "python3"), "one environment"),
-        ):
-            done = self.run_doctor(*arguments)
-            with self.subTest(arguments):
-                self.assertEqual(done.returncode, 2)
-                self.assertIn(words, done.stderr)
-                self.assertNotIn("control", done.stderr)

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
-from pathlib import Path
-from unittest import mock
 
 from django.core.management import CommandError, call_command
 from django.test import tag
 
 from kb.models import Repro
-from runner.evidence.signing import keys
 from runner.models import Evidence
 from runner.takeaway import wheels
 from runner.takeaway.kit import TooLarge
 from runner.takeaway.programs import schedule
 from tests.support import kits, runs
 from tests.support.kits import WAITS, KitCase
-from tests.support.ordinary_user import NOBODY, ordinary
-from tests.support.ssh import SshCase
+from tests.support.ordinary_user import ordinary
 
 
 @tag("long")
@@ -51,8 +46,7 @@ class KitTest(KitCase):
         own = {"kit.zip", "evidence.json", "tmp", "lib", "python"}
         written = {path.name for path in self.folder.iterdir()}
         self.assertEqual(written - own, {"NAN-9002", "NAN-9003"})
-        if user.prefix:
-            self.assertEqual((self.folder / "evidence.json").stat().st_uid, NOBODY)
+        self.assertEqual((self.folder / "evidence.json").stat().st_uid, user.uid)
         call_command("load_evidence", self.folder / "evidence.json", origin="node-7")
         rows = Evidence.objects.values_list("record_id", "origin")
         wanted = {(f"NAN-900{n}", "node-7") for n in (1, 2, 3)}
@@ -84,8 +78,9 @@ class KitTest(KitCase):
             'href="/api/v1/records/NAN-9002/repro.py" download>this one', page
         )
         call_command("load_evidence", self.folder / "evidence.json", origin="test-gpu")
-        page = self.client.get("/en/matrix/?record=NAN-9002").content.decode()
+        page = self.client.get("/NAN-9002", follow=True).content.decode()
         self.assertIn("TEST GPU", page)
+        self.assertIn("says test-gpu; not run here", page)
 
     def test_what_tells_most_comes_first_as_far_as_time_goes(self) -> None:
         self.add("NAN-9001")
@@ -254,50 +249,3 @@ class KitTest(KitCase):
         with self.assertRaises(TooLarge):
             self.make(wheels.Wheel(large, "x==1"))
         self.assertEqual((self.folder / "kit.zip").read_bytes(), again)
-
-
-class SignedKitTest(SshCase, KitCase):
-    """`--sign KEY`, by the real ssh-keygen."""
-
-    def setUp(self) -> None:
-        super().setUp()
-        self.key = str(self.make_key("node"))
-        self.add("NAN-9001")
-        self.add("NAN-9002")
-        self.make()
-
-    def load(self) -> set[tuple[str, bool]]:
-        keys.register("node-7", self.public(Path(self.key)))
-        file = self.folder / "evidence.json"
-        call_command("load_evidence", file, origin="node-7", verbosity=0)
-        rows = Evidence.objects.filter(origin="node-7").values_list(
-            "record", "signed_by"
-        )
-        return {(record, bool(key)) for record, key in rows}
-
-    def test_each_result_is_signed_also_those_of_an_earlier_start(self) -> None:
-        first = ("--json", "evidence.json", "--record", "NAN-9001")
-        self.run_kit(*first)
-        self.assertNotIn("signatures", self.whole())
-        more = ("--resume", "evidence.json", "--sign", self.key)
-        status, out, err = self.run_kit(*more)
-        self.assertEqual(status, 0, err)
-        self.assertIn("Signed: 2.", out)
-        made = self.whole()["signatures"]
-        digests = [row["evidence"]["digest"] for row in self.whole()["results"]]
-        self.assertEqual(sorted(made), sorted(digests))
-        # Without the key they stay.
-        self.run_kit("--resume", "evidence.json")
-        self.assertEqual(self.whole()["signatures"], made)
-        self.assertEqual(self.load(), {("NAN-9001", True), ("NAN-9002", True)})
-
-    def test_a_key_that_does_not_sign_is_told_before_anything_runs(self) -> None:
-        nowhere = str(self.keys / "nowhere")
-        status, _, err = self.run_kit("--json", "evidence.json", "--sign", nowhere)
-        self.assertEqual(status, 2)
-        self.assertIn("ssh-keygen: ", err)
-        self.assertNotIn("control", err)
-        tools = {"PATH": "/nowhere"}
-        with mock.patch.dict(os.environ, tools):
-            process = self.start("--json", "evidence.json", "--sign", self.key)
-        self.assertIn("ssh-keygen (OpenSSH)", process.communicate(timeout=300)[1])

@@ -6,27 +6,23 @@ import json
 import os
 import signal
 from datetime import UTC, datetime
-from html import unescape
-from io import StringIO
 from typing import Any
 
 from django.core.management import call_command
 from django.test import tag
 
 from kb.choices import SHIPPED
-from runner.evidence.signing import keys
 from runner.models import Build, Run, Sweep
 from runner.takeaway import sweeps
 from tests.support import parametrized, runs
 from tests.support.kits import KitCase
 from tests.support.ordinary_user import ordinary
-from tests.support.ssh import SshCase
 
 DTYPES = ["float32", "bfloat16", "float16"]
 
 
 @tag("long")
-class KitSweepTest(SshCase, KitCase):
+class KitSweepTest(KitCase):
     def add_swept(self, waits_for: str = "", device: str = "cpu") -> Any:
         """A repro that shows the bug but in float16, and may wait in bfloat16."""
         text = parametrized.source().replace('device = "cpu"', f'device = "{device}"')
@@ -88,33 +84,11 @@ class KitSweepTest(SshCase, KitCase):
         self.assertEqual((status, self.dtypes()), (0, []))
         self.assertIn("Not asked for: 1 sweeps of parameters, at most 3 cells", out)
         arguments = ("--resume", "evidence.json", "--sweeps", "only")
-        status, out, err = self.run_kit(*arguments, "--sign", str(self.make_key("k")))
+        status, out, err = self.run_kit(*arguments)
         self.assertEqual((status, self.dtypes()), (0, [DTYPES]), err)
         self.assertIn("Then, as far as time goes: 1 sweeps", out)
-        self.loaded_signed()
         status, out, _ = self.run_kit("--resume", "evidence.json", "--sweeps", "no")
         self.assertEqual((status, self.dtypes()), (0, [DTYPES]), "nothing is lost")
-
-    def loaded_signed(self) -> None:
-        key = keys.register("node-7", self.public(self.keys / "k"))
-        file = self.folder / "evidence.json"
-        call_command("load_evidence", file, origin="node-7", verbosity=0)
-        row = Sweep.objects.get()
-        self.assertEqual(row.signed_by, key.fingerprint)
-        answer = self.client.get(f"/api/v1/sweeps/{row.pk}").json()
-        self.assertEqual(
-            (answer["origin"], answer["signed_by"], answer["withdrawn"]),
-            ("node-7", key.fingerprint, False),
-        )
-        page = self.client.get("/NAN-9001", follow=True).text
-        self.assertIn(f"signed with {key.fingerprint}", unescape(page))
-        whole = self.whole()
-        whole["signatures"][row.digest] = whole["signatures"].popitem()[1][:-60]
-        Sweep.objects.all().delete()
-        file.write_text(json.dumps(whole))
-        with self.assertRaises(SystemExit):
-            call_command("load_evidence", file, origin="node-7", stderr=StringIO())
-        self.assertFalse(Sweep.objects.exists())
 
     def test_cells_of_another_driver_or_source_stay_in_the_file(self) -> None:
         self.add_swept()

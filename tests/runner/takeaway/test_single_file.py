@@ -19,7 +19,8 @@ from django.test import SimpleTestCase, TestCase, tag
 
 from kb.choices import LANGS, Fidelity
 from kb.models import Record, Repro
-from runner import badges, harness
+from portable import harness
+from runner import run_sentences
 from runner.evidence.exchange import receive_evidence
 from runner.takeaway import bundle
 from runner.takeaway.single_file import single_file
@@ -211,7 +212,7 @@ class OutputTest(FileTest):
             done = self.run_file(path, "--json", "out.json")
             body = json.loads((self.folder / "out.json").read_text())
             for lang in LANGS:
-                self.assertIn(badges.evidence_sentence(body)[lang], done.stdout)
+                self.assertIn(run_sentences.evidence_sentence(body)[lang], done.stdout)
 
 
 class TextTest(SimpleTestCase):
@@ -252,7 +253,8 @@ class TextTest(SimpleTestCase):
         self.assertIn(f"r'''{PRESENT}'''", text)
         parts = self.parts_of(text)
         self.assertEqual(parts["NAN-9001/repro.py"], PRESENT)
-        self.assertEqual(parts["harness.py"], Path(harness.__file__).read_text())
+        for path in Path(harness.__file__).parent.glob("*.py"):
+            self.assertEqual(parts[f"portable/harness/{path.name}"], path.read_text())
         self.assertIn(harness.source_digest(PRESENT), text)
 
     def test_its_header_is_of_pep_723_and_asks_for_torch(self) -> None:

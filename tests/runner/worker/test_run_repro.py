@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.test import TestCase, override_settings
 
-from runner import harness, sandbox
+from portable import harness
+from runner import sandbox
 from runner.models import Evidence, Installation, Run
 from tests.support import runs
 
@@ -66,6 +68,24 @@ class RunReproTest(TestCase):
         self.assertIn("✖ 未通过 · 缺陷已复现（1/1）", out)
         self.assertIn("✔ Workaround verified: off", out)
 
+    def test_a_workaround_with_a_wrong_number_changes_the_result(self) -> None:
+        runs.make_repro(
+            runs.source(workaround_off="return {'nonfinite': 0, 'grad': 7.0}")
+        )
+        _, out, _ = self.command("NAN-9001")
+        self.assertIn("✖ Workaround: it changes the result: grad is 7.0 here", out)
+        self.assertNotIn("not tested", out)
+
+    def test_a_diagnosis_that_is_always_true_is_told(self) -> None:
+        told = "✖ diagnose_it: must be true in each trigger and false in the control"
+        seen = "return {{'nonfinite': {}, 'grad': 1.0, 'diagnose_it': {}}}"
+        for control in (True, False):
+            text = runs.source(
+                control=seen.format(0, control), trigger=seen.format(7, True)
+            )
+            runs.make_repro(text)
+            self.assertEqual(told in self.command("NAN-9001")[1], control)
+
     def test_nothing_is_stored(self) -> None:
         runs.make_repro()
         self.command("NAN-9001", "--json")
@@ -111,8 +131,11 @@ class RunReproTest(TestCase):
         path = self.folder / "mine.py"
         path.write_text(runs.source())
         before = sandbox._Settings
-        self.addCleanup(sandbox.configure, before.without, before.hidden)
-        sandbox.configure(["namespaces", "landlock", "seccomp", "cgroup"])
+        restore = partial(sandbox.configure, allow_shared_root=before.allow_shared_root)
+        self.addCleanup(restore, before.without, before.hidden)
+        sandbox.configure(
+            ["namespaces", "landlock", "seccomp", "cgroup"], allow_shared_root=True
+        )
         self.assertIn("SANDBOX_MIN_TIER=D", self.refusal("--file", path))
         runs.make_repro()
         self.assertEqual(self.command("--file", path, "--json")[0], 1)

@@ -1,0 +1,396 @@
+"""At most three records for a paste, best first, each with reasons in named things.
+
+What speaks for a record: a line that matches, a trap in the code, facts that a teller
+of a shown symptom names, operators that the code calls. What rules one out is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kb.addresses import record_urls
+from kb.choices import SymptomClass
+from kb.environments.package_lines import canonical
+from kb.languages import Text as _
+from kb.lookup import reasons, spoken
+from kb.lookup.facts import Facts
+from kb.lookup.known import Known, known, names_of
+from kb.lookup.paste import Paste
+from kb.lookup.symptoms import Cause, Shown, causes_in_code, causes_of
+from kb.lookup.traps import Trap, traps_in
+from kb.models import Record
+from kb.records.articles import test_of
+from kb.search.index.generation import Generation
+from kb.search.index.inverted import Index
+from kb.search.ranking.log_lines import SURE, Confidence
+from kb.search.ranking.logs import LogMatch, match_log
+from kb.search.ranking.nearness import Text
+from kb.search.reading.names import PREFIX
+from kb.search.reading.signatures import OP
+from kb.search.reading.symptom_facets import ANOMALY
+from kb.versions import affected
+from kb.versions.affected import NONE
+from kb.versions.ranges import NOT_AFFECTED, UNKNOWN
+
+FIX_FIELDS = ("package", "version", "kind")
+MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
+# What each kind of evidence is worth; nearness (0 to 1) orders what is equal.
+SURE_MATCH, LINE, TRAP, NEAR = 20.0, 2.5, 4.0, 7.0
+FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
+# A node or a number that at most so many records show is a name of its own.
+RARE = 3
+PEOPLE = 0.02
+# Of a cause whose symptom nothing shows, as the code calls what its teller names.
+IN_CODE = 0.6
+# Where a card, a package or a mode that it takes is not said, or it makes no NaN.
+UNLIKE = 0.7
+# Below this a record shares a word with the paste, and no more.
+LEAST = 0.5
+MOST_NEAR, MOST_BY_WORDS = 20, 1.0
+# Names that stand in most training code and tell no bug.
+COMMON_LIST = """
+backward grad_fn requires_grad zero_grad step cuda cpu to view init device dtype loss
+randn zeros ones rand arange manual_seed nn parameter parameters linear model detach
+float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
+allclose grad sum item reshape contiguous module optim any all inf nan na_ns
+"""
+COMMON = frozenset(COMMON_LIST.split())
+Json = dict[str, Any]
+
+
+@dataclass
+class Candidate:
+    """A cause that may be behind the paste. `known`: None where no record says more."""
+
+    slug: str
+    known: Known | None = None
+    confidence: Confidence = Confidence.POSSIBLE
+    score: float = 0.0
+    because: list[Json] = field(default_factory=list)
+    # Lines of the paste that it explains.
+    lines: list[int] = field(default_factory=list)
+    cause: Cause | None = None
+    affected: affected.Answer | None = None
+    # Why it is none: a word of `reasons.RULED_OUT`.
+    ruled_out: str = ""
+
+    @property
+    def is_conditional(self) -> bool:
+        """It takes more than a version."""
+        return bool(self.known and self.known.row.preconditions)
+
+    @property
+    def is_sure(self) -> bool:
+        return self.confidence in SURE
+
+
+@dataclass
+class Asked:
+    """What candidates are made of: the paste, its facts, and the records there are."""
+
+    paste: Paste
+    facts: Facts
+    shown: list[Shown]
+    index: Index
+    generation: Generation
+    # What the reader answered, by slug.
+    said: Mapping[str, bool]
+
+
+def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
+    """Those that may be it, best first; and those that something rules out."""
+    matches = match_log(asked.paste.reading, asked.index)
+    near = Near(Text(spoken.spoken_of(asked.paste), asked.index))
+    causes, weight = causes_of(asked.shown, asked.facts, asked.said), 1.0
+    if not causes:
+        causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
+    traps = traps_in(asked.paste, ())
+    slugs = names_of(asked.generation)
+    wanted = {*(match.record for match in matches), *traps, *near.first}
+    wanted |= {slugs[cause.slug] for cause in causes if cause.slug in slugs}
+    records = known(sorted(wanted), asked.generation)
+    found = {pk: Candidate(row.row.slug, row) for pk, row in records.items()}
+    for cause in causes:
+        add_cause(cause, found, slugs, weight)
+    claims = Counter(why.signature for match in matches for why in match.why)
+    for match in matches:
+        fewest = min((claims[why.signature] for why in match.why), default=0)
+        add_match(found.get(match.record), match, asked, fewest)
+    for pk, trap in traps.items():
+        add_trap(found.get(pk), trap)
+    for pk, candidate in found.items():
+        near.add_to(pk, candidate, asked.facts)
+        rule_out(candidate, asked)
+    return sorted_out(found.values())
+
+
+class Near:
+    """How near each record is to what the paste speaks of; words order, no more."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.documents = {document.record: document for document in text.nearest()}
+        self.nearness = {
+            pk: text.nearness(document) for pk, document in self.documents.items()
+        }
+        order = sorted(self.nearness, key=lambda pk: -self.nearness[pk])
+        self.first = order[:MOST_NEAR]
+
+    def add_to(self, pk: str, candidate: Candidate, facts: Facts) -> None:
+        worth = NEAR * self.nearness.get(pk, 0.0)
+        if not is_possible_here(candidate, facts) or is_other_symptom(candidate, facts):
+            worth *= UNLIKE
+        # A short sentence is near to whatever shares its few words.
+        calls = facts.values["call"] or facts.values["named"]
+        candidate.score += worth if calls else min(worth, MOST_BY_WORDS)
+        if pk in self.documents and not candidate.because and facts.is_written:
+            add_names(candidate, self.text.shares(self.documents[pk]), facts)
+
+
+def is_other_symptom(candidate: Candidate, facts: Facts) -> bool:
+    """No NaN, where the paste has one."""
+    known = candidate.known
+    is_nan = known and known.row.symptom_class in (
+        *(SymptomClass.NAN_FORWARD, SymptomClass.NAN_GRAD),
+    )
+    return facts.says_nan and not is_nan
+
+
+def sorted_out(
+    found: Iterable[Candidate],
+) -> tuple[list[Candidate], list[Candidate]]:
+    listed = [row for row in found if row.because and row.score >= LEAST]
+    order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
+    out = [row for row in order if row.ruled_out]
+    return [row for row in order if not row.ruled_out][:MOST], out
+
+
+def add_cause(
+    cause: Cause,
+    found: dict[str, Candidate],
+    slugs: Mapping[str, str],
+    weight: float,
+) -> None:
+    key = slugs.get(cause.slug, cause.slug)
+    if key not in found and "name" not in cause.entry:
+        return
+    candidate = found.setdefault(key, Candidate(cause.slug))
+    candidate.cause = cause
+    if weight < 1 and candidate.known and not candidate.known.row.is_brief:
+        return  # the operators of its repro are compared with the code already
+    strength = min(len(cause.because), MOST_FOR)
+    people = PEOPLE * cause.entry.get("people", 1)
+    candidate.score += weight * (ASKED + FOR * strength + people) + cause.said
+    candidate.because += [reasons.of_predicate(one) for one in cause.because]
+    if not candidate.because:
+        candidate.because.append(reasons.of_symptom(cause.symptom))
+    if cause.against:
+        candidate.ruled_out = "log"
+
+
+def add_match(
+    candidate: Candidate | None, match: LogMatch, asked: Asked, fewest: int
+) -> None:
+    """`fewest`: how many records show the rarest of what matches."""
+    if candidate is None:
+        return
+    facets_only = all(
+        why.coverage == 0.0 or is_node(why.signature) for why in match.why
+    )
+    if facets_only and fewest <= RARE:
+        candidate.score += LINE / fewest
+    elif facets_only:
+        if not is_possible_here(candidate, asked.facts):
+            return
+        candidate.score += FACET
+    elif match.confidence in SURE and is_own(match, candidate, asked):
+        candidate.confidence = match.confidence
+        candidate.score += SURE_MATCH + match.score
+    elif not {why.line for why in match.why} <= shared_lines(asked):
+        # Beside a symptom's message another line is a hint, such as a thread's title.
+        line = ASKED if shared_lines(asked) else LINE
+        candidate.score += line + match.why[0].coverage + 0.05 * match.score
+    lines = [why.line for why in match.why]
+    candidate.lines = sorted({*candidate.lines, *lines})
+    said = [reasons.of_line(why, asked.paste.reading) for why in match.why]
+    candidate.because = [*said[:1], *candidate.because, *said[1:]]
+
+
+def shared_lines(asked: Asked) -> set[int]:
+    """Lines with a message that many causes have."""
+    return {shown.line for shown in asked.shown if shown.line}
+
+
+def is_node(signature: str) -> bool:
+    """A node of autograd that many mistakes end in; custom functions are their own."""
+    named = ANOMALY.search(signature)
+    if named:
+        return not named[1].endswith("FunctionBackward")
+    return signature.startswith((OP, "inf_in_")) and not signature.endswith(
+        "FunctionBackward"
+    )
+
+
+def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
+    """A message that many causes share is sure only with a fact that tells this one."""
+    shared = shared_lines(asked)
+    sure = [why for why in match.why if why.confidence in SURE]
+    if any(why.line not in shared and not is_node(why.signature) for why in sure):
+        return True
+    cause = candidate.cause
+    return bool(cause and cause.because and not cause.against and shared)
+
+
+def is_possible_here(candidate: Candidate, facts: Facts) -> bool:
+    """A number alone lists no record whose package, card or mode is not there."""
+    row = candidate.known.row if candidate.known else None
+    if row is None:
+        return False
+    others = needed_packages(row)
+    if others and not any(
+        facts.has("package", name) or name in facts.low for name in others
+    ):
+        return False
+    for item in row.preconditions:
+        if item["key"] == "gpu_arch" and not facts.values.get("arch"):
+            return False
+        compiled = item["key"] == "flag" and "compile" in item["value"]
+        if compiled and not facts.has("mode", "compile"):
+            return False
+        if item["key"] == "dtype" and not dtype_fits(item["value"], facts):
+            return False
+    return True
+
+
+def needed_packages(row: Record) -> set[str]:
+    """Of which one has to be there; none where torch alone has the bug as well."""
+    named = {canonical(entry["package"]) for entry in row.affected}
+    return set() if "torch" in named else named
+
+
+def dtype_fits(value: str, facts: Facts) -> bool:
+    stated = facts.values.get("dtype", {})
+    return not stated or any(name in value for name in stated)
+
+
+def add_trap(candidate: Candidate | None, trap: Trap) -> None:
+    if candidate is None:
+        return
+    candidate.score += TRAP
+    candidate.lines = sorted({*candidate.lines, trap.line})
+    candidate.because.insert(0, reasons.of_trap(trap))
+
+
+def add_names(candidate: Candidate, shares: Mapping[str, float], facts: Facts) -> None:
+    """Words order; only named things that both have are a reason to list a record."""
+    shared = named_things(shares, candidate.known, facts) if candidate.known else []
+    if shared:
+        candidate.because.append(reasons.of_names(shared))
+
+
+def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> list[str]:
+    """Operators, packages and topics of the record that the paste names, rare first."""
+    own = {*record.row.components, *(e["package"] for e in record.row.affected)}
+    own.discard("torch")
+    order = sorted(shares, key=lambda token: -shares[token])
+    calls = {*facts.values.get("call", {}), *facts.values.get("named", {})} - COMMON
+    found = [
+        token.removeprefix(PREFIX)
+        for token in order
+        if (token.startswith(PREFIX) and token.removeprefix(PREFIX) in calls)
+        or token in own
+    ]
+    return list(dict.fromkeys(found))[:MOST_REASONS]
+
+
+def rule_out(candidate: Candidate, asked: Asked) -> None:
+    if candidate.known is None:
+        return
+    row = candidate.known.row
+    answer = affected.answer_for(row, asked.facts.environment, candidate.known.findings)
+    candidate.affected = answer
+    if candidate.is_sure or candidate.ruled_out:
+        return
+    facts = asked.facts
+    others = needed_packages(row)
+    if (
+        facts.is_whole_list
+        and others
+        and not any(facts.has("package", p) for p in others)
+    ):
+        candidate.ruled_out = "package"
+    elif answer.answer == NOT_AFFECTED:
+        card = any(
+            reason.get("package") == "torch" and "GPU" in reason["en"]
+            for reason in answer.reasons
+        )
+        candidate.ruled_out = "card" if card else "version"
+
+
+def document(candidate: Candidate, raw: str | None) -> Json:
+    """`raw`: the version of torch that the paste names."""
+    row = candidate.known.row if candidate.known else None
+    entry = candidate.cause.entry if candidate.cause else {}
+    return {
+        "record": row.pk if row else None,
+        "slug": candidate.slug,
+        "aliases": list(row.aliases) if row else [],
+        "title": row.both("title") if row else entry["name"],
+        "confidence": candidate.confidence.value,
+        "lines": candidate.lines,
+        "because": candidate.because[:MOST_REASONS],
+        "affected": affected_document(candidate),
+        "test": test_for(candidate),
+        "workaround": workaround_for(candidate, raw),
+        "fixes": [{k: fix[k] for k in FIX_FIELDS} for fix in row.fixes] if row else [],
+        "parameters": [],
+        "urls": record_urls(row) if row else None,
+    }
+
+
+def workaround_for(candidate: Candidate, raw: str | None) -> Json | None:
+    """Of a sure match the first that runs bear out, else the first untested one."""
+    if not (candidate.is_sure and candidate.known):
+        return None
+    listed = candidate.known.workarounds(raw)
+    for status in ("verified", "untested"):
+        for entry in listed:
+            if entry["status"] == status:
+                return entry
+    return None
+
+
+def affected_document(candidate: Candidate) -> Json | None:
+    """Of what is not sure, a build that has the bug says only that it may be met."""
+    answer = candidate.affected
+    if answer is None:
+        return None
+    if candidate.is_sure or not answer.is_affected or not candidate.is_conditional:
+        return answer.as_dict()
+    why = [{"package": "torch", **IN_BUILD.filled()}, *answer.reasons]
+    return replace(answer, answer=UNKNOWN, basis=NONE, reasons=why).as_dict()
+
+
+IN_BUILD = _("These versions have it. Whether your code meets it, the test tells.")
+IS_IT_SO = _("Does this hold: {text}")
+
+
+def test_for(candidate: Candidate) -> Json:
+    """The question that tells yes from no, with code where few lines answer it."""
+    record = candidate.known
+    code = ""
+    question: Json | None = candidate.cause.entry["ask"] if candidate.cause else None
+    if record:
+        code = test_of(record.row.symptom_en) if record.row.is_brief else ""
+        for entry in record.diagnoses[:1]:
+            if entry["code"].count("\n") < MOST_TEST_LINES:
+                code, question = entry["code"], entry["text"]
+            question = question or entry["text"]
+        first = next(iter(record.row.preconditions), None)
+        if question is None and first:
+            question = IS_IT_SO.filled(text=first["text"])
+        question = question or IS_IT_SO.filled(text=record.row.both("summary"))
+    return {"question": question, "code": code}

@@ -1,0 +1,108 @@
+"""The sentence that decides: which record explains which line, and what stays open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kb.choices import SymptomClass
+from kb.languages import COMMA, SPACE, Text as _
+from kb.lookup.candidates import Candidate
+from kb.lookup.facts import Facts
+from kb.lookup.symptoms import Shown
+from kb.search.reading.figures import LOSS, NORM
+
+EXPLAINS = _("{record} explains {lines}.")
+ALSO_OPEN = _("Nothing here explains line {line}: {what}.")
+NONE_CERTAIN = _("No record explains line {line} for certain: {what}.")
+SYMPTOM = _("“{title}” has several causes; nothing pasted tells yet which it is.")
+LIKELY = _("“{title}” has several causes; what you pasted speaks for {cause} first.")
+COULD = _("Nothing matches for certain. The first of {n} to test is {cause}.")
+COULD_ONE = _("Nothing matches for certain. One is worth a test: {cause}.")
+NOTHING = _("Nothing here is known to explain this.")
+LINE, LINES = _("line {lines}"), _("lines {lines}")
+AFTER = _("{what} is {state} after {n} finite steps")
+FROM_START = _("{what} is {state} from the first value on")
+# Classes that are no NaN: a warning of lost gradients explains none.
+NOT_NAN = {
+    SymptomClass.LOST_GRAD,
+    SymptomClass.WRONG_GRAD,
+    SymptomClass.SILENT_WRONG,
+    SymptomClass.ERROR,
+}
+MOST_LINES = 4
+Json = dict[str, Any]
+
+
+def decision(
+    candidates: Sequence[Candidate], shown: Sequence[Shown], facts: Facts
+) -> Json:
+    sure = [row for row in candidates if row.is_sure]
+    if sure:
+        return joined([explained(sure[0]), still_open(sure, facts)])
+    bad = what_is_bad(facts)
+    parts = [NONE_CERTAIN.filled(line=bad[0], what=bad[1])] if bad else []
+    parts.append(of_symptom(candidates, shown) or of_candidates(candidates))
+    return joined(parts)
+
+
+def of_symptom(candidates: Sequence[Candidate], shown: Sequence[Shown]) -> Json | None:
+    if not shown:
+        return None
+    title = shown[0].symptom.both("title")
+    first = next(iter(candidates), None)
+    if first and first.cause and first.cause.because:
+        return LIKELY.filled(title=title, cause=name_of(first))
+    return SYMPTOM.filled(title=title)
+
+
+def of_candidates(candidates: Sequence[Candidate]) -> Json:
+    if not candidates:
+        return NOTHING.filled()
+    cause = name_of(candidates[0])
+    if len(candidates) == 1:
+        return COULD_ONE.filled(cause=cause)
+    return COULD.filled(n=len(candidates), cause=cause)
+
+
+def name_of(candidate: Candidate) -> str | Json:
+    if candidate.known:
+        return candidate.known.row.pk
+    return dict(candidate.cause.entry["name"]) if candidate.cause else candidate.slug
+
+
+def explained(candidate: Candidate) -> Json:
+    numbers = candidate.lines[:MOST_LINES]
+    form = LINE if len(numbers) == 1 else LINES
+    listed = {lang: COMMA[lang].join(map(str, numbers)) for lang in COMMA}
+    lines = form.filled(lines=listed)
+    return EXPLAINS.filled(record=name_of(candidate), lines=lines)
+
+
+def still_open(sure: Sequence[Candidate], facts: Facts) -> Json | None:
+    """A NaN that a record of no NaN cannot explain."""
+    bad = what_is_bad(facts)
+    about_nan = any(
+        row.known and row.known.row.symptom_class not in NOT_NAN for row in sure
+    )
+    if bad is None or about_nan:
+        return None
+    return ALSO_OPEN.filled(line=bad[0], what=bad[1])
+
+
+def what_is_bad(facts: Facts) -> tuple[int, Json] | None:
+    """The line of the first value that is not finite, and what it says."""
+    first = facts.figures.first_bad
+    if first is None:
+        return None
+    kind, point = first
+    name = {LOSS: "loss", NORM: "grad_norm"}[kind]
+    n = facts.figures.finite_before(kind)
+    state = "nan" if point.value != point.value else "inf"
+    form = AFTER if n > 1 else FROM_START
+    return point.line, form.filled(what=name, state=state, n=n)
+
+
+def joined(parts: Sequence[Json | None]) -> Json:
+    said = [part for part in parts if part]
+    return {lang: SPACE[lang].join(part[lang] for part in said) for lang in SPACE}

@@ -1,0 +1,288 @@
+"""What a paste says, read once: named facts, each with the line that states it.
+
+Everything else asks them: tellers of symptoms, first checks, the page, the filters.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kb.environments import hardware
+from kb.environments.environment import Environment
+from kb.lookup.paste import Paste
+from kb.records.tellers import Values
+from kb.search.reading.code import names_of_code
+from kb.search.reading.figures import LOSS, NORM, SCALE, Figures, read_figures
+from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
+from kb.search.reading.parts import Kind
+from kb.search.reading.symptom_facets import says_nan
+
+TABLES: dict[str, dict[str, str]] = tomllib.loads(
+    (Path(__file__).parent / "facts.toml").read_text("utf-8")
+)
+PATTERNS = {
+    (name, value): re.compile(pattern)
+    for name, table in TABLES.items()
+    for value, pattern in table.items()
+}
+# Characters of a paste that are read for names: a long log repeats itself.
+HEAD, TAIL = 12_000, 6_000
+CODE_CHARS = 12_000
+# A list of so many packages names all that is installed.
+WHOLE_LIST = 12
+BACKWARD = re.compile(r"\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
+CARD_LINES, CARD_CHARS = 60, 300
+ENV_LINE = 0
+WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))
+Json = dict[str, Any]
+
+
+@dataclass
+class Facts:
+    """`values`: fact -> value -> line of the log (0: the environment's box)."""
+
+    values: dict[str, dict[str, int]]
+    numbers: dict[str, float]
+    figures: Figures
+    environment: Environment
+    text: str = field(repr=False, default="")
+    # A person wrote a part of it: code, a configuration, a question.
+    is_written: bool = True
+
+    @cached_property
+    def low(self) -> str:
+        return self.text.lower()
+
+    def __getitem__(self, name: str) -> Values:
+        """What is known of a fact: words, a number, or nothing."""
+        if name in self.numbers:
+            return self.numbers[name]
+        return self.low if name == "says" else tuple(self.values.get(name, ()))
+
+    def has(self, name: str, *values: str) -> bool:
+        return not set(values).isdisjoint(self.values.get(name, ()))
+
+    def line_of(self, name: str, value: str) -> int:
+        return self.values.get(name, {}).get(value, ENV_LINE)
+
+    def without(self, dropped: Iterable[str]) -> Facts:
+        """What a reader took away: "device=mps", "package=peft"."""
+        for item in dropped:
+            name, _sign, value = item.partition("=")
+            self.values.get(name, {}).pop(value, None)
+            if name == "package":
+                self.environment = self.environment.without(value)
+        return self
+
+    @cached_property
+    def says_nan(self) -> bool:
+        """Whether anything in it is not finite, or is said to be."""
+        return says_nan(self.low)
+
+    @property
+    def is_whole_list(self) -> bool:
+        """What is not in the list of packages is not installed."""
+        env = self.environment
+        return env.kind in ("freeze", "conda") and len(env.packages) >= WHOLE_LIST
+
+
+def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
+    text = shortened(paste.text)
+    values = {name: dict[str, int]() for name in TABLES}
+    for (name, value), line in stated(text, env):
+        values[name].setdefault(value, line)
+    figures = read_figures(
+        (number, line) for number, line in paste.lines if not is_code(paste, number)
+    )
+    numbers = measure(figures, values)
+    add_packages(values, environment, dict(cards_in(paste)))
+    add_calls(values, paste)
+    values["error"] = {
+        line.class_name: line.number
+        for line in paste.reading.key_lines
+        if line.class_name
+    }
+    values["frame"] = dict(paste.reading.frames)
+    values["node"] = dict(nodes_in(paste, text))
+    values["probe"] = dict(probe_facts(paste))
+    values["device"] = devices(values, environment)
+    written = is_written(paste, figures)
+    said = f"{text}\n{env[:HEAD]}"
+    return Facts(values, numbers, figures, environment, said, written)
+
+
+def is_written(paste: Paste, figures: Figures) -> bool:
+    """Whether a person says or measures something, or the probe names an op.
+
+    What a trainer prints of itself is no measurement.
+    """
+    if paste.reading.probe and paste.reading.probe.words:
+        return True
+    kinds = {part.kind for part in paste.parts}
+    measured = Kind.METRICS in kinds and not any(figures.series.values())
+    return measured or not WRITTEN.isdisjoint(kinds)
+
+
+def shortened(text: str) -> str:
+    return text if len(text) < HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+
+
+def is_code(paste: Paste, number: int) -> bool:
+    kinds = paste.kind_of_line.get(number)
+    return kinds in (Kind.CODE, Kind.TENSOR)
+
+
+def stated(text: str, env: str) -> Iterator[tuple[tuple[str, str], int]]:
+    """Each (fact, value) that either box states, with its first line."""
+    low, below = text.lower(), env[:HEAD].lower()
+    for key, pattern in PATTERNS.items():
+        found = pattern.search(low)
+        if found:
+            yield key, low.count("\n", 0, found.start()) + 1
+        elif below and pattern.search(below):
+            yield key, ENV_LINE
+
+
+def measure(figures: Figures, values: dict[str, dict[str, int]]) -> dict[str, float]:
+    """Numbers of the figures; their states are words: `loss == "nan"`."""
+    numbers: dict[str, float] = {}
+    for kind in (LOSS, NORM, SCALE):
+        points = figures.series.get(kind, [])
+        values[kind] = (
+            dict.fromkeys(figures.states(kind), points[0].line) if points else {}
+        )
+        if points:
+            numbers[f"last_{kind}"] = points[-1].value
+    if figures.first_bad:
+        kind, point = figures.first_bad
+        numbers["finite_steps"] = figures.finite_before(kind)
+        values["onset"] = {
+            "first" if not numbers["finite_steps"] else "later": point.line
+        }
+    if values[LOSS]:
+        numbers["growth"] = figures.growth()
+    if figures.falls():
+        values[SCALE]["falls"] = figures.series[SCALE][0].line
+    return numbers
+
+
+def cards_in(paste: Paste) -> Iterator[tuple[str, int]]:
+    """GPUs that the first lines name by more than a number."""
+    for number, line in paste.lines[:CARD_LINES]:
+        for name in hardware.gpu_names(line[:CARD_CHARS]):
+            if not name.isdigit():
+                yield name, number
+
+
+def add_packages(
+    values: dict[str, dict[str, int]],
+    environment: Environment,
+    cards: dict[str, int],
+) -> None:
+    values["package"] = dict.fromkeys(environment.packages, ENV_LINE)
+    values["card"] = dict.fromkeys(environment.gpus, ENV_LINE) or cards
+    found = {arch for card in values["card"] if (arch := hardware.architecture(card))}
+    values["arch"] = dict.fromkeys(found, ENV_LINE)
+
+
+def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
+    """Operators that code calls, and those that sentences and tensors name."""
+    calls: dict[str, int] = {}
+    names: dict[str, int] = {}
+    for part in paste.parts:
+        lines = paste.lines_of(part)
+        text = "\n".join(line for _number, line in lines)[:CODE_CHARS]
+        if part.kind == Kind.CODE:
+            calls |= dict.fromkeys(names_of_code(text), part.first)
+        elif part.kind == Kind.TENSOR:
+            names |= dict.fromkeys(made_by(text), part.first)
+            names |= dict.fromkeys(names_in(PRINTED.sub(" ", text)), part.first)
+        elif part.kind == Kind.PROBE and paste.reading.probe:
+            text = paste.reading.probe.words
+            names |= dict.fromkeys(probe_names(text), part.first)
+        elif part.kind in (Kind.WORDS, Kind.CONFIG, Kind.LOG, Kind.METRICS):
+            names |= dict.fromkeys(names_in(text), part.first)
+    values["call"] = {name.removeprefix(PREFIX): line for name, line in calls.items()}
+    values["named"] = {name.removeprefix(PREFIX): line for name, line in names.items()}
+
+
+def probe_names(words: str) -> Iterator[str]:
+    """Its ops stand alone on lines, its quoted source as code does."""
+    for line in words.splitlines():
+        yield from [operator_name(line)] if line.isidentifier() else names_in(line)
+
+
+def nodes_in(paste: Paste, text: str) -> Iterator[tuple[str, int]]:
+    """Nodes of the backward pass that anomaly mode, the probe or a tensor names."""
+    for facet, line in paste.reading.facets.items():
+        if facet.startswith(("nan_in_", "inf_in_")):
+            yield facet[7:], line
+    for found in BACKWARD.finditer(text):
+        yield found[1], text.count("\n", 0, found.start()) + 1
+
+
+def probe_facts(paste: Paste) -> Iterator[tuple[str, int]]:
+    for facet, line in paste.reading.facets.items():
+        if facet.startswith(("probe_", "rerun_")):
+            yield facet.removeprefix("probe_"), line
+
+
+def devices(
+    values: dict[str, dict[str, int]], environment: Environment
+) -> dict[str, int]:
+    """A build for AMD or a card of another maker is no CUDA, whatever else is said."""
+    found = dict(values["device"])
+    platform = hardware.platform_of(values["card"])
+    if platform:
+        found[platform] = ENV_LINE
+    local = (environment.torch_raw or "").partition("+")[2]
+    if local.startswith("rocm"):
+        found["rocm"] = ENV_LINE
+    if local.startswith("cu") or any(a.startswith("sm_") for a in values["arch"]):
+        found.setdefault("cuda", ENV_LINE)
+    if local == "cpu":
+        found.setdefault("cpu", ENV_LINE)
+    return found
+
+
+SHOWN = ("trainer", "method", "device", "card", "dtype", "mode", "call", "node")
+
+
+def document(facts: Facts) -> Json:
+    """As an answer has them; `line`: of the log, null for the environment's box."""
+    named = [
+        {"fact": name, "value": value, "line": line or None}
+        for name in SHOWN
+        for value, line in facts.values.get(name, {}).items()
+    ]
+    env = facts.environment
+    packages = (
+        {"torch": env.torch_raw, **env.packages} if env.torch_raw else env.packages
+    )
+    return {
+        "named": named,
+        "packages": dict(packages),
+        "whole_list": facts.is_whole_list,
+        "figures": figures_document(facts.figures),
+    }
+
+
+def figures_document(figures: Figures) -> Json:
+    """Each series as [line, value]; a value that is not finite is a text."""
+    series = {
+        kind: [[p.line, p.value if p.is_finite else str(p.value)] for p in points]
+        for kind, points in figures.series.items()
+        if kind in (LOSS, NORM, SCALE)
+    }
+    first = figures.first_bad
+    return {
+        "series": series,
+        "first_bad": first and {"metric": first[0], "line": first[1].line},
+        "finite_before": figures.finite_before(first[0]) if first else None,
+    }

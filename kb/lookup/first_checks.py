@@ -1,0 +1,62 @@
+"""First checks, whatever the cause, by the facts and in the words of the trainer."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from kb.lookup.facts import Facts
+from kb.records import tellers
+
+Json = dict[str, Any]
+CHECKS: list[Json] = tomllib.loads(
+    (Path(__file__).parent / "first_checks.toml").read_text("utf-8")
+)["check"]
+MOST = 4
+# They fit every paste, so they come last and make a list long enough.
+ALWAYS = ("weights", "probe")
+# Trainers that are built on another and take its settings.
+SPEAKS_AS = {"trl": "transformers", "unsloth": "transformers", "diffusers": "diffusers"}
+
+
+def first_checks(facts: Facts) -> list[Json]:
+    fitting = [row for row in CHECKS if "when" in row and fits(row, facts)]
+    always = [row for row in CHECKS if row["name"] in ALWAYS]
+    chosen = [*fitting[: MOST - 1], *always][:MOST]
+    # The probe names what no other check does.
+    if always[-1] not in chosen:
+        chosen[-1] = always[-1]
+    return [document(row, facts) for row in chosen]
+
+
+def fits(row: Json, facts: Facts) -> bool:
+    return any(tellers.holds(one, facts) is True for one in row["when"])
+
+
+def document(row: Json, facts: Facts) -> Json:
+    numbers = {
+        "growth": f"{facts.numbers.get('growth', 0):.0f}",
+        "steps": f"{facts.numbers.get('finite_steps', 0):.0f}",
+    }
+    trainer, code = code_for(row["code"], facts)
+    return {
+        "name": row["name"],
+        "title": filled(row["title"], numbers),
+        "text": filled(row["text"], numbers),
+        "for": trainer,
+        "code": code,
+    }
+
+
+def filled(text: Json, numbers: Json) -> dict[str, str]:
+    return {lang: said.format(**numbers) for lang, said in text.items()}
+
+
+def code_for(code: dict[str, str], facts: Facts) -> tuple[str, str]:
+    """("transformers", its lines); ("", plain ones) where none is recognised."""
+    for trainer in facts.values.get("trainer", {}):
+        for name in (trainer, SPEAKS_AS.get(trainer, "")):
+            if name in code:
+                return name, code[name]
+    return "", code["plain"]

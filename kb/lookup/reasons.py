@@ -1,0 +1,98 @@
+"""Reasons of an answer, in named things only: operators, errors, packages, cards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kb.languages import LIST_COMMA, Text as _
+from kb.lookup.traps import Trap
+from kb.models import Symptom
+from kb.records import tellers
+from kb.search.ranking.log_lines import Why
+from kb.search.reading.log import Reading
+from kb.search.reading.signatures import read_signature
+from kb.wording import facet_title
+
+Json = dict[str, Any]
+MOST_CHARS = 160
+LINE = _("line {line} says “{text}”")
+SHOWS = _("line {line} shows {text}")
+TRAP = _("line {line} of your code: {text}")
+NAMES = _("you name {names}")
+SYMPTOM = _("it is a known cause of “{title}”")
+AND = _(" and ")
+# What a predicate that holds says, by its fact.
+FACTS = {
+    "trainer": _("your paste is of {value}"),
+    "method": _("you train {value}"),
+    "device": _("the device is {value}"),
+    "dtype": _("the number format is {value}"),
+    "mode": _("your paste shows {value}"),
+    "card": _("the card is {value}"),
+    "arch": _("the GPU is {value}"),
+    "package": _("{value} is installed"),
+    "loss": _("the loss is {value}"),
+    "grad_norm": _("grad_norm is {value}"),
+    "loss_scale": _("the loss scale: {value}"),
+    "call": _("your code calls {value}"),
+    "named": _("you name {value}"),
+    "error": _("the error is {value}"),
+    "frame": _("the traceback passes {value}"),
+    "node": _("the backward node is {value}"),
+    "probe": _("the report says {value}"),
+    "says": _("your paste says “{value}”"),
+    "finite_steps": _("several steps were finite before"),
+    "growth": _("the loss grew many times over"),
+    "last_loss": _("the loss is {value}"),
+    "last_grad_norm": _("grad_norm is {value}"),
+    "last_loss_scale": _("the loss scale is at {value} or below"),
+}
+ONSETS = {
+    "first": _("it begins at the first step"),
+    "later": _("it begins at a later step"),
+}
+# Why a record is none, in the order in which an answer lists them.
+RULED_OUT = {
+    "package": _("Package not installed"),
+    "version": _("Not affected in these versions"),
+    "card": _("Other device or card"),
+    "log": _("The paste says otherwise"),
+}
+
+
+def of_predicate(source: str) -> Json:
+    terms = [of_term(term) for term in tellers.parse(source)]
+    joined = terms[0]
+    for term in terms[1:]:
+        joined = {k: joined[k] + AND[k] + term[k] for k in joined}
+    return joined
+
+
+def of_term(term: tellers.Term) -> Json:
+    if term.fact == "onset":
+        return ONSETS[term.value].filled()
+    return FACTS[term.fact].filled(value=term.value)
+
+
+def of_symptom(symptom: Symptom) -> Json:
+    return SYMPTOM.filled(title=symptom.both("title"))
+
+
+def of_line(why: Why, reading: Reading) -> Json:
+    """The line as pasted; of a metric what it shows."""
+    signs = read_signature("message", why.signature)
+    if why.coverage == 0.0 or all(sign.kind == "facet" for sign in signs):
+        return SHOWS.filled(line=why.line, text=facet_title(why.signature))
+    numbers = range(why.line, why.last_line + 1)
+    text = " ".join(line for at in numbers if (line := reading.lines.get(at)))
+    return LINE.filled(line=why.line, text=text[:MOST_CHARS])
+
+
+def of_trap(trap: Trap) -> Json:
+    return TRAP.filled(line=trap.line, text=trap.finding.rule["message"])
+
+
+def of_names(names: list[str]) -> Json:
+    return NAMES.filled(
+        names={lang: LIST_COMMA[lang].join(names) for lang in ("en", "zh")}
+    )

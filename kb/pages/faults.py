@@ -1,0 +1,45 @@
+"""What is answered where a request could not be: 500, or 503 where that will pass.
+
+Nothing here asks the database, and a problem document needs no template either.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+
+from kb import outage, problems
+from kb.problems import Problem
+
+
+def answer(request: HttpRequest) -> HttpResponse:
+    """handler500, which Django calls while it handles the exception."""
+    is_away = outage.is_outage(sys.exc_info()[1])
+    if request.path_info.startswith("/api/"):
+        response = problem_of(request, is_away=is_away)
+    else:
+        status = 503 if is_away else 500
+        response = HttpResponse(
+            render_to_string(f"{status}.html", {"status": status}), status=status
+        )
+    if is_away:
+        response.headers["Retry-After"] = str(outage.RETRY_S)
+    return response
+
+
+def problem_of(request: HttpRequest, *, is_away: bool) -> HttpResponse:
+    problem = Problem("internal", _("Something broke here; it is in the log."))
+    if is_away:
+        said = _(
+            "The site's database does not answer or is full. Ask again later: what you "
+            "sent may not have been kept."
+        )
+        problem = Problem("busy", said)
+    return JsonResponse(
+        problems.document(problem, getattr(request, "request_id", "")),
+        status=problem.status_code,
+        content_type="application/problem+json",
+    )

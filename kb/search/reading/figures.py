@@ -1,0 +1,188 @@
+"""Figures over steps in a pasted log: loss, norm of the gradients, loss scale, rate.
+
+Read from lines of `name: value` in every form that `METRIC` knows, and from tables
+whose heading names the columns, as YOLO prints them and results.csv keeps them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from kb.search.reading.symptom_facets import METRIC, NUMBER, other_forms, row_of
+
+LOSS, NORM, SCALE, RATE = "loss", "grad_norm", "loss_scale", "learning_rate"
+SHOWN = (LOSS, NORM, SCALE)
+MAX_LINES, MAX_POINTS = 3000, 400
+# What a metric's name says it is, the first that fits; evaluations are none.
+KINDS = (
+    (SCALE, re.compile(r"(?:loss|grad(?:ient)?)[ _]?scale$|^scale$")),
+    (NORM, re.compile(r"(?:grad(?:ient)?|global|total)[ _]norm$|^gnorm$")),
+    (RATE, re.compile(r"^(?:lr|learning[ _]?rate)$")),
+    (LOSS, re.compile(r"loss$|^(?:box|cls|dfl|obj|total)$")),
+)
+NOT_TRAINING = re.compile(r"^(?:eval|val|valid|validation|test|aux|moe|router)[_/ ]")
+# "grad_norm: 0.39 (nan)": the mean over steps stands in brackets.
+MEAN = re.compile(r"\b(\w*(?:loss|norm))['\"]?\s?[:=]\s?[\d.e+-]+\s\((nan|inf)\)", re.I)
+SCALED = re.compile(
+    rf"\b(?:loss|grad)\s?scale\s?(?:is|to|at|:|=)?\s{{0,3}}({NUMBER})", re.I
+)
+OVERFLOW = re.compile(
+    rf"(?:attempted )?loss scale:?\s({NUMBER}).{{0,20}}reducing to\s({NUMBER})", re.I
+)
+HEADING = re.compile(
+    r"\b(?:box|cls|dfl|obj|\w*loss)\b.*\b(?:box|cls|dfl|obj|\w*loss)\b"
+)
+CELL = re.compile(r"[^\s,]+")
+STEP = re.compile(
+    r"\b(?:global[ _]?step|iteration|iter|step)['\"]?\s?[:=]?\s{0,9}(\d+)"
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    line: int
+    value: float
+
+    @property
+    def is_finite(self) -> bool:
+        return math.isfinite(self.value)
+
+
+@dataclass
+class Figures:
+    """`series`: of each metric its points in the order of the log."""
+
+    series: dict[str, list[Point]] = field(default_factory=dict)
+
+    def add(self, kind: str, line: int, number: str) -> None:
+        points = self.series.setdefault(kind, [])
+        if len(points) < MAX_POINTS:
+            points.append(Point(line, value_of(number)))
+
+    def bad(self, kind: str) -> Point | None:
+        """The first value that is not finite."""
+        return next((p for p in self.series.get(kind, ()) if not p.is_finite), None)
+
+    @property
+    def first_bad(self) -> tuple[str, Point] | None:
+        found = [(kind, p) for kind in (LOSS, NORM) if (p := self.bad(kind))]
+        # Of one line the loss comes first: the norm follows from it.
+        return min(found, key=lambda item: item[1].line) if found else None
+
+    def finite_before(self, kind: str) -> int:
+        """Finite values before the first that is none."""
+        points = self.series.get(kind, [])
+        return next((at for at, p in enumerate(points) if not p.is_finite), len(points))
+
+    def states(self, kind: str) -> set[str]:
+        points = self.series.get(kind, [])
+        found = {state_of(point.value) for point in points}
+        if len(points) > 2 and len({point.value for point in points}) == 1:
+            found.add("constant")
+        return found
+
+    def growth(self) -> float:
+        """How many times larger the last finite loss is than the smallest before it."""
+        values = [p.value for p in self.series.get(LOSS, []) if p.is_finite]
+        values = [value for value in values if value > 0]
+        return max(values[-3:]) / min(values[:-1]) if len(values) > 3 else 1.0
+
+    def falls(self) -> bool:
+        """Whether the loss scale only ever falls, at least three times."""
+        values = [p.value for p in self.series.get(SCALE, [])]
+        steps = [b - a for a, b in pairwise(values) if a != b]
+        return len(steps) > 2 and all(step < 0 for step in steps)
+
+
+def state_of(value: float) -> str:
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf"
+    return "zero" if value == 0 else "finite"
+
+
+def read_figures(lines: Iterable[tuple[int, str]]) -> Figures:
+    figures, columns = Figures(), list[str]()
+    for at, (number, line) in enumerate(lines):
+        if at > MAX_LINES:
+            break
+        heading = columns_of(line)
+        if heading:
+            columns = heading
+        elif not (columns and add_row(figures, columns, number, line)):
+            add_line(figures, number, line)
+    return figures
+
+
+def columns_of(line: str) -> list[str]:
+    """The names of a table's columns; [] for any other line."""
+    low = line.lower()
+    if ":" in low or "=" in low or not HEADING.search(low):
+        return []
+    return [name.rpartition("/")[2] for name in CELL.findall(low)]
+
+
+def add_row(figures: Figures, columns: Sequence[str], line: int, text: str) -> bool:
+    """Whether the line is a row of that table; text behind the columns is a bar's."""
+    cells = CELL.findall(text.rpartition("|")[2] if "%|" in text else text)
+    cells = CELL.findall(text)
+    values = [(kind_of(name), cell) for name, cell in zip(columns, cells, strict=False)]
+    figures_of_row = [(kind, cell) for kind, cell in values if kind]
+    if not figures_of_row or not all(is_number(cell) for _kind, cell in figures_of_row):
+        return False
+    kinds = dict[str, str]()
+    for kind, cell in figures_of_row:
+        if cell.strip("+-").lower().startswith(("nan", "inf")) or kind not in kinds:
+            kinds[kind] = cell
+    for kind, cell in kinds.items():
+        figures.add(kind, line, cell)
+    return True
+
+
+def is_number(text: str) -> bool:
+    return re.fullmatch(NUMBER, text, re.I) is not None
+
+
+def add_line(figures: Figures, number: int, line: str) -> None:
+    low = line.lower()
+    if "loss" not in low and "norm" not in low and "scale" not in low:
+        return
+    pairs = METRIC.findall(line) + row_of(line) + other_forms(line) + MEAN.findall(line)
+    found = dict[str, str]()
+    for name, value in pairs:
+        kind = kind_of(name)
+        # The mean in brackets and "NaN loss" say more than the number before them.
+        if kind and (kind not in found or not is_finite(value)):
+            found[kind] = value
+    overflow = OVERFLOW.search(line)
+    if overflow:
+        found[SCALE] = overflow[2]
+    elif SCALE not in found and (scaled := SCALED.search(line)):
+        found[SCALE] = scaled[1]
+    for kind, value in found.items():
+        figures.add(kind, number, value)
+
+
+def value_of(number: str) -> float:
+    """Of what `NUMBER` and words match; "nan.0" is how a bar rounds a NaN."""
+    if is_finite(number):
+        return float(number)
+    sign = -1.0 if number.startswith("-") else 1.0
+    return sign * (math.inf if "inf" in number.lower()[:4] else math.nan)
+
+
+def is_finite(value: str) -> bool:
+    return not value.lower().lstrip("+-").startswith(("nan", "inf", "non"))
+
+
+def kind_of(name: str) -> str:
+    low = name.lower().strip("'\"")
+    if NOT_TRAINING.match(low):
+        return ""
+    last = low.rpartition("/")[2].replace("-", "_")
+    return next((kind for kind, form in KINDS if form.search(last)), "")

@@ -1,1 +1,0 @@
-"""Pages of symptoms that many causes show alike."""

@@ -1,0 +1,120 @@
+"""The command line of the harness."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from typing import Any, Mapping, Optional, Sequence
+
+from .checks import read_repro
+from .child import run_child
+from .driver import drive
+from .fields import ContractError
+from .identity import source_text
+from .parameters import read_settings
+from .plain import start_plain
+from .values import EXIT_CODES, dumps
+from .words import EXIT_STATUS, sentences, settings_of
+
+
+def _print_summary(evidence: Mapping[str, Any]) -> None:
+    build, device = evidence["build"], evidence["device"]
+    for sentence in sentences(evidence):
+        print(sentence)
+    raw, where = build["raw"] or "not found", device["name"] or ""
+    print("torch %s · %s %s" % (raw, device["class"], where))
+    if evidence.get("parameters"):
+        print("%s: other values than the reviewed ones" % settings_of(evidence))
+    marks = {"verified": "✔", "does_not_help": "✖", "untested": "◌"}
+    for name, status in evidence["workarounds"].items():
+        print("%s workaround %s: %s" % (marks[status], name, status))
+    for name, outcome in evidence["refuted"].items():
+        print("· refuted advice %s: %s" % (name, outcome))
+    last = evidence["checks"][-1]
+    if evidence["hits"] is None and last["log"]["text"]:
+        print("%s:" % last["name"])
+        for line in last["log"]["text"].splitlines()[-20:]:
+            print("    " + line)
+    print(evidence["digest"])
+
+
+def _arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="harness",
+        description="Run a repro on the torch of this Python and judge it.",
+        epilog=EXIT_STATUS[0],
+    )
+    parser.add_argument("repro", metavar="REPRO.py")
+    parser.add_argument(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the evidence as JSON, to standard output without FILE",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another value of a parameter; may stand several times",
+    )
+    parser.add_argument(
+        "--trials", type=int, metavar="N", help="runs of trigger and workarounds"
+    )
+    parser.add_argument(
+        "--python", default=sys.executable, help="interpreter with the torch to test"
+    )
+    options = parser.parse_args(argv)
+    if options.trials is not None and not 1 <= options.trials <= 100:
+        parser.error("--trials must be from 1 to 100")
+    return options
+
+
+def _run_command(options: argparse.Namespace) -> int:
+    source = source_text(options.repro)
+    header, _ = read_repro(source)
+    if options.json not in (None, "-"):
+        open(options.json, "a").close()  # Fail before the run, not after it.
+    evidence = drive(
+        source,
+        start_plain(options.python, options.repro),
+        name=os.path.splitext(os.path.basename(options.repro))[0],
+        record=header.record,
+        trials=options.trials,
+        parameters=read_settings(header, options.set),
+        on_event=lambda phase, text: print(phase, "·", text, file=sys.stderr),
+    )
+    text = dumps(evidence, indent=2)
+    if options.json == "-":
+        print(text)
+    else:
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        _print_summary(evidence)
+    return EXIT_CODES[evidence["verdict"]]
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """The command line; returns the exit status, which is never 1 by accident."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        if arguments[:1] == ["--child"]:
+            run_child(arguments[1:])
+        return _run_command(_arguments(arguments))
+    except ContractError as error:
+        for problem in error.errors:
+            print("harness: %s" % problem, file=sys.stderr)
+    except (OSError, UnicodeDecodeError) as error:
+        print("harness: %s" % error, file=sys.stderr)
+    except KeyboardInterrupt:
+        print("harness: interrupted", file=sys.stderr)
+    except Exception:
+        traceback.print_exc()
+    return 2

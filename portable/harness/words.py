@@ -1,0 +1,58 @@
+"""Verdicts in words, English and Chinese."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Tuple
+
+from .parameters import shown_value
+from .values import decode
+
+# Verdict -> shape, English, Chinese.
+VERDICT_WORDS = {
+    "bug_present": ("✖", "FAIL · bug reproduced", "未通过 · 缺陷已复现"),
+    "bug_absent": ("✔", "PASS · bug not seen", "通过 · 未出现缺陷"),
+    "not_applicable": ("∅", "N/A · cannot apply here", "不适用"),
+    "inconclusive": ("▲", "NO VERDICT · {reason}", "无结论 · {reason}"),
+    "error": ("▲", "ERROR · no verdict", "出错 · 无结论"),
+}
+# The same of a model of the bug, where they differ.
+MODEL_WORDS = {
+    "bug_present": ("◇", "MODEL · mechanism shown", "模型 · 机理重现"),
+    "bug_absent": ("◇", "MODEL · mechanism not shown", "模型 · 机理未重现"),
+}
+# Why there is no verdict: English, Chinese.
+MISBEHAVED = {
+    "control": ("control misbehaved", "对照异常"),
+    "detector_silent": ("detector silent", "检测器未触发"),
+    "reference": ("reference misbehaved", "参照异常"),
+    "metric": ("metric unusable", "指标不可用"),
+}
+EXIT_STATUS = (
+    "Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
+    "退出码：0 未出现缺陷，1 出现缺陷，125 不适用，2 其他。",
+)
+
+
+def sentences(evidence: Mapping[str, Any]) -> Tuple[str, str]:
+    """The verdict in words, English and Chinese."""
+    verdict, reason = evidence["verdict"], evidence["reason"]
+    words = dict(VERDICT_WORDS)
+    if evidence["repro"]["fidelity"] == "mechanism_model":
+        words.update(MODEL_WORDS)
+    shape, *said = words[verdict]
+    en, zh = ("%s %s" % (shape, text) for text in said)
+    if verdict == "inconclusive":
+        what = MISBEHAVED.get(reason, (reason, reason))
+        return en.format(reason=what[0]), zh.format(reason=what[1])
+    if evidence["hits"] is not None:
+        count = "%d/%d" % (evidence["hits"], evidence["trials"])
+        return "%s (%s)" % (en, count), "%s（%s）" % (zh, count)
+    return "%s (%s)" % (en, reason), "%s（%s）" % (zh, reason)
+
+
+def settings_of(evidence: Mapping[str, Any]) -> str:
+    """The values of a run that are not the defaults: length=704, dtype=bfloat16."""
+    given = evidence.get("parameters") or {}
+    return ", ".join(
+        "%s=%s" % (name, shown_value(decode(v))) for name, v in given.items()
+    )

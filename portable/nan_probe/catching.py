@@ -1,0 +1,124 @@
+"""Keeping the call that made the first value that is not finite.
+
+Its operands leave this process only for a child of it, which shrinks the call; of the
+model's numbers nothing else is written. A capture is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import namedtuple
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .calls import name_of
+from .values import tensors
+
+LARGEST, SECONDS = 64 * 2**20, 120
+PASSED_BY = {"__get__", "__set__", "backward"}
+
+# `gradients`: what may have come in where the call went wrong in backward only.
+Caught = namedtuple("Caught", "function args kwargs gradients aten")
+
+
+class Public(TorchFunctionMode):
+    """Knows which public function runs, and what it was called with."""
+
+    now = None
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in PASSED_BY:
+            return func(*args, **kwargs)
+        before = self.now
+        writes = name.endswith("_") or name.startswith("__i") or "inplace" in kwargs
+        self.now = (func, copied(args) if writes else args, kwargs)
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self.now = before
+
+
+def caught(call, gradients, aten, aten_args):
+    """Copies of the operands as they are now; None where they are too large."""
+    function, args, kwargs = call or (None, (), {})
+    name = name_of(function) if function is not None else None
+    size = sum(
+        one.numel() * one.element_size() for one in tensors([args, kwargs, aten_args])
+    )
+    if size > LARGEST:
+        return None
+    fallback = public_of(aten, copied(aten_args))
+    return Caught(name, copied(args), copied(kwargs), copied(gradients), fallback)
+
+
+def public_of(aten, args):
+    """The public function of an aten op; of some the arguments differ."""
+    name = aten.split(".")[1]
+    if name in ("_softmax", "_log_softmax"):
+        args = args[:2]
+    if name == "_weight_norm_interface":
+        return "torch._weight_norm", args
+    return "torch." + name.strip("_"), args
+
+
+def copied(value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, (list, tuple)):
+        return [copied(one) for one in value]
+    if isinstance(value, dict):
+        return {name: copied(one) for name, one in value.items()}
+    return value
+
+
+def kept(birth, folder):
+    """(the folder of the capture, what the child says) of a birth with a call."""
+    if birth.call is None:
+        return (
+            None,
+            "no call to keep: it was not an op that made it, or it is too large",
+        )
+    os.makedirs(folder, exist_ok=True)
+    work = tempfile.mkdtemp(prefix=".catching-", dir=folder)
+    try:
+        path = os.path.join(work, "call.pt")
+        call = birth.call._asdict()
+        call["direction"] = birth.place.direction
+        torch.save(call, path)
+        command, environment = myself()
+        done = subprocess.run(
+            [*command, "--shrink", path, folder],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+            timeout=SECONDS,
+        )
+        if done.returncode != 0:
+            return None, (done.stderr.strip().splitlines() or ["the child died"])[-1]
+        return done.stdout.strip().splitlines()[-1], None
+    except (subprocess.TimeoutExpired, OSError, RuntimeError) as error:
+        return None, str(error)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def myself(python=None):
+    """How this package is started, as one file or as a package."""
+    home = os.path.dirname(os.path.abspath(__file__))
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")
+    }
+    if os.path.isfile(home):
+        return [python or sys.executable, home], environment
+    for _ in __package__.split("."):
+        home = os.path.dirname(home)
+    environment["PYTHONPATH"] = home
+    return [python or sys.executable, "-m", __package__], environment

@@ -1,0 +1,151 @@
+"""What a shrunk call shows when it is run in other ways: class, and what heals it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .laws import FORMS, GIVEN, UNKNOWN, all_finite, law_of
+from .shrinking import FAILS, is_finite_wide, widened
+
+REPEATS = 5
+CLASSES = {
+    "mathematics": "the same in float64 and by arithmetic: no type heals it",
+    "range": "finite in a wider type: it exceeds what this type can hold",
+    "kernel": "the reference is finite in this very type: a bug of this build",
+    "unstable": "not the same in every repeat: a race, unwritten memory, the machine",
+    "input": "the value came in: it is no result of this op",
+    "undecided": "no independent reference: class not decided",
+}
+# By Python's own arithmetic, number by number.
+REFERENCE = {
+    "log": math.log,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "expm1": math.expm1,
+    "log1p": math.log1p,
+    "reciprocal": lambda a: 1 / a,
+    "square": lambda a: a * a,
+    "acos": math.acos,
+    "asin": math.asin,
+    "div": lambda a, b: a / b,
+    "mul": lambda a, b: a * b,
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "pow": math.pow,
+    "sum": lambda *values: math.fsum(values),
+    "mean": lambda *values: math.fsum(values) / len(values),
+    "softmax": lambda *values: max_exp(values),
+}
+SAME = {"__truediv__": "div", "__mul__": "mul", "__rmul__": "mul", "__add__": "add"}
+SAME.update({"__radd__": "add", "__sub__": "sub", "__pow__": "pow", "divide": "div"})
+
+
+def max_exp(values):
+    highest = max(values)
+    return max(math.exp(one - highest) for one in values)
+
+
+def class_of(run):
+    """One of CLASSES, by running the call."""
+    if law_of(run, run()) == GIVEN:
+        return "input"
+    shown = {str([one.isfinite().tolist() for one in run()]) for _ in range(REPEATS)}
+    if len(shown) > 1:
+        return "unstable"
+    known = reference(run)
+    if known is not None and math.isfinite(known):
+        ends = min(torch.finfo(one.dtype).max for one in run() if floats(one))
+        return "range" if abs(known) > ends else "kernel"
+    if is_finite_wide(run):
+        return "range"
+    is_known = known is not None or law_of(run, run()) != UNKNOWN
+    return "mathematics" if is_known else "undecided"
+
+
+def floats(one):
+    return one.is_floating_point()
+
+
+def reference(run):
+    """The value by Python's arithmetic where it is worst; None where there is none."""
+    short = run.name.rpartition(".")[2]
+    function = REFERENCE.get(SAME.get(short, short))
+    if function is None or run.gradient is not None or run.numbers() > 64:
+        return None
+    operands = run.tensors() + [
+        torch.tensor(float(one))
+        for one in run.args[1:2]
+        if isinstance(one, (int, float))
+    ]
+    if any(one.is_complex() for one in operands):
+        return None
+    if short in ("sum", "mean", "softmax"):
+        rows = [operands[0].reshape(-1).double().tolist()]
+    else:
+        every = torch.broadcast_tensors(*operands[:2])
+        rows = zip(*(one.reshape(-1).double().tolist() for one in every))
+    return max((computed(function, row) for row in rows), key=badness, default=None)
+
+
+def badness(value):
+    return (not math.isfinite(value), abs(value) if value == value else 0)
+
+
+def computed(function, row):
+    try:
+        return float(function(*row))
+    except ZeroDivisionError:
+        return math.nan
+    except OverflowError:
+        return math.inf
+    except ValueError:  # outside the domain of the function
+        return math.nan
+
+
+def remedies(run, law):
+    """(source, whether it was finite), the cheapest first, each of them tried."""
+    names = {"torch": torch, "a": None, "b": None}
+    found = []
+    for source in FORMS.get(law, []):
+        found.append((source, is_healed(source, run, names)))
+    for dtype in (torch.float32, torch.float64):
+        if any(floats(one) and one.dtype != dtype for one in run.tensors()):
+            found.append((f"in {dtype}", healed_in(run, dtype)))
+    return found
+
+
+def healed_in(run, dtype):
+    try:
+        return all_finite(run(*widened(run, dtype)))
+    except FAILS:
+        return False
+
+
+def is_healed(source, run, names):
+    """Runs a form of our own (FORMS), nothing of the capture, on the operands."""
+    values = [one for one in run.args if isinstance(one, (torch.Tensor, int, float))]
+    try:
+        values = [torch.as_tensor(one).detach().clone() for one in values[:2]]
+        if run.gradient is not None:
+            values = [one.requires_grad_(floats(one)) for one in values]
+        values_of = dict(names, **dict(zip("ab", values)))
+        result = eval(source, values_of)
+        if run.gradient is None:
+            return all_finite([result])
+        result.sum().backward()
+        return all_finite([one.grad for one in values if one.grad is not None])
+    except FAILS:
+        return False
+
+
+def explained(run):
+    law = law_of(run, run())
+    tried = remedies(run, law)
+    return {
+        "law": law,
+        "class": class_of(run),
+        "heals": [source for source, healed in tried if healed],
+        "does_not_heal": [source for source, healed in tried if not healed],
+    }

@@ -1,0 +1,117 @@
+"""By which slice and which law the triggers of records fail.
+
+Written by `python -m tests.probe.slices`; read by slices.py.
+"""
+
+# ruff: noqa: E501
+
+RECORDS = {
+    "NAN-0013": (
+        "softmax(baddbmm(masked_fill(zeros_like(x): 0, x, -inf): -inf, x, x): -inf)",
+        "softmax of -inf only",
+    ),
+    "NAN-0015": (
+        "sqrt(input: 0)",
+        "root of a negative number",
+    ),
+    "NAN-0016": (
+        "backward of sqrt(sum(pow(sub(x, x): 0, 2): 0): 0)",
+        "root or power at 0, in backward",
+    ),
+    "NAN-0022": (
+        "backward of logsumexp(add(add(logsumexp(add(add(x: -inf, x): -inf, x: -inf): -inf, 0): -inf, x): -inf, x: -inf): -inf, 0)",
+        "inf - inf",
+    ),
+    "NAN-0023": (
+        "backward of acos(x)",
+        "root or power at 0, in backward",
+    ),
+    "NAN-0025": (
+        "backward of pow(mul(x, input: 0): 0, x)",
+        "root or power at 0, in backward",
+    ),
+    "NAN-0026": (
+        "backward of eigh(add(mul(eye(): 0): 0, diag_embed(mul(x: 0, 0): 0): 0): 0)",
+        "a number / 0",
+    ),
+    "NAN-0027": (
+        "backward of xlogy(softmax(x): 0, softmax(x): 0)",
+        "a number / 0",
+    ),
+    "NAN-0028": (
+        "std(x)",
+        "variance of one value",
+    ),
+    "NAN-0029": (
+        "weight_norm_interface(fill(x, input: 0): 0, norm(fill(x, input: 0): 0): 0)",
+        "0 / 0",
+    ),
+    "NAN-0030": (
+        "mul(exp(log_softmax(masked_fill(x, x, -inf): -inf): -inf): 0, log_softmax(masked_fill(x, x, -inf): -inf): -inf)",
+        "0 * inf",
+    ),
+    "NAN-0031": (
+        "binary_cross_entropy_with_logits(input: inf, input: 0)",
+        "inf - inf",
+    ),
+    "NAN-0033": (
+        "ctc_loss(x, x, x, x)",
+        "no law is known for this op",
+    ),
+    "NAN-0034": (
+        "nll_loss_forward(x, x)",
+        "mean of nothing",
+    ),
+    "NAN-0035": (
+        "div(x, 0)",
+        "a number / 0",
+    ),
+    "NAN-0036": (
+        "addcdiv(x, lerp(x, x): 0, add(div(sqrt(addcmul(x: 0, input: 0, input: 0): 0): 0): 0): 0)",
+        "0 / 0",
+    ),
+    "NAN-0040": (
+        "mm(x, x)",
+        "overflow of a product or square",
+    ),
+    "NAN-0067": (
+        "grouped_mm(x, x, x)",
+        "no law is known for this op",
+    ),
+    "NAN-0079": (
+        "div(fill(x, input: 0): 0, clamp_min(vector_norm(fill(x, input: 0): 0): 0): 0)",
+        "0 / 0",
+    ),
+    "NAN-0081": (
+        "log(softmax(x): 0)",
+        "log of 0",
+    ),
+    "NAN-0082": (
+        "backward of log(sub(x): 0)",
+        "a number / 0",
+    ),
+    "NAN-0083": (
+        "exp(x)",
+        "overflow of exp",
+    ),
+    "NAN-0088": (
+        "div(sub(x, x): 0, std(x): 0)",
+        "0 / 0",
+    ),
+    "NAN-0091": (
+        "mm(x, x)",
+        "overflow of a product or square",
+    ),
+    "NAN-0097": (
+        "div(neg(sum(mul(sub(eq(x, x): 0, x: 0): 0, x): 0): 0): 0, x: 0)",
+        "0 / 0",
+    ),
+    "NAN-0098": (
+        "div(mul(x): 0, add(x, x): 0)",
+        "0 / 0",
+    ),
+    "NAN-0100": (
+        "backward of addmm(x, x, x)",
+        "overflow of a product or square",
+    ),
+}

@@ -1,0 +1,74 @@
+"""`python nan_probe.py train.py ARGUMENTS`: a training script as it is, watched."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+
+from . import captures
+from .reports import merged
+from .session import Session
+from .trainers import Finder
+
+USE = """python nan_probe.py [options] train.py [arguments of train.py]
+       python nan_probe.py CAPTURE [--python PYTHON ...] [--markdown]
+       python nan_probe.py --merge LOG [LOG ...]   # the reports of several ranks"""
+
+
+def parser():
+    found = argparse.ArgumentParser(
+        prog="nan_probe",
+        usage=USE,
+        description="Runs a training script and names the op that made the first NaN "
+        "or Inf. / 运行训练脚本，指出第一个 NaN 或 Inf 由哪个算子产生。",
+        epilog="The exit status is the script's own. / 退出码与脚本相同。",
+    )
+    found.add_argument("--capture", metavar="DIR", help="keep the call, shrunk")
+    found.add_argument("-m", dest="module", action="store_true", help="a module's name")
+    found.add_argument("script", help="train.py")
+    found.add_argument("arguments", nargs=argparse.REMAINDER)
+    return found
+
+
+def main(arguments):
+    if arguments[:1] == ["--shrink"]:
+        return captures.shrink(*arguments[1:])
+    first = arguments[0] if arguments else ""
+    if first.endswith(".json") or os.path.isfile(os.path.join(first, "capture.json")):
+        return captures.main(arguments)
+    if arguments[:1] == ["--merge"]:
+        return merge(arguments[1:])
+    options = parser().parse_args(arguments)
+    session = Session(capture=options.capture)
+    sys.meta_path.insert(0, Finder())
+    sys.argv = [options.script, *options.arguments]
+    try:
+        with session:
+            start(options)
+    finally:
+        if not session.found and not session.gave_way:
+            sys.stderr.write(session.report() + "\n")
+    return 0
+
+
+def merge(paths):
+    """One report of the logs of several ranks; 2 where they hold none."""
+    logs = []
+    for path in paths:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            logs.append(file.read())
+    report = merged(logs)
+    sys.stderr.write("" if report else "no report of a finding in them\n")
+    print(report or "", end="\n" if report else "")
+    return 0 if report else 2
+
+
+def start(options):
+    if options.module:
+        sys.path[0] = os.getcwd()
+        runpy.run_module(options.script, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(options.script))
+        runpy.run_path(options.script, run_name="__main__")

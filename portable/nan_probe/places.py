@@ -1,0 +1,149 @@
+"""Where the program stands, read from the stack: line, module, direction."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections import namedtuple
+
+import torch
+
+HOME = os.path.dirname(torch.__file__) + os.sep
+OWN = os.path.dirname(__file__) + os.sep
+STANDARD = os.path.dirname(os.__file__) + os.sep
+PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+graph_task = getattr(torch._C, "_current_graph_task_id", None)
+
+Line = namedtuple("Line", "file number function")
+Place = namedtuple("Place", "direction line caller module")
+# By code object.
+kinds = {}
+
+
+def again(function, args, kwargs, site):
+    """Runs a call. Whoever reads the stack finds `site` here, and stops there."""
+    return function(*args, **kwargs)
+
+
+class Look:
+    """Where the program stands: from the stack, the innermost line outside torch.
+
+    `engine`: the frame that called autograd. `caller`: the program's own line, where
+    the innermost is in a package or autograd's.
+    """
+
+    def __init__(self, names):
+        self.direction = "forward"
+        self.line = self.caller = self.module = self.engine = None
+        self.in_package = False
+        frame = sys._getframe(1)
+        while frame is not None and not self.is_done(frame, names):
+            frame = frame.f_back
+
+    def is_done(self, frame, names):
+        kind, has_self = kinds.get(frame.f_code) or kind_of(frame.f_code)
+        if kind == "again":
+            self.end(frame.f_locals["site"])
+            return True
+        if kind == "engine":
+            if self.line is not None and self.direction == "forward":
+                return True  # autograd repeats a forward: a checkpoint
+            self.direction, self.engine = "backward", self.engine or frame
+        elif kind == "custom" and self.line is not None:
+            self.direction = "backward"
+        elif kind == "optimizer":
+            self.enter_optimizer()
+        elif kind in ("program", "package"):
+            self.add_line(frame, kind == "package")
+        if has_self and self.module is None and self.engine is None:
+            one = frame.f_locals.get("self")
+            if isinstance(one, torch.nn.Module):
+                self.module = label_of(one, names)
+        if self.engine is not None:
+            return self.caller is not None
+        found = self.line is not None and self.module is not None
+        return found and not self.in_package and self.direction == "forward"
+
+    def end(self, site):
+        """What a repeat began: beyond it stands the call that found it necessary."""
+        if self.engine is not None or (self.in_package and self.line != site):
+            self.caller = self.caller or site
+        self.line = self.line or (site if self.engine is None else None)
+
+    def enter_optimizer(self):
+        """Not from a closure, which an optimizer calls to compute the loss."""
+        is_its_own = self.line is None or not torch.is_grad_enabled()
+        if self.engine is None and is_its_own:
+            self.direction = "optimizer"
+
+    def add_line(self, frame, in_package):
+        if self.engine is not None:
+            self.caller = self.caller or line_of(frame)
+        elif self.line is None:
+            self.line, self.in_package = line_of(frame), in_package
+        elif self.in_package and not in_package:
+            self.caller, self.in_package = line_of(frame), False
+
+
+def kind_of(code):
+    """What a frame is, and whether it has a `self`; kept for the next time."""
+    file, name = code.co_filename, code.co_name
+    has_self = code.co_argcount > 0 and code.co_varnames[0] == "self"
+    kind = "program"
+    if code is again.__code__:
+        kind, has_self = "again", False
+    elif file.startswith(OWN):
+        kind, has_self = "own", False
+    elif file.startswith(HOME):
+        kind = "torch"
+        inner = file[len(HOME) :]
+        if inner.startswith("autograd"):
+            if name in ("backward", "grad", "_engine_run_backward") and not has_self:
+                kind = "engine"
+            elif name == "apply" and has_self:
+                kind = "custom"
+        elif inner.startswith("optim" + os.sep):
+            kind = "optimizer"
+    elif any(part in file for part in PACKAGES):
+        kind = "package"
+    elif file.startswith((STANDARD, "<frozen", "<eval_with_key>")):
+        kind = "standard"
+    kinds[code] = kind, has_self
+    return kinds[code]
+
+
+def inside_backward():
+    """Whether autograd runs, as where it repeats a checkpoint's forward."""
+    if graph_task is not None:
+        return graph_task() != -1
+    frame = sys._getframe(1)
+    while frame is not None:
+        if (kinds.get(frame.f_code) or kind_of(frame.f_code))[0] == "engine":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def line_of(frame):
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def label_of(module, names):
+    kind = type(module).__name__
+    if id(module) not in names:
+        return f"{kind}, outside the model"
+    return f"{names[id(module)] or 'the model itself'} ({kind})"
+
+
+def shown(line):
+    """train.py:12 in main: loss.backward(), with what of the path is below here."""
+    if line is None:
+        return "(no line known)"
+    path, here = line.file, os.getcwd() + os.sep
+    if path.startswith(here):
+        path = path[len(here) :]
+    else:
+        path = os.sep.join(path.split(os.sep)[-2:])
+    source = linecache.getline(line.file, line.number).strip()
+    return f"{path}:{line.number} in {line.function}" + f": {source}" * bool(source)

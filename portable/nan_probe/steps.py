@@ -1,0 +1,461 @@
+"""One watched step: every op below autograd, and which made what is not finite."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import namedtuple
+
+import torch
+from torch.utils import _python_dispatch as dispatch
+
+from .catching import caught
+from .laws import GIVEN, law
+from .ops import FILLS, UNWRITTEN, plan_of, plans, written_to
+from .places import Look, Place, inside_backward, shown
+from .reports import CAUSES, SHOWN, NotFinite, written
+from .slices import Made, plain_name, slice_of
+from .values import (
+    UNREADABLE,
+    checksum,
+    described,
+    facts_of,
+    has_nan,
+    is_bad,
+    is_finite,
+    is_whole,
+    numbers,
+    plain_values,
+    quick_facts,
+    storage_of,
+    tensors,
+)
+
+LABEL, CALL, MADE = "nan_probe", "nan_probe call", "nan_probe made"
+current_node = getattr(torch._C, "_current_autograd_node", None)
+# `copy`: what it held, where calls are kept.
+Held = namedtuple("Held", "facts birth copy")
+
+
+class Birth:
+    """Where values that are not finite came into being, and from what."""
+
+    def __init__(self, cause, op, place, value, inputs=(), parent=None):
+        self.cause = cause
+        self.op = op
+        self.place = place
+        self.facts = facts_of(value)
+        self.inputs = list(inputs)
+        # The call that made it, where such are kept (catching); slice and law.
+        self.call = self.slice = self.law = None
+        # The birth of the Inf that it was made from.
+        self.parent = parent
+        # A mask: -inf that came from outside and is not learned, or that a fill made.
+        given = cause in ("weight", "input") and self.facts.lowest
+        given = given and not value.requires_grad
+        self.on_purpose = not self.facts.nan and (given or cause == "fill")
+
+    def first(self):
+        """The birth that it goes back to; masks, which are no failure, left aside."""
+        parent = self.parent
+        return self if parent is None or parent.on_purpose else parent.first()
+
+    def goes_back_to(self, other):
+        return self is other or bool(self.parent and self.parent.goes_back_to(other))
+
+    def where(self):
+        """What must be equal for two runs to have failed alike."""
+        place, facts = self.place, self.facts
+        return (place.direction, place.module, self.op, facts.nan, facts.inf)
+
+    def short(self, with_parent=True):
+        name = "nan" if self.facts.nan else "inf"
+        parts = [
+            f"{name} of {self.op}, {self.place.direction}, in {self.place.module}",
+            f"at {shown(self.place.line)}",
+            CAUSES[self.cause],
+            *self.inputs,
+        ]
+        if self.parent and with_parent:
+            parts.append(f"made from {self.parent.short()}")
+        return "; ".join(parts)
+
+
+class Mode(dispatch.TorchDispatchMode):
+    """Hands every op to the step being watched, if there is one."""
+
+    supports_higher_order_operators = True
+    step = None
+    is_on = False
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        """Else torch.compile gives up, for good, on code that it first meets here."""
+        return True
+
+    def enter(self):
+        if not self.is_on:
+            self.__enter__()
+            self.is_on = True
+
+    def leave(self):
+        """Off the stack, unless another mode lies on top: then at the next end."""
+        if self.is_on and dispatch._get_current_dispatch_mode() is self:
+            self.is_on = False
+            self.__exit__(None, None, None)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        step, kwargs = self.step, kwargs or {}
+        if step is None:
+            return func(*args, **kwargs)
+        return step.call(func, args, kwargs)
+
+
+class Step:
+    """One watched step: which op made which value that is not finite."""
+
+    def __init__(self, owner, sums=None):
+        self.owner = owner
+        self.names = {id(m): name for name, m in owner.model.named_modules()}
+        self.thread = threading.get_ident()
+        self.lock = threading.RLock()
+        self.births = []
+        # By storage: the birth of what is not finite in it; the op that wrote it last.
+        self.origins, self.places = {}, {}
+        self.unwritten, self.batch, self.weights = set(), {}, None
+        # The birth in the last result of the forward; the one that had an effect.
+        self.last = self.reached = self.reached_as = self.collective = None
+        self.phase = "forward"
+        self.ops = self.unread = 0
+        self.sums = sums
+        # With `public` the functions that ran, by the storage of what they gave.
+        self.public, self.calls = None, {}
+        # With `chain` which op made what, for the slice.
+        self.chain = None
+        self.graphs = Graphs()
+
+    def call(self, func, args, kwargs):
+        plan = plans.get(func) or plan_of(func)
+        self.label(args)
+        if not plan.computes:
+            if args and isinstance(args[0], (int, float)) and plan.base == "detach":
+                # torch 1.13 hands a number here where a checkpoint runs again.
+                args = (torch.scalar_tensor(args[0]), *args[1:])
+            result = func(*args, **kwargs)
+            self.note(plan, args, kwargs, result)
+            return result
+        place = self.place(plan, args)
+        written_ones, before = [], {}
+        read = None if self.chain is None else self.chain.read(plan.base, args)
+        for value, is_read in written_to(plan, args, kwargs):
+            written_ones.append(value)
+            before[id(value)] = self.before(plan, value, place) if is_read else None
+        result = func(*args, **kwargs)
+        self.ops += 1
+        try:
+            made = written_ones, result, read
+            self.after(plan, place, (args, kwargs), before, *made)
+            if read is not None:
+                self.chain.add(plan.base, read, [*written_ones, *tensors(result)])
+        except UNREADABLE:
+            self.unread += 1
+        return result
+
+    def note(self, plan, args, kwargs, result):
+        """Ops that compute nothing: views, new memory, and what other ranks send."""
+        if plan.base in UNWRITTEN:
+            for storage in map(storage_of, tensors(result)):
+                self.unwritten.add(storage)
+                self.origins.pop(storage, None)
+                if self.chain is not None:
+                    self.chain.made.pop(storage, None)
+        elif not plan.name.startswith("aten."):
+            self.collective = plan.name
+            self.unwritten.difference_update(map(storage_of, tensors((args, kwargs))))
+
+    def label(self, args):
+        """Note with the autograd node of each input which line made it."""
+        try:
+            for value in tensors(args):
+                node = value.grad_fn
+                if node is not None and LABEL not in node.metadata:
+                    storage = storage_of(value)
+                    node.metadata[LABEL] = self.places.get(storage)
+                    node.metadata[CALL] = self.calls.get(storage)
+                    made = None if self.chain is None else self.chain.of(value)
+                    node.metadata[MADE] = made
+        except UNREADABLE:
+            return  # a view that must not be used any more
+
+    def place(self, plan, args):
+        """Where the program stands; notices where backward begins and ends."""
+        seen = Look(self.names)
+        direction = seen.direction
+        here = threading.get_ident() == self.thread
+        if direction == "forward" and seen.line is None and not here:
+            direction = "backward"  # a thread of autograd has no line of the program
+        if direction == "backward":
+            if current_node is None:
+                self.graphs.enter(seen.engine)
+            if self.phase != "backward":
+                self.phase = "backward"
+                self.begin_backward(plan, args)
+        elif self.phase == "backward" and here and not inside_backward():
+            self.phase = "after backward"
+            self.end_backward()
+        if direction == "forward" and self.phase == "after backward":
+            # Gradient accumulation: the model runs again in the same step.
+            self.phase = "forward" if seen.module else self.phase
+            direction = self.phase
+        module = seen.module or "(outside the model)"
+        return Place(direction, seen.line, seen.caller, module)
+
+    def begin_backward(self, plan, args):
+        """The loss is what autograd makes ones for; else the last that was computed."""
+        birth = self.last
+        if plan.base == "ones_like":
+            bad = list(filter(is_bad, tensors(args)))
+            place = Place("forward", None, None, "(outside the model)")
+            birth = self.origin(bad[0], "backward", place) if bad else None
+        self.reach(birth, "the loss")
+
+    def end_backward(self):
+        place = Place("backward", None, None, "(unknown)")
+        found = [
+            (self.origin(parameter.grad, "the optimizer", place), name)
+            for name, parameter in self.owner.model.named_parameters()
+            if parameter.grad is not None and is_bad(parameter.grad)
+        ]
+        if found:
+            birth, name = min(found, key=lambda one: self.births.index(one[0]))
+            self.reach(birth, f"the gradient of {name}")
+
+    def finish(self, failed=False):
+        """The step is over. What reached neither loss nor gradient had no effect."""
+        if self.phase == "backward":
+            self.end_backward()
+        elif self.phase == "forward":
+            self.reach(self.last, "the last result; there was no backward")
+        self.phase = "over"
+        real = [birth for birth in self.births if not birth.on_purpose]
+        if failed and real:
+            self.reach(self.last or real[0], "an exception ended the step")
+        self.graphs.leave()
+
+    def reach(self, birth, what):
+        if birth is not None and self.reached is None:
+            self.reached, self.reached_as = birth, what
+
+    def before(self, plan, value, place):
+        """What a tensor that the op writes to held, where the op reads that, too."""
+        try:
+            if plain_values(value) is None:
+                return None
+            facts = quick_facts(value)
+            bad = facts.nan or facts.inf
+            copy = None if self.public is None else value.detach().clone()
+            birth = self.origin(value, plan.name, place) if bad else None
+            return Held(facts, birth, copy)
+        except UNREADABLE:
+            return None
+
+    def after(self, plan, place, inputs, before, written_ones, result, read):
+        """Check what the op wrote and returned; remember which line wrote it."""
+        storages = set(map(storage_of, written_ones))
+        values = [one for one in tensors(result) if storage_of(one) not in storages]
+        values = [one for one in written_ones + values if plain_values(one) is not None]
+        bad, gone, birth = [], [], None
+        for value in values:
+            if self.sums is not None:
+                self.sums.append((plan.name, place.module, checksum(value)))
+            finite, storage = is_finite(value), storage_of(value)
+            self.unread += finite is None
+            self.places[storage] = place
+            if self.public is not None:
+                self.calls[storage] = self.public.now
+            self.unwritten.discard(storage)
+            if finite is False:
+                bad.append(value)
+            elif self.origins and is_whole(value):
+                gone.append(storage)
+        if bad:
+            with self.lock:
+                birth = self.explain(plan, place, inputs, before, bad, read)
+        for storage in gone:
+            self.origins.pop(storage, None)
+        if values and place.direction == "forward":
+            self.last = None if birth is None or birth.on_purpose else birth
+        if birth is not None:
+            self.reach_a_weight(birth, place, storages)
+
+    def reach_a_weight(self, birth, place, storages):
+        """What is written into a weight has an effect, though there is no loss yet."""
+        if place.direction == "optimizer":
+            self.reach(birth, "a weight, by the optimizer")
+        elif storages and not torch.is_grad_enabled():
+            names = [self.weight_names().get(storage) for storage in storages]
+            if any(names) and birth.cause not in ("weight", "fill"):
+                self.reach(birth, f"{next(filter(None, names))}, written by hand")
+
+    def explain(self, plan, place, inputs, before, bad, operands):
+        """The birth of what is not finite in the results: here, or earlier."""
+        value = next((one for one in bad if has_nan(one)), bad[0])
+        is_nan = has_nan(value)
+        # What a fill returns may be its own input; a tensor that is written to is
+        # judged by what it held before.
+        read = [one for one in tensors(inputs) if id(one) not in before]
+        if plan.base.startswith("lift_fresh"):
+            read = []
+        read = [one for one in read if plain_values(one) is not None]
+        sources = [one for one in before.values() if one is not None]
+        infos = [one.facts for one in sources] + list(map(facts_of, read[:SHOWN]))
+        sources = [one for one in sources if one.birth is not None]
+        for one in read:
+            if is_bad(one):
+                birth = self.origin(one, plan.name, place)
+                sources.append(Held(facts_of(one), birth, None))
+        # An Inf among the inputs does not explain a NaN: the op made that of it.
+        passed = [one.birth for one in sources if one.facts.nan or not is_nan]
+        birth = passed[0] if passed else None
+        if birth is None:
+            cause = "inf" if sources else "op"
+            if not all(map(math.isfinite, numbers(inputs))):
+                cause = "fill" if plan.base in FILLS else "constant"
+            if plan.base.startswith("lift_fresh"):
+                cause = "fill"
+            parent = sources[0].birth if sources else None
+            birth = self.born(cause, plan, place, value, infos, parent)
+            if self.public is not None and cause != "fill":
+                birth.call = self.caught(plan, birth.place, inputs, before)
+            if operands is not None and cause != "fill":
+                self.trace(birth, Made(plain_name(plan.base), operands))
+        for one in bad:
+            self.origins[storage_of(one)] = birth
+        return birth
+
+    def born(self, cause, plan, place, value, infos, parent):
+        op = plan.name
+        if place.direction == "backward":
+            op, place = self.backward_place(op, place)
+        inputs = [described(facts) for facts in infos[:SHOWN]]
+        birth = Birth(cause, op, place, value, inputs, parent)
+        self.births.append(birth)
+        if self.owner.error and birth.facts.nan and self.sums is None:
+            self.reach(birth, "nothing yet, for error=True")
+            rows = self.owner.rows(self)
+            raise NotFinite(written("first non-finite value", rows))
+        return birth
+
+    def caught(self, plan, place, inputs, before):
+        """The public call behind an op, and the op with what it read."""
+        args = [getattr(before.get(id(one)), "copy", one) for one in inputs[0]]
+        if place.direction != "backward":
+            return caught(self.public.now, [], plan.name, args)
+        node = current_node() if current_node else self.graphs.node()
+        call = None if node is None else node.metadata.get(CALL)
+        gradients = [one for one in tensors(args) if one.is_floating_point()]
+        return caught(call, gradients, plan.name, args)
+
+    def trace(self, birth, made):
+        """Slice and law of what was just made; in backward those of the node's op."""
+        direction, is_nan = birth.place.direction, bool(birth.facts.nan)
+        if direction == "backward":
+            node = current_node() if current_node else self.graphs.node()
+            made = None if node is None else node.metadata.get(MADE)
+        if birth.cause == "constant":
+            birth.law = GIVEN
+        elif made is not None:
+            kinds = [held for _, held in made.operands]
+            birth.law = law(made.name, kinds, is_nan, direction == "backward")
+            birth.slice = slice_of(made, direction)
+
+    def backward_place(self, op, place):
+        """The autograd node that runs, and the line whose backward it is."""
+        node = current_node() if current_node else self.graphs.node()
+        if node is None:
+            return f"(a sum of gradients: {op})", place
+        made = node.metadata.get(LABEL)
+        if made is None:
+            return f"{node.name()} ({op})", place
+        place = place._replace(line=place.line or made.line, module=made.module)
+        return f"{node.name()} ({op})", place
+
+    def origin(self, value, reader, place):
+        """The birth of a value that is not finite, also where no op seen made it."""
+        storage = storage_of(value)
+        if storage in self.origins:
+            return self.origins[storage]
+        cause, name = self.stranger(value, storage)
+        if cause == "unseen" and place.direction == "backward":
+            # Gradients share storage with others, as in the buckets of DDP.
+            mine = [one for one in self.births if one.place.direction == "backward"]
+            if mine:
+                return mine[0]
+        if cause in ("weight", "input"):
+            place = place._replace(direction="before the step", module=name)
+        parent = None
+        if cause == "unseen" and place.direction == "forward":
+            # What was put into the code that is not seen.
+            given = [*self.batch.values(), *self.owner.model.parameters()]
+            bad = next(filter(is_bad, given), None)
+            parent = None if bad is None else self.origin(bad, reader, place)
+        birth = Birth(cause, f"(read by {reader})", place, value, (), parent)
+        self.origins[storage] = birth
+        self.births.append(birth)
+        return birth
+
+    def weight_names(self):
+        """Storage -> name of parameters and buffers."""
+        if self.weights is None:
+            model = self.owner.model
+            named = [*model.named_parameters(), *model.named_buffers()]
+            self.weights = {storage_of(one): name for name, one in named}
+        return self.weights
+
+    def stranger(self, value, storage):
+        """(cause, name) of a tensor that no op seen has made."""
+        if storage in self.weight_names():
+            return "weight", self.weights[storage]
+        if storage in self.batch:
+            return "input", "(an argument of the model)"
+        if storage in self.unwritten:
+            return "unwritten", ""
+        fresh = value.grad_fn is None and not value.requires_grad
+        if fresh and torch.is_grad_enabled():
+            return "input", "(a batch or target)"
+        return "unseen", ""
+
+
+class Graphs:
+    """Which autograd node runs, for torch before 2.1, which does not tell."""
+
+    def __init__(self):
+        self.known, self.handles, self.running = set(), [], {}
+
+    def enter(self, frame):
+        """Hook every node behind the tensors of this call of backward or grad."""
+        names = frame.f_locals if frame is not None else {}
+        roots = names.get("tensors", names.get("outputs"))
+        waiting = [one.grad_fn for one in tensors(roots)]
+        while waiting:
+            node = waiting.pop()
+            if node is None or node in self.known:
+                continue
+            self.known.add(node)
+            self.handles.append(node.register_prehook(self.setter(node)))
+            self.handles.append(node.register_hook(self.setter(None)))
+            waiting.extend(after for after, _ in node.next_functions)
+
+    def setter(self, node):
+        def hook(*gradients):
+            self.running[threading.get_ident()] = node
+
+        return hook
+
+    def node(self):
+        return self.running.get(threading.get_ident())
+
+    def leave(self):
+        for handle in self.handles:
+            handle.remove()
+        self.__init__()

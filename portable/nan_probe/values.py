@@ -1,0 +1,140 @@
+"""What tensors hold: whether it is finite, how large it is, in which memory."""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+
+import torch
+
+INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+# Stand-ins for tensors, which have no numbers.
+UNREAL = ("FakeTensor", "FunctionalTensor")
+UNREADABLE = (RuntimeError, NotImplementedError, TypeError)
+# `lowest`: infinite it is at the lower end only.
+Facts = namedtuple("Facts", "dtype shape device nan inf total highest lowest")
+
+
+def tensors(values):
+    """Every tensor in nested tuples, lists and mappings, in order."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, dict):
+        for value in values.values():
+            yield from tensors(value)
+    elif isinstance(values, (tuple, list)):
+        for value in values:
+            yield from tensors(value)
+    elif hasattr(values, "__dataclass_fields__"):
+        yield from tensors(vars(values))
+
+
+def numbers(values):
+    if isinstance(values, float):
+        yield values
+    elif isinstance(values, dict):
+        yield from numbers(list(values.values()))
+    elif isinstance(values, (tuple, list)):
+        for value in values:
+            yield from numbers(value)
+
+
+def plain_values(value):
+    """The numbers of a tensor as torch can sum them; None where it has none."""
+    if not (value.is_floating_point() or value.is_complex()) or value.is_meta:
+        return None
+    if type(value).__name__ in UNREAL or value.is_quantized or value.is_nested:
+        return None
+    value = value.detach()
+    if hasattr(value, "to_local"):
+        value = value.to_local()
+    if value.layout != torch.strided:
+        value = value._values() if value.is_sparse else value.values()
+    if value.is_complex():
+        value = torch.view_as_real(value)
+    return value.float() if value.element_size() == 1 else value
+
+
+def is_finite(value):
+    """One pass where all is well: a sum is quicker than looking at each number.
+    None of what cannot be read."""
+    try:
+        plain = plain_values(value)
+        if plain is None or plain.numel() == 0:
+            return True
+        wide = torch.float64 if plain.dtype == torch.float64 else torch.float32
+        if math.isfinite(plain.sum(dtype=wide).item()):
+            return True
+        return bool(torch.isfinite(plain).all())
+    except UNREADABLE:
+        return None
+
+
+def is_bad(value):
+    return is_finite(value) is False
+
+
+def has_nan(value):
+    return bool(torch.isnan(plain_values(value)).any())
+
+
+def quick_facts(value):
+    """`facts_of` in one pass where all is finite."""
+    plain = plain_values(value)
+    if plain.numel() and plain.dtype in (torch.float32, torch.float64, torch.bfloat16):
+        ends = [float(one) for one in plain.aminmax()]
+        if all(map(math.isfinite, ends)):
+            return facts(value, 0, 0, plain.numel(), max(map(abs, ends)), False)
+    return facts_of(value)
+
+
+def facts_of(value):
+    plain = plain_values(value)
+    nan, inf = int(torch.isnan(plain).sum()), int(torch.isinf(plain).sum())
+    lowest = bool(inf) and not bool((plain == math.inf).any())
+    finite = plain.nan_to_num(0.0, 0.0, 0.0)
+    highest = float(finite.abs().max()) if plain.numel() else 0.0
+    return facts(value, nan, inf, plain.numel(), highest, lowest)
+
+
+def facts(value, *rest):
+    return Facts(str(value.dtype), list(value.shape), str(value.device), *rest)
+
+
+def described(facts):
+    ends = limit(facts.dtype)
+    text = f"{facts.dtype} {facts.shape} |x| up to {facts.highest:.4g}"
+    if facts.highest > ends / 10:
+        text += f", {facts.highest / ends:.0%} of its range"
+    text += f", nan {facts.nan}" * bool(facts.nan)
+    return text + f", inf {facts.inf}" * bool(facts.inf)
+
+
+def limit(dtype):
+    kind = getattr(torch, dtype.rpartition(".")[2])
+    return torch.finfo(kind).max if kind.is_floating_point else math.inf
+
+
+def checksum(value):
+    """The sum of a tensor's bits as integers."""
+    plain = plain_values(value).contiguous()
+    return int(plain.view(INTEGERS[plain.element_size()]).sum(dtype=torch.int64))
+
+
+def storage_of(value):
+    if hasattr(value, "to_local"):
+        value = value.to_local()
+    try:
+        if hasattr(value, "untyped_storage"):
+            return value.untyped_storage().data_ptr()
+        return value.storage().data_ptr()
+    except UNREADABLE:
+        return id(value)  # a tensor without storage
+
+
+def is_whole(value):
+    """Whether it is all of its storage: what is not finite there is gone then."""
+    if not hasattr(value, "untyped_storage"):
+        return value.numel() == len(value.storage())
+    size = value.numel() * value.element_size()
+    return size >= value.untyped_storage().nbytes()

@@ -1,0 +1,188 @@
+"""An answer's five parts: decision, facts, candidates, first checks, ruled out."""
+
+from __future__ import annotations
+
+import json
+
+from django.test import SimpleTestCase, TestCase
+
+from kb.lookup.answer import look_up
+from kb.lookup.facts import Facts, read_facts
+from kb.lookup.first_checks import CHECKS
+from kb.lookup.paste import read_paste
+from kb.records import tellers
+from kb.search.reading.figures import Figures, read_figures
+from runner.agents import tools
+from tests.support import loaded
+
+WARNING = (
+    "/p/torch/utils/checkpoint.py:61: UserWarning: None of the inputs have "
+    "requires_grad=True. Gradients will be None"
+)
+STEPS = "\n".join(
+    f"{{'loss': {2.3 - at / 10:.1f}, 'grad_norm': 0.9, 'learning_rate': 1e-05}}"
+    for at in range(6)
+)
+BAD = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05}"
+FREEZE = "torch==2.5.1+cu124\n" + "\n".join(f"package-{n}==1.{n}" for n in range(14))
+
+
+def figures(text: str) -> Figures:
+    return read_figures(enumerate(text.splitlines(), start=1))
+
+
+def facts_of(text: str, env: str = "") -> Facts:
+    paste = read_paste(text)
+    return read_facts(paste, env, paste.environment)
+
+
+class FigureTests(SimpleTestCase):
+    def test_each_trainers_form_is_read(self) -> None:
+        for text, kind, state in (
+            (
+                "      Epoch  GPU_mem  box_loss  cls_loss\n  1/9  3.9G  nan  nan",
+                "loss",
+                "nan",
+            ),
+            ("epoch,train/box_loss,train/cls_loss\n1,nan,0.4", "loss", "nan"),
+            (
+                "steps:  4%| | 20/500 [00:27<21:48, avr_loss=nan]",
+                "loss",
+                "nan",
+            ),
+            ("2024-01-01 10:00: train_loss nan", "loss", "nan"),
+            ("2/98 [00:00, 2.36it/s, v_num=14, train_loss=nan.0]", "loss", "nan"),
+            ("loss: -Infinity, an infinite loss", "loss", "inf"),
+            (
+                " iteration 3/ 9 | lm loss: 1.0E+01 | grad norm: nan |",
+                "grad_norm",
+                "nan",
+            ),
+            ("step:3 - actor/pg_loss:0.0 - actor/grad_norm:nan", "loss", "zero"),
+            ("grad_norm: 0.39 (nan)", "grad_norm", "nan"),
+            ("Loss nan   Fp16 Grad Scale:  0", "loss_scale", "zero"),
+            (
+                "OVERFLOW! Attempted loss scale: 2, reducing to 1",
+                "loss_scale",
+                "finite",
+            ),
+        ):
+            with self.subTest(text):
+                self.assertIn(state, figures(text).states(kind))
+
+    def test_the_first_bad_step_and_what_came_before(self) -> None:
+        found = figures(f"{STEPS}\n{BAD}")
+        assert found.first_bad
+        kind, point = found.first_bad
+        self.assertEqual((kind, point.line), ("grad_norm", 7))
+        self.assertEqual(found.finite_before("grad_norm"), 6)
+        grown = figures("\n".join(f"loss: {2 * 4**at}" for at in range(5)))
+        self.assertGreater(grown.growth(), 100)
+
+    def test_an_evaluation_is_no_step(self) -> None:
+        self.assertEqual(figures("eval_loss: nan").series, {})
+
+
+class FactTests(SimpleTestCase):
+    def test_named_facts_with_their_lines(self) -> None:
+        facts = facts_of("ultralytics yolov8n\namp on, NVIDIA GeForce GTX 1660 Ti")
+        self.assertEqual(facts.line_of("trainer", "ultralytics"), 1)
+        self.assertEqual(facts.line_of("mode", "amp"), 2)
+        self.assertTrue(tellers.holds('card ~ "gtx 16" and device == "cuda"', facts))
+
+    def test_a_fact_that_nobody_states_is_neither_true_nor_false(self) -> None:
+        facts = facts_of("loss: nan")
+        self.assertIsNone(tellers.holds('device == "mps"', facts))
+        self.assertTrue(tellers.holds('loss == "nan"', facts))
+        self.assertFalse(tellers.holds('loss == "zero"', facts))
+
+    def test_one_number_format_is_not_the_other(self) -> None:
+        self.assertEqual(facts_of("x = x.to(torch.bfloat16)")["dtype"], ("bf16",))
+        self.assertEqual(facts_of("x = x.to(torch.float16)")["dtype"], ("fp16",))
+
+    def test_what_one_measures_is_written_and_what_a_trainer_prints_is_not(
+        self,
+    ) -> None:
+        measured = facts_of("min=-2e5 max= 2e5 var= 5e7 (T5Stack)\n" * 2)
+        self.assertTrue(measured.is_written)
+        self.assertTrue(measured.has("named", "t5_stack"))
+        self.assertFalse(facts_of(STEPS).is_written)
+
+    def test_a_file_is_one_part(self) -> None:
+        code = "import torch\nlr = 6e-4\ny = torch.argmax(x, dim=1)\nloss = f(y, dim=0)"
+        self.assertEqual([part.kind.value for part in read_paste(code).parts], ["code"])
+        self.assertIn("argmax", facts_of(code).values["call"])
+
+    def test_predicates_that_are_none_say_why(self) -> None:
+        for source in ("mps", 'devise == "mps"', 'growth == "4"', 'loss > "nan"'):
+            with self.subTest(source), self.assertRaises(ValueError):
+                tellers.parse(source)
+
+    def test_the_predicates_of_first_checks_are_sound(self) -> None:
+        for check in CHECKS:
+            for source in check.get("when", ()):
+                tellers.parse(source)
+
+
+class AnswerTests(TestCase):
+    @classmethod
+    def setUpTestData(cls) -> None:
+        loaded.shipped()
+
+    def test_a_warning_explains_its_line_and_not_the_nan(self) -> None:
+        found = look_up(f"{WARNING}\n{STEPS}\n{BAD}")
+        self.assertEqual(
+            found["decision"]["en"],
+            "NAN-0002 explains line 1. Nothing here explains line 8: grad_norm is nan "
+            "after 6 finite steps.",
+        )
+        self.assertIn("第 8 行", found["decision"]["zh"])
+        self.assertLessEqual(len(found["candidates"]), 3)
+
+    def test_what_is_not_sure_has_first_checks_of_the_trainer(self) -> None:
+        found = look_up(f"{STEPS}\n{BAD}")
+        names = [row["name"] for row in found["first_checks"]]
+        self.assertEqual((names[0], names[-1]), ("filter", "probe"))
+        self.assertLessEqual(len(names), 4)
+        yolo = look_up("yolov8 with amp: loss nan")["first_checks"]
+        self.assertIn("yolo train ... amp=False", [row["code"] for row in yolo])
+
+    def test_the_picture_and_the_chips(self) -> None:
+        page = self.client.post("/en/lookup/", {"log": f"{STEPS}\n{BAD}\n{BAD}"})
+        self.assertContains(page, '<svg class="trend"')
+        self.assertContains(page, 'value="trainer=transformers"')
+
+    def test_a_fact_that_was_taken_away_counts_no_more(self) -> None:
+        log = "loss nan on mps"
+        slugs = [row["slug"] for row in look_up(log)["candidates"]]
+        self.assertIn("mps-wrong-gradients", slugs)
+        found = look_up(log, dropped=["device=mps"])
+        self.assertNotIn("mps", json.dumps(found["facts"]["named"]))
+
+    def test_a_whole_list_rules_out_what_is_not_installed(self) -> None:
+        found = look_up(BAD, FREEZE)
+        out = {row["reason"]: row["records"] for row in found["ruled_out"]}
+        self.assertIn("NAN-0053", out["package"])
+
+    def test_a_number_alone_lists_no_record_of_another_package(self) -> None:
+        listed = [
+            row["record"] for row in look_up("reward: 1.0 entropy: nan")["candidates"]
+        ]
+        self.assertNotIn("NAN-0072", listed)
+
+    def test_a_reason_is_a_named_thing(self) -> None:
+        for text in (
+            "help",
+            "it broke and I do not know after what",
+            "goe aten native",
+        ):
+            self.assertEqual(look_up(text)["candidates"], [], text)
+        code = "out = F.kl_div(F.log_softmax(p, -1), q)\nout.backward()"
+        (first, *_rest) = look_up(code)["candidates"]
+        self.assertIn("kl_div", first["because"][0]["en"])
+
+    def test_an_agent_reads_few_words(self) -> None:
+        found = look_up("loss: nan grad_norm: nan", FREEZE)
+        shown = tools.in_one("en", tools.LookupAnswerSerializer, found)
+        # Some four characters make a token.
+        self.assertLess(len(json.dumps(tools.short(shown))) / 4, 2000)

@@ -1,0 +1,33 @@
+"""How many bugs are open on each release, and where a release's page is."""
+
+from __future__ import annotations
+
+from kb.releases.curve import Point, curve
+from kb.search.index.generation import current_generation
+from tests.kb.releases.test_comparison import ComparisonCase, finding
+
+
+class CurveTest(ComparisonCase):
+    def test_the_curve_counts_records_not_builds(self) -> None:
+        record = self.records[0]
+        self.keep(
+            0,
+            finding(record, "2.5.1", True),
+            finding(record, "2.6.0", False),
+            finding(record, "2.6.0", False, local="cu124"),
+        )
+        self.verdicts(1, v2_5_1=True, v2_6_0=True)
+        self.verdicts(2, v2_5_1=None)
+        found = curve(current_generation())
+        self.assertEqual(found, (Point("2.5.1", 2, 2), Point("2.6.0", 1, 2)))
+
+    def test_a_release_is_a_comparison_with_its_predecessor(self) -> None:
+        self.verdicts(0, v2_5_1=True, v2_6_0=False)
+        page = self.client.get("/en/releases/2.6/", follow=True)
+        self.assertEqual(page.redirect_chain[-1][0], "/en/compare/2.5.1...2.6.0/")
+        self.assertContains(page, "/en/releases/2.6.0/feed.atom")
+        first = self.client.get("/zh/releases/2.5.1/")
+        self.assertRedirects(first, "/zh/compare/")
+        self.assertContains(self.client.get("/zh/compare/"), '"/zh/releases/2.5.1/"')
+        for name in ("2.7.0", "2.6.0-cpu", "zebra"):
+            self.assertEqual(self.client.get(f"/en/releases/{name}/").status_code, 404)

@@ -1,0 +1,208 @@
+"""Captures made, cut off and run: python capturing.py FOLDER prints JSON.
+
+FOLDER is where nan_probe lies. Nothing but torch; the syntax of 3.8.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import signal
+import sys
+import tempfile
+
+import torch
+
+sys.path.insert(0, sys.argv[1])
+from nan_probe import captures, reports, shrinking
+from nan_probe.calls import Run, encoded
+from nan_probe.explaining import explained
+from nan_probe.session import Session
+
+F = "torch.nn.functional."
+INF = math.inf
+MOMENTS = 40
+
+
+def runs():
+    """Calls of real sizes -> law, class and numbers that remain."""
+    torch.manual_seed(0)
+    x = torch.rand(8, 16) + 0.5
+    x[3, 4] = 0
+    masked = torch.randn(4, 6, 6)
+    masked[2, 3] = -INF
+    labels = torch.full((8,), -100)
+    return {
+        "log": Run("torch.log", [x]),
+        "division": Run("torch.Tensor.__truediv__", [x, x]),
+        "softmax": Run("torch.softmax", [masked, -1]),
+        "root": Run("torch.sqrt", [x], None, torch.rand(8, 16)),
+        "exp": Run("torch.exp", [(x * 20).to(torch.float32) * 8]),
+        "labels": Run(F + "cross_entropy", [torch.randn(8, 5), labels]),
+        "sum": Run("torch.Tensor.sum", [torch.full((9, 9), 2e38)]),
+        "product": Run(
+            F + "linear",
+            [torch.full((4, 300), 16.0).half(), torch.full((2, 300), 16.0).half()],
+        ),
+        "constant": Run("torch.Tensor.mul", [x, INF]),
+    }
+
+
+def shrunk():
+    found = {}
+    for name, run in runs().items():
+        small = shrinking.Shrinker(run).shrunk()
+        found[name] = {"numbers": small.numbers(), **explained(small)}
+    return found
+
+
+def made(folder, name="log"):
+    small = shrinking.Shrinker(runs()[name]).shrunk()
+    call = {"aten": ["torch.log", []], "direction": "forward"}
+    return captures.written(captures.capture_of(small, call), folder)
+
+
+def killed():
+    """What is taken for a capture after a process was killed while it wrote one, and
+    how many moments there were in which the capture was not yet complete."""
+    small = shrinking.Shrinker(runs()["log"]).shrunk()
+    capture = captures.capture_of(
+        small, {"aten": ["torch.log", []], "direction": "forward"}
+    )
+    lines = counted(capture, 10**9)
+    whole = empty = 0
+    for moment in range(MOMENTS):
+        with tempfile.TemporaryDirectory() as folder:
+            counted(capture, 1 + moment * lines // (MOMENTS - 1), folder)
+            there = [one for one in os.listdir(folder) if not one.startswith(".")]
+            for one in there:
+                captures.read(os.path.join(folder, one))
+                assert os.path.isfile(os.path.join(folder, one, "repro.py"))
+            whole, empty = whole + bool(there), empty + (not there)
+    return {"lines": lines, "whole": whole, "empty": empty}
+
+
+def counted(capture, last, folder=None):
+    """Lines that writing it takes; a child is killed before it runs line `last`."""
+    seen = [0]
+
+    def trace(frame, event, argument):
+        seen[0] += event == "line"
+        if seen[0] >= last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    if folder is None:
+        with tempfile.TemporaryDirectory() as own:
+            sys.settrace(trace)
+            captures.written(capture, own)
+            sys.settrace(None)
+        return seen[0]
+    child = os.fork()
+    if child == 0:
+        sys.settrace(trace)
+        captures.written(capture, folder)
+        os._exit(0)
+    os.waitpid(child, 0)
+    return None
+
+
+def cut_off():
+    """Of a file that was cut off at 40 places: how often it was taken for one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(made(folder), "capture.json")
+        with open(path) as file:
+            text = file.read()
+        taken = 0
+        for moment in range(MOMENTS):
+            with open(path, "w") as file:
+                file.write(text[: moment * len(text.rstrip()) // MOMENTS])
+            try:
+                captures.read(path)
+                taken += 1
+            except captures.Refused:
+                pass
+    return taken
+
+
+def strangers():
+    """What captures of a stranger may not do -> what is answered."""
+    x = encoded(torch.zeros(2, 3))
+    far = encoded(torch.tensor([0, 10**6]))
+    huge = {"tensor": {**x["tensor"], "shape": [10**9, 10**9]}}
+    calls = {
+        "file": ("torch.from_file", ["/etc/passwd"], {}),
+        "load": ("torch.load", ["/tmp/x"], {}),
+        "raw": ("torch.ops.aten.max_pool2d_with_indices_backward", [x], {}),
+        "private": ("torch._C._nn.nll_loss", [x, far], {}),
+        "dunder": ("torch.Tensor.__class__", [x], {}),
+        "label": (F + "cross_entropy", [x, far], {}),
+        "size": (F + "avg_pool1d", [x, 10**7], {}),
+        "shape": ("torch.log", [huge], {}),
+        "out": ("torch.log", [x], {"out": x}),
+        "keyword": ("torch.log", [x], {"x);print(1": 1}),
+    }
+    found = {}
+    for name, (function, args, kwargs) in calls.items():
+        call = {"function": function, "args": args, "kwargs": kwargs, "gradient": None}
+        found[name] = captures.verdict({"call": call})
+    return found
+
+
+def sliced():
+    """What is said of one failure in programs of two sizes, and of two others."""
+
+    def root(size):
+        x = torch.rand(size, 3, requires_grad=True)
+        ((x - x.detach()) ** 2).sum(-1).sqrt().sum().backward()
+
+    def log():
+        x = torch.rand(2, 3, requires_grad=True)
+        (
+            torch.softmax(x * 0 + torch.tensor([0.0, 200, 0]), -1).log() * x
+        ).sum().backward()
+
+    def constant():
+        (torch.rand(3, requires_grad=True) * INF).sum().backward()
+
+    found = []
+    for program in (lambda: root(2), lambda: root(5), log, constant):
+        with Session(file=io.StringIO()) as session:
+            program()
+        rows = [line[2:].split(": ", 1) for line in session.report().splitlines()[1:]]
+        found.append(dict(rows))
+    return found
+
+
+def merged():
+    """Of two ranks' reports in one log the one that made the value."""
+    rows = [("step", "7"), ("op", "x"), ("cause", "not seen: rank"), ("rank", "0 of 2")]
+    heard = reports.written("first non-finite value", rows)
+    rows = [("step", "7"), ("op", "y"), ("cause", "the op"), ("rank", "1 of 2")]
+    made = reports.written("first non-finite value", rows)
+    log = "\n".join(f"[rank1]: {line}" for line in made.splitlines())
+    return reports.merged([f"epoch 1\n{heard}\nloss: nan\n{log}\nepoch 2\n"])
+
+
+def repro():
+    """The ten lines, run by a Python of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = {}
+        for name in runs():
+            path = os.path.join(made(folder, name), "repro.py")
+            found[name] = [os.spawnv(os.P_WAIT, sys.executable, [sys.executable, path])]
+            with open(path) as file:
+                found[name].append(len(file.read().splitlines()))
+        return found
+
+
+if __name__ == "__main__":
+    kinds = {"shrunk": shrunk, "killed": killed, "cut_off": cut_off}
+    kinds.update({"strangers": strangers, "repro": repro})
+    kinds.update({"sliced": sliced, "merged": merged})
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    said = json.dumps({name: kind() for name, kind in kinds.items()})
+    os.write(stdout, said.encode())

@@ -1,0 +1,47 @@
+"""By which slice and law the trigger of each record fails, for nan_probe's `known`.
+
+`python -m tests.probe.slices` runs them on the tests' build and writes the file anew.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+from portable import harness
+from tests.bench import probe
+from tests.support.builds import torch_python
+from tests.support.probes import PORTABLE
+
+KNOWN = PORTABLE / "nan_probe" / "known.py"
+HEAD = '''\
+"""By which slice and which law the triggers of records fail.
+
+Written by `python -m tests.probe.slices`; read by slices.py.
+"""
+
+# ruff: noqa: E501
+
+RECORDS = {
+'''
+
+
+def main() -> None:
+    python, found = torch_python(), {}
+    for path in probe.repros():
+        said = probe.captured(python, "", path)
+        if said.get("slice"):
+            record = harness.parse_header(path.read_text()).record
+            found[record] = said["slice"], said["law"]
+            print(record, *found[record], file=sys.stderr, flush=True)
+    rows = [
+        f'    "{record}": (\n        "{text}",\n        "{law}",\n    ),\n'
+        for record, (text, law) in sorted(found.items())
+    ]
+    KNOWN.write_text(HEAD + "".join(rows) + "}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Tests leave the site alone that runs from the same clone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from django.conf import settings
+from django.test import SimpleTestCase
+
+from config import bootstrap
+from runner.pool import client, keeper
+from runner.worker import execution
+from tests import ROOT
+
+# It starts checks as a worker does.
+ONE = (
+    "tests.runner.worker.test_run_repro."
+    "RunReproTest.test_json_is_all_there_is_on_standard_output"
+)
+
+
+class OwnDataTest(SimpleTestCase):
+    def test_what_tests_write_to_is_not_the_clone_s(self) -> None:
+        written = (
+            settings.DATA_DIR,
+            settings.BUILDS_DIR,
+            settings.DATABASES["default"]["NAME"],
+            settings.CELERY_BROKER_URL.removeprefix("kbfs://"),
+            execution.pool_socket(),
+        )
+        for path in map(str, written):
+            self.assertNotIn(str(ROOT / "var"), path)
+        # Processes that tests start find the same folder.
+        self.assertEqual(bootstrap.data_dir(), settings.DATA_DIR)
+
+    def test_a_site_that_runs_meanwhile_keeps_pool_and_data_to_itself(self) -> None:
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        socket = str(folder / "pool.sock")
+        pool = subprocess.Popen(keeper.command(socket, 2048), cwd=ROOT)
+        self.addCleanup(pool.wait, 60)
+        self.addCleanup(pool.terminate)
+        deadline = time.monotonic() + 60
+        while not client.is_there(socket):
+            self.assertLess(time.monotonic(), deadline, "the pool listens")
+        before = sorted(folder.rglob("*"))
+        done = subprocess.run(
+            [sys.executable, "manage.py", "test", "-v0", ONE],
+            cwd=ROOT,
+            env={**os.environ, "DATA_DIR": str(folder), "DATABASE_URL": ""},
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(folder.rglob("*")), before)
+        found = client.status(socket)
+        assert found
+        self.assertEqual(
+            (found["parents"], found["served"], found["cold"]), ([], 0, {})
+        )
