@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kb.lookup.paste import Paste
+from kb.models import Record
 from kb.publishing.rules import published_rules
 from kb.rules.findings import SEVERITIES, Finding, Unreadable, find_pasted
 from kb.rules.patterns import Rule
@@ -32,13 +34,24 @@ def traps_in(paste: Paste, known: Collection[str]) -> dict[str, Trap]:
     pieces = [piece for piece in code_of(paste) if piece]
     if not pieces:
         return {}
-    rules = [Rule(rule) for rule in published_rules() if rule["record"] not in known]
+    rules = [rule for rule in every_rule() if rule.data["record"] not in known]
     traps: dict[str, Trap] = {}
     for lines in whole_or_pieces(pieces, rules):
         for finding, (number, text) in lines:
             traps.setdefault(finding.record, Trap(finding, number, text.strip()))
     order = sorted(traps, key=lambda record: rank(traps[record]))
     return {record: traps[record] for record in order[:MOST_TRAPS]}
+
+
+def every_rule() -> tuple[Rule, ...]:
+    """Those of the records that are visible now, made again only after one changed."""
+    rows = Record.objects.visible().exclude(rules=[])
+    return rules_at(tuple(rows.values_list("id", "modified")))
+
+
+@lru_cache(maxsize=1)
+def rules_at(_state: tuple[Any, ...]) -> tuple[Rule, ...]:
+    return tuple(Rule(rule) for rule in published_rules())
 
 
 def code_of(paste: Paste) -> Iterator[Lines]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import count
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from kb.rules.names import exact, is_written, names_of, words_of
@@ -87,9 +88,8 @@ class Rule:
 
     def found_in(self, trace: Trace) -> Iterator[Event]:
         """The events at which the last step happens, each once."""
-        self.tried = 0
         seen: Set[int] = set()
-        for event in self.follow(trace, 0, None, {}, []):
+        for event in self.follow(trace, 0, None, {}, [], count(1)):
             if id(event.node) not in seen:
                 seen.add(id(event.node))
                 yield event
@@ -101,12 +101,12 @@ class Rule:
         before: Optional[Event],
         bound: Bound,
         chosen: List[Event],
+        tries: Iterator[int],
     ) -> Iterator[Event]:
         step = self.steps[at]
         start = 0 if before is None else before.at + 1
         for event in trace[start:]:
-            self.tried += 1
-            if self.tried > MOST_TRIED * len(self.steps):
+            if next(tries) > MOST_TRIED * len(self.steps):
                 return
             if before is not None and step.without.match(event.name):
                 return
@@ -115,7 +115,7 @@ class Rule:
             for found in step.fits(event, bound):
                 if at + 1 < len(self.steps):
                     more = [*chosen, event]
-                    yield from self.follow(trace, at + 1, event, found, more)
+                    yield from self.follow(trace, at + 1, event, found, more, tries)
                 elif not self.is_undone(trace, event):
                     yield event
 
