@@ -9,7 +9,7 @@ import re
 
 import torch
 
-from .laws import FORMS
+from .known import FORMS
 from .shrinking import is_real
 
 TEXT = '''\

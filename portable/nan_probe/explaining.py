@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from .laws import FORMS, GIVEN, UNKNOWN, all_finite, law_of
+from .known import FORMS, GIVEN, UNKNOWN
+from .laws import all_finite, law_of
 from .shrinking import FAILS, is_finite_wide, widened
 
 REPEATS = 5

@@ -1,10 +1,46 @@
-"""By which slice and which law the triggers of records fail.
+"""The laws by name, forms that may heal each, and how the triggers of records fail.
 
-Written by `python -m tests.probe.slices`; read by slices.py.
+Needs no torch. Forms are source, in which `a` and `b` are the first two operands; each
+is tried on the very case before it is recommended.
 """
 
 # ruff: noqa: E501
 
+LOG_OF_ZERO, LOG_OF_NEGATIVE = "log of 0", "log of a negative number"
+ZERO_BY_ZERO, BY_ZERO = "0 / 0", "a number / 0"
+INF_MINUS_INF, ZERO_TIMES_INF = "inf - inf", "0 * inf"
+ROOT_AT_ZERO, SHUT = "root or power at 0, in backward", "softmax of -inf only"
+ONE_VALUE, EXP = "variance of one value", "overflow of exp"
+PRODUCT, SUM = "overflow of a product or square", "overflow of a sum"
+QUOTIENT = "overflow of a quotient"
+ROOT_OF_NEGATIVE = "root of a negative number"
+NOTHING, CAST = "mean of nothing", "overflow of a cast"
+GIVEN = "a number in the code that is not finite"
+UNKNOWN = "no law is known for this op"
+
+FORMS = {
+    LOG_OF_ZERO: ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
+    LOG_OF_NEGATIVE: ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
+    ZERO_BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
+    BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
+    INF_MINUS_INF: ["a.nan_to_num() - b.nan_to_num()"],
+    ZERO_TIMES_INF: ["torch.where(a == 0, torch.zeros_like(a), a * b)"],
+    ROOT_AT_ZERO: ["torch.sqrt(a + 1e-12)", "torch.sqrt(a.clamp_min(1e-12))"],
+    SHUT: [
+        "torch.softmax(a.clamp_min(torch.finfo(a.dtype).min), -1)",
+        "torch.softmax(a, -1).nan_to_num(0)",
+    ],
+    ONE_VALUE: ["torch.std(a, unbiased=False)"],
+    EXP: ["torch.exp(a - a.amax())", "torch.exp(a.clamp_max(80))"],
+    PRODUCT: [],
+    QUOTIENT: [],
+    ROOT_OF_NEGATIVE: ["torch.sqrt(a.clamp_min(0))"],
+    SUM: [],
+    CAST: ["a.clamp(-60000, 60000).half()"],
+    NOTHING: [],
+}
+
+# Record -> slice and law of its trigger; `python -m tests.probe.slices` writes it anew.
 RECORDS = {
     "NAN-0013": (
         "softmax(baddbmm(masked_fill(zeros_like(x): 0, x, -inf): -inf, x, x): -inf)",

@@ -1,8 +1,4 @@
-"""Which law of arithmetic made a value that is not finite, read from its operands.
-
-Each law has forms that may heal it. They are source, in which `a` and `b` are the first
-two operands; each is tried on the very case before it is recommended.
-"""
+"""Which law of arithmetic made a value that is not finite, read from its operands."""
 
 from __future__ import annotations
 
@@ -10,41 +6,29 @@ import math
 
 import torch
 
-from .slices import UNKNOWN, holds, operands_in, plain_name
+from .known import (
+    BY_ZERO,
+    CAST,
+    EXP,
+    GIVEN,
+    INF_MINUS_INF,
+    LOG_OF_NEGATIVE,
+    LOG_OF_ZERO,
+    NOTHING,
+    ONE_VALUE,
+    PRODUCT,
+    QUOTIENT,
+    ROOT_AT_ZERO,
+    ROOT_OF_NEGATIVE,
+    SHUT,
+    SUM,
+    UNKNOWN,
+    ZERO_BY_ZERO,
+    ZERO_TIMES_INF,
+)
+from .slices import holds, operands_in, plain_name
 from .values import numbers
 
-LOG_OF_ZERO, LOG_OF_NEGATIVE = "log of 0", "log of a negative number"
-ZERO_BY_ZERO, BY_ZERO = "0 / 0", "a number / 0"
-INF_MINUS_INF, ZERO_TIMES_INF = "inf - inf", "0 * inf"
-ROOT_AT_ZERO, SHUT = "root or power at 0, in backward", "softmax of -inf only"
-ONE_VALUE, EXP = "variance of one value", "overflow of exp"
-PRODUCT, SUM = "overflow of a product or square", "overflow of a sum"
-QUOTIENT = "overflow of a quotient"
-ROOT_OF_NEGATIVE = "root of a negative number"
-NOTHING, CAST = "mean of nothing", "overflow of a cast"
-GIVEN = "a number in the code that is not finite"
-
-FORMS = {
-    LOG_OF_ZERO: ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
-    LOG_OF_NEGATIVE: ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
-    ZERO_BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
-    BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
-    INF_MINUS_INF: ["a.nan_to_num() - b.nan_to_num()"],
-    ZERO_TIMES_INF: ["torch.where(a == 0, torch.zeros_like(a), a * b)"],
-    ROOT_AT_ZERO: ["torch.sqrt(a + 1e-12)", "torch.sqrt(a.clamp_min(1e-12))"],
-    SHUT: [
-        "torch.softmax(a.clamp_min(torch.finfo(a.dtype).min), -1)",
-        "torch.softmax(a, -1).nan_to_num(0)",
-    ],
-    ONE_VALUE: ["torch.std(a, unbiased=False)"],
-    EXP: ["torch.exp(a - a.amax())", "torch.exp(a.clamp_max(80))"],
-    PRODUCT: [],
-    QUOTIENT: [],
-    ROOT_OF_NEGATIVE: ["torch.sqrt(a.clamp_min(0))"],
-    SUM: [],
-    CAST: ["a.clamp(-60000, 60000).half()"],
-    NOTHING: [],
-}
 DIVISIONS = {"div", "addcdiv", "weight_norm_interface", "weight_norm", "normalize"}
 PRODUCTS = {"mul", "matmul", "mm", "bmm", "dot", "mv", "addmm", "baddbmm", "linear"}
 PRODUCTS |= {"einsum", "outer", "addcmul", "addmv", "addr", "convolution"}

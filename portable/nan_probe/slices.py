@@ -11,11 +11,10 @@ from collections import namedtuple
 
 import torch
 
-from .known import RECORDS
+from .known import RECORDS, UNKNOWN
 from .values import UNREADABLE, plain_values, storage_of
 
 MOST = 6
-UNKNOWN = "no law is known for this op"
 NUMERIC = (torch.Tensor, int, float)
 # They hand on what they are given.
 PASSING = {"clone", "_to_copy", "copy_", "lift_fresh", "lift_fresh_copy", "detach"}

@@ -1,6 +1,6 @@
 """By which slice and law the trigger of each record fails, for nan_probe's `known`.
 
-`python -m tests.probe.slices` runs them on the tests' build and writes the file anew.
+`python -m tests.probe.slices` runs them on the tests' build and writes its table anew.
 """
 
 from __future__ import annotations
@@ -16,16 +16,7 @@ from tests.support.builds import torch_python
 from tests.support.probes import PORTABLE
 
 KNOWN = PORTABLE / "nan_probe" / "known.py"
-HEAD = '''\
-"""By which slice and which law the triggers of records fail.
-
-Written by `python -m tests.probe.slices`; read by slices.py.
-"""
-
-# ruff: noqa: E501
-
-RECORDS = {
-'''
+BEGIN = "RECORDS = {\n"
 
 
 def main() -> None:
@@ -40,7 +31,8 @@ def main() -> None:
         f'    "{record}": (\n        "{text}",\n        "{law}",\n    ),\n'
         for record, (text, law) in sorted(found.items())
     ]
-    KNOWN.write_text(HEAD + "".join(rows) + "}\n")
+    head = KNOWN.read_text().partition(BEGIN)[0]
+    KNOWN.write_text(head + BEGIN + "".join(rows) + "}\n")
 
 
 if __name__ == "__main__":
