@@ -288,7 +288,8 @@ def claim_states(rows: Iterable[Any]) -> SafeString:
 
 
 @register.inclusion_tag("_copy.html")
-def copyline(code: str) -> dict[str, str]:
+def copyline(code: str) -> dict[str, object]:
     """Code with a copy button, which needs JavaScript; several lines in colour."""
-    shown = python_html(code) if "\n" in code else code
-    return {"code": code, "shown": shown, "done": _("Copied")}
+    lines = "\n" in code
+    shown = python_html(code) if lines else ""
+    return {"code": code, "lines": lines, "shown": shown, "done": _("Copied")}
