@@ -16,7 +16,7 @@ from kb.choices import SymptomClass
 from kb.environments.package_lines import canonical
 from kb.languages import Text as _
 from kb.lookup import reasons, spoken
-from kb.lookup.facts import Facts
+from kb.lookup.facts import COMMON, Facts
 from kb.lookup.known import Known, known, names_of
 from kb.lookup.paste import Paste
 from kb.lookup.symptoms import Cause, Shown, causes_in_code, causes_of
@@ -40,6 +40,8 @@ MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness (0 to 1) orders what is equal.
 SURE_MATCH, LINE, TRAP, NEAR = 20.0, 2.5, 4.0, 7.0
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
+# Of an argument that the bug takes, and that the code gives by name.
+PASSED = 0.6
 # A node or a number that at most so many records show is a name of its own.
 RARE = 3
 PEOPLE = 0.02
@@ -50,14 +52,6 @@ UNLIKE = 0.7
 # Below this a record shares a word with the paste, and no more.
 LEAST = 0.5
 MOST_NEAR, MOST_BY_WORDS = 20, 1.0
-# Names that stand in most training code and tell no bug.
-COMMON_LIST = """
-backward grad_fn requires_grad zero_grad step cuda cpu to view init device dtype loss
-randn zeros ones rand arange manual_seed nn parameter parameters linear model detach
-float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
-allclose grad sum item reshape contiguous module optim any all inf nan na_ns
-"""
-COMMON = frozenset(COMMON_LIST.split())
 Json = dict[str, Any]
 
 
@@ -146,6 +140,8 @@ class Near:
         # A short sentence is near to whatever shares its few words.
         calls = facts.values["call"] or facts.values["named"]
         candidate.score += worth if calls else min(worth, MOST_BY_WORDS)
+        if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
+            candidate.score += PASSED
         if pk in self.documents and not candidate.because and facts.is_written:
             add_names(candidate, self.text.shares(self.documents[pk]), facts)
 
@@ -257,12 +253,22 @@ def is_possible_here(candidate: Candidate, facts: Facts) -> bool:
     for item in row.preconditions:
         if item["key"] == "gpu_arch" and not facts.values.get("arch"):
             return False
+        absent = item["key"] == "flag" and item["value"].startswith("no ")
+        if absent and facts.has("passed", item["value"].removeprefix("no ")):
+            return False
         compiled = item["key"] == "flag" and "compile" in item["value"]
         if compiled and not facts.has("mode", "compile"):
             return False
         if item["key"] == "dtype" and not dtype_fits(item["value"], facts):
             return False
     return True
+
+
+def flags_of(row: Record) -> set[str]:
+    """Names of arguments that it takes: `is_causal` of "is_causal=True"."""
+    flags = (item["value"] for item in row.preconditions if item["key"] == "flag")
+    names = (flag.partition("=")[0].split(" ")[0] for flag in flags)
+    return {name for name in names if name.isidentifier() and name != "no"}
 
 
 def needed_packages(row: Record) -> set[str]:
@@ -288,7 +294,7 @@ def add_names(candidate: Candidate, shares: Mapping[str, float], facts: Facts) -
     """Words order; only named things that both have are a reason to list a record."""
     shared = named_things(shares, candidate.known, facts) if candidate.known else []
     if shared:
-        candidate.because.append(reasons.of_names(shared))
+        candidate.because.append(reasons.of_names(shared, facts))
 
 
 def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> list[str]:

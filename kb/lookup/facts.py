@@ -17,7 +17,7 @@ from kb.environments import hardware
 from kb.environments.environment import Environment
 from kb.lookup.paste import Paste
 from kb.records.tellers import Values
-from kb.search.reading.code import names_of_code
+from kb.search.reading.code import passed_in_code, places_of_names
 from kb.search.reading.figures import LOSS, NORM, SCALE, Figures, read_figures
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
 from kb.search.reading.parts import Kind
@@ -39,6 +39,14 @@ WHOLE_LIST = 12
 BACKWARD = re.compile(r"\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
 CARD_LINES, CARD_CHARS = 60, 300
 ENV_LINE = 0
+# Names that stand in most training code and tell no bug.
+COMMON_LIST = """
+backward grad_fn requires_grad zero_grad step cuda cpu to view init device dtype loss
+randn zeros ones rand arange manual_seed nn parameter parameters linear model detach
+float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
+allclose grad sum item reshape contiguous module optim any all inf nan na_ns
+"""
+COMMON = frozenset(COMMON_LIST.split())
 WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))
 Json = dict[str, Any]
 
@@ -95,7 +103,7 @@ class Facts:
 def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
     text = shortened(paste.text)
     values = {name: dict[str, int]() for name in TABLES}
-    for (name, value), line in stated(text, env):
+    for (name, value), line in stated(paste, text, env):
         values[name].setdefault(value, line)
     figures = read_figures(
         (number, line) for number, line in paste.lines if not is_code(paste, number)
@@ -138,13 +146,20 @@ def is_code(paste: Paste, number: int) -> bool:
     return kinds in (Kind.CODE, Kind.TENSOR)
 
 
-def stated(text: str, env: str) -> Iterator[tuple[tuple[str, str], int]]:
+def line_at(paste: Paste, text: str, at: int) -> int:
+    """The line that this place of the text, shortened or not, stands on."""
+    if at <= HEAD:
+        return paste.lines[text.count("\n", 0, at)][0]
+    return paste.lines[-1 - text.count("\n", at)][0]
+
+
+def stated(paste: Paste, text: str, env: str) -> Iterator[tuple[tuple[str, str], int]]:
     """Each (fact, value) that either box states, with its first line."""
     low, below = text.lower(), env[:HEAD].lower()
     for key, pattern in PATTERNS.items():
         found = pattern.search(low)
         if found:
-            yield key, low.count("\n", 0, found.start()) + 1
+            yield key, line_at(paste, low, found.start())
         elif below and pattern.search(below):
             yield key, ENV_LINE
 
@@ -194,12 +209,15 @@ def add_packages(
 def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
     """Operators that code calls, and those that sentences and tensors name."""
     calls: dict[str, int] = {}
+    passed: dict[str, int] = {}
     names: dict[str, int] = {}
     for part in paste.parts:
         lines = paste.lines_of(part)
         text = "\n".join(line for _number, line in lines)[:CODE_CHARS]
         if part.kind == Kind.CODE:
-            calls |= dict.fromkeys(names_of_code(text), part.first)
+            for name, line in places_of_names(text):
+                calls.setdefault(name, lines[line - 1][0])
+            passed |= dict.fromkeys(passed_in_code(text), part.first)
         elif part.kind == Kind.TENSOR:
             names |= dict.fromkeys(made_by(text), part.first)
             names |= dict.fromkeys(names_in(PRINTED.sub(" ", text)), part.first)
@@ -209,6 +227,7 @@ def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
         elif part.kind in (Kind.WORDS, Kind.CONFIG, Kind.LOG, Kind.METRICS):
             names |= dict.fromkeys(names_in(text), part.first)
     values["call"] = {name.removeprefix(PREFIX): line for name, line in calls.items()}
+    values["passed"] = passed
     values["named"] = {name.removeprefix(PREFIX): line for name, line in names.items()}
 
 
@@ -224,7 +243,7 @@ def nodes_in(paste: Paste, text: str) -> Iterator[tuple[str, int]]:
         if facet.startswith(("nan_in_", "inf_in_")):
             yield facet[7:], line
     for found in BACKWARD.finditer(text):
-        yield found[1], text.count("\n", 0, found.start()) + 1
+        yield found[1], line_at(paste, text, found.start())
 
 
 def probe_facts(paste: Paste) -> Iterator[tuple[str, int]]:
@@ -260,6 +279,7 @@ def document(facts: Facts) -> Json:
         {"fact": name, "value": value, "line": line or None}
         for name in SHOWN
         for value, line in facts.values.get(name, {}).items()
+        if name != "call" or value not in COMMON | facts.values["passed"].keys()
     ]
     env = facts.environment
     packages = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from kb.languages import LIST_COMMA, Text as _
+from kb.lookup.facts import Facts
 from kb.lookup.traps import Trap
 from kb.models import Symptom
 from kb.records import tellers
@@ -18,7 +20,12 @@ MOST_CHARS = 160
 LINE = _("line {line} says “{text}”")
 SHOWS = _("line {line} shows {text}")
 TRAP = _("line {line} of your code: {text}")
-NAMES = _("you name {names}")
+# How the paste has the names that it shares with a record, by fact.
+NAMES = {
+    "passed": _("your code passes {names}"),
+    "call": _("your code calls {names}"),
+    "named": _("you name {names}"),
+}
 SYMPTOM = _("it is a known cause of “{title}”")
 AND = _(" and ")
 # What a predicate that holds says, by its fact.
@@ -61,11 +68,7 @@ RULED_OUT = {
 
 
 def of_predicate(source: str) -> Json:
-    terms = [of_term(term) for term in tellers.parse(source)]
-    joined = terms[0]
-    for term in terms[1:]:
-        joined = {k: joined[k] + AND[k] + term[k] for k in joined}
-    return joined
+    return joined([of_term(term) for term in tellers.parse(source)])
 
 
 def of_term(term: tellers.Term) -> Json:
@@ -92,7 +95,21 @@ def of_trap(trap: Trap) -> Json:
     return TRAP.filled(line=trap.line, text=trap.finding.rule["message"])
 
 
-def of_names(names: list[str]) -> Json:
-    return NAMES.filled(
-        names={lang: LIST_COMMA[lang].join(names) for lang in ("en", "zh")}
-    )
+def of_names(names: Sequence[str], facts: Facts) -> Json:
+    """Each once, by the first fact of `NAMES` that has it; else it is named."""
+    said: list[Json] = []
+    left = list(names)
+    for fact, text in NAMES.items():
+        has = [name for name in left if fact == "named" or facts.has(fact, name)]
+        left = [name for name in left if name not in has]
+        if has:
+            listed = {lang: LIST_COMMA[lang].join(has) for lang in ("en", "zh")}
+            said.insert(0, text.filled(names=listed))
+    return joined(said)
+
+
+def joined(texts: Sequence[Json]) -> Json:
+    found = texts[0]
+    for text in texts[1:]:
+        found = {k: found[k] + AND[k] + text[k] for k in found}
+    return found

@@ -7,7 +7,7 @@ import json
 from django.test import SimpleTestCase, TestCase
 
 from kb.lookup.answer import look_up
-from kb.lookup.facts import Facts, read_facts
+from kb.lookup.facts import Facts, document, read_facts
 from kb.lookup.first_checks import CHECKS
 from kb.lookup.paste import read_paste
 from kb.records import tellers
@@ -108,6 +108,25 @@ class FactTests(SimpleTestCase):
         self.assertTrue(measured.has("named", "t5_stack"))
         self.assertFalse(facts_of(STEPS).is_written)
 
+    def test_a_line_counts_once_however_it_ends(self) -> None:
+        code = [
+            "import torch.nn.functional as F",
+            "# padding",
+            "class Attn:",
+            "    def forward(self, q, m):",
+            "        return F.scaled_dot_product_attention(q, q, q, attn_mask=m)",
+        ]
+        bars = "1%|\r2%|\r3%|\n"  # a progress bar that is one line of a log
+        for text, first in (("\n".join(code), 1), ("\r\n".join(code), 1)):
+            facts = facts_of(text)
+            self.assertEqual(facts.line_of("mode", "padding"), first + 1)
+            calls = {"scaled_dot_product_attention": 5, "attn_mask": 5}
+            self.assertEqual(facts.values["call"], calls)
+            self.assertEqual(facts.values["passed"].keys(), {"attn_mask"})
+            shown = [row["value"] for row in document(facts)["named"]]
+            self.assertEqual(shown, ["padding", "scaled_dot_product_attention"])
+        self.assertEqual(facts_of(bars + "bf16").line_of("dtype", "bf16"), 2)
+
     def test_a_file_is_one_part(self) -> None:
         code = "import torch\nlr = 6e-4\ny = torch.argmax(x, dim=1)\nloss = f(y, dim=0)"
         self.assertEqual([part.kind.value for part in read_paste(code).parts], ["code"])
@@ -169,6 +188,19 @@ class AnswerTests(TestCase):
             row["record"] for row in look_up("reward: 1.0 entropy: nan")["candidates"]
         ]
         self.assertNotIn("NAN-0072", listed)
+
+    def test_what_a_call_passes_orders_what_it_calls(self) -> None:
+        call = "out = F.scaled_dot_product_attention(q, k, v, {}=m)"
+        for passed, first, then in (
+            ("attn_mask", "NAN-0008", "NAN-0011"),
+            ("is_causal", "NAN-0011", "NAN-0008"),
+        ):
+            found = look_up(call.format(passed), "torch 2.4.1")["candidates"]
+            order = [row["record"] for row in found]
+            self.assertIn(first, order)
+            self.assertNotIn(then, order[: order.index(first)])
+            reason = found[order.index(first)]["because"][0]["en"]
+            self.assertIn(f"passes {passed}", reason)
 
     def test_a_reason_is_a_named_thing(self) -> None:
         for text in (
