@@ -104,8 +104,7 @@ PROGRAMS: tuple[Program, ...] = (
     *errors("resources/recursion_in_c", "crash:SIGSEGV"),
     # A flood of short lines takes its reader so long that the clock may be first.
     *errors("resources/flood_stdout resources/flood_stderr", *FLOOD),
-    *errors("resources/flood_one_line", "limit:output"),
-    *errors("resources/flood_empty_lines", *FLOOD),
+    *errors("resources/flood_one_line resources/flood_empty_lines", *FLOOD),
     *ends("resources/flood_from_children", HELD),
     # --- crashes: no report, no verdict ----------------------------
     *errors("crashes/segfault crashes/killed_while_child_lives", "crash:SIGSEGV"),
