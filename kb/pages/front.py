@@ -1,27 +1,24 @@
-"""The front page: what was judged last, and where a verdict flips between builds."""
+"""The front page: the box, what many people see, where verdicts flip."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from urllib.parse import urlencode
 
-from django.db.models import Count
 from django.urls import reverse
 
-from kb.choices import Verdict
 from kb.languages import current_lang
-from kb.models import Finding, Flip, Standing, TestedBuild
+from kb.lookup import symptoms
+from kb.models import Flip, Standing, Symptom, TestedBuild
 from kb.search.index.generation import Generation, current_generation
 from kb.versions import order
 
-SHOWN = 6
+SHOWN, LINKED = 4, 3
 GOOD, BAD = "first_good", "first_bad"
 AXIS = 15
-# Runs come in bursts of one record: so many verdicts are looked at, to show SHOWN.
-LOOKED_AT = 400
 # Stands in the empty box; as printed, so in no language of the site.
 EXAMPLE = """\
 UserWarning: cuDNN SDPA backward got grad_output.strides() != output.strides(), \
@@ -29,26 +26,20 @@ attempting to materialize a grad_output with matching strides...
 {'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05, 'epoch': 0.36}\
 """
 
-# (build, kind of flip, the build before) -> how many records.
-Flips = Mapping[tuple[str, str, str], int]
-# To be clicked: what people paste, each about another record.
-EXAMPLES = (
-    "UserWarning: None of the inputs have requires_grad=True. Gradients will be None",
-    EXAMPLE,
-    "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.",
-)
+# Each flip: build, kind, the build before, and the record by id and title.
+Flips = Sequence[tuple[str, str, str, str]]
 
 
 @dataclass(frozen=True)
 class Tick:
-    """One tested build on the ruler, with how many records flip there.
+    """One tested build on the ruler, with the names of records that flip there.
 
     `address` is the matrix of just these flips.
     """
 
     label: str
-    first_good: int
-    first_bad: int
+    first_good: list[str]
+    first_bad: list[str]
     address: str
 
 
@@ -65,11 +56,10 @@ class NamedFlip:
 class FrontPage:
     records: int
     builds: int
-    verdicts: list[Finding]
+    symptoms: list[Symptom]
     flips: list[NamedFlip]
     axis: list[Tick]
     example: str = EXAMPLE
-    examples: tuple[str, ...] = EXAMPLES
 
 
 def build() -> FrontPage:
@@ -77,19 +67,19 @@ def build() -> FrontPage:
 
 
 @lru_cache(maxsize=4)
-def built(_generation: Generation, _lang: str) -> FrontPage:
+def built(_generation: Generation, lang: str) -> FrontPage:
     tested = judged_builds()
     labels = order.column_labels(tested)
-    rows = Flip.objects.order_by().values_list("build", "kind", "before")
-    counts = {
-        (slug, kind, before): count
-        for slug, kind, before, count in rows.annotate(count=Count("pk"))
-    }
-    flips = newest_flips(tested, {slug for slug, _kind, _before in counts})
+    title = f"record__title_{lang}"
+    rows = Flip.objects.order_by("record").values_list(
+        "build", "kind", "before", "record", title
+    )
+    named = [(*flip, f"{record} {title}") for *flip, record, title in rows]
+    flips = newest_flips(tested, {build for build, *_rest in named})
     return FrontPage(
         records=Standing.objects.count(),
         builds=len(tested),
-        verdicts=latest_verdicts(),
+        symptoms=widest_symptoms(),
         flips=[
             NamedFlip(
                 flip,
@@ -98,7 +88,7 @@ def built(_generation: Generation, _lang: str) -> FrontPage:
             )
             for flip in islice(flips, SHOWN)
         ],
-        axis=[tick(slug, labels[slug], counts) for slug in list(tested)[-AXIS:]],
+        axis=[tick(slug, labels[slug], named) for slug in list(tested)[-AXIS:]],
     )
 
 
@@ -117,29 +107,23 @@ def newest_flips(tested: Iterable[str], flipping: set[str]) -> Iterable[Flip]:
             yield from flips.filter(build=slug).order_by("-record")[:SHOWN]
 
 
-def latest_verdicts() -> list[Finding]:
-    """The newest judged trigger of each listed record, newest first."""
-    rows = Finding.objects.fresh().triggers().exclude(verdict=Verdict.ERROR)
-    listed = rows.filter(record__standing__isnull=False)
-    recent = listed.order_by("-observed_at", "build").values_list("pk", "record_id")
-    newest: dict[str, int] = {}
-    for pk, record in recent[:LOOKED_AT]:
-        newest.setdefault(record, pk)
-        if len(newest) == SHOWN:
-            break
-    shown = Finding.objects.select_related("record").defer("record__html")
-    by_pk = shown.in_bulk(newest.values())
-    return [by_pk[pk] for pk in newest.values() if pk in by_pk]
+def widest_symptoms() -> list[Symptom]:
+    """Those that the most people were seen with, by all their causes."""
+
+    def people(row: Symptom) -> int:
+        return sum(int(cause.get("people", 1)) for cause in row.causes)
+
+    return sorted(symptoms.every(), key=people, reverse=True)[:LINKED]
 
 
-def tick(slug: str, label: str, counts: Flips) -> Tick:
-    """How many records turn good or bad at a build, and the matrix that shows them."""
-    here = {key: count for key, count in counts.items() if key[0] == slug}
-    befores = sorted({before for _slug, _kind, before in here})
+def tick(slug: str, label: str, flips: Flips) -> Tick:
+    """Which records turn good or bad at a build, and the matrix that shows them."""
+    here = [flip[1:] for flip in flips if flip[0] == slug]
+    befores = sorted({before for _kind, before, _name in here})
     query = urlencode({"show": "flips", "build": [*befores, slug]}, doseq=True)
     return Tick(
         label,
-        sum(count for (_, kind, _before), count in here.items() if kind == GOOD),
-        sum(count for (_, kind, _before), count in here.items() if kind == BAD),
+        [name for kind, _before, name in here if kind == GOOD],
+        [name for kind, _before, name in here if kind == BAD],
         f"{reverse('matrix')}?{query}",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.core.exceptions import RequestDataTooBig
@@ -87,6 +88,15 @@ class ComparePage:
         return "" if side in (found.before, found.after) or not side else side.name
 
 
+class Change(NamedTuple):
+    """What changes from one release to another, in a sentence of both languages."""
+
+    before: str
+    after: str
+    address: str
+    sentence: dict[str, str]
+
+
 def address(before: str, after: str, device: str = "") -> str:
     path = reverse("compare", args=[before, after])
     return f"{path}?{urlencode({'device': device})}" if device else path
@@ -122,6 +132,15 @@ def start(request: HttpRequest) -> ComparePage | str:
 def newest_two(offered: list[str]) -> tuple[str, str]:
     newest = [*offered, "", ""]
     return newest[1], newest[0]
+
+
+def newest_change(offered: list[str]) -> Change | None:
+    """Between the newest two that were run."""
+    before, after = map(sides.find, newest_two(offered))
+    if not before or not after:
+        return None
+    names = before.name, after.name
+    return Change(*names, address(*names), words.summary(compare(before, after)))
 
 
 def unknown(

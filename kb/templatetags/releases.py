@@ -67,4 +67,9 @@ def release_name(raw: str) -> str:
 def compare_pickers() -> dict[str, Any]:
     """From and to, for any page; nothing where fewer than two builds were run."""
     offered = compare.choices()
-    return {"choices": offered, "typed": compare.newest_two(offered), "device": ""}
+    return {
+        "choices": offered,
+        "typed": compare.newest_two(offered),
+        "device": "",
+        "change": compare.newest_change(offered),
+    }

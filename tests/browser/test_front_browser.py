@@ -8,8 +8,7 @@ from pathlib import Path
 from django.test import tag
 from playwright.sync_api import Page, expect
 
-from kb.publishing import saving
-from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
+from tests.browser.test_browser import BrowserTest
 
 WARNING = 'UserWarning: "strides" \\ differ'
 DROP = """
@@ -54,15 +53,6 @@ def long_log() -> str:
 
 @tag("browser")
 class FrontPageTest(BrowserTest):
-    def test_a_long_name_among_the_latest_verdicts_breaks_on_a_phone(self) -> None:
-        record = self.repro.record
-        record.title_en = 'LigerFusedLinearCrossEntropyLoss(reduction="none") is wrong'
-        saving.save(record)
-        self.evidence()
-        page = self.open("/en/", viewport={"width": 360, "height": 800})
-        expect(page.get_by_role("link", name=record.title_en).first).to_be_visible()
-        self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
-
     def file(self, text: str) -> Path:
         folder = self.enterContext(tempfile.TemporaryDirectory())
         path = Path(folder) / "train.log"
@@ -133,12 +123,6 @@ class FrontPageTest(BrowserTest):
         page.go_back()
         left = page.evaluate("document.querySelector('#log').value.length")
         self.assertEqual(left, 15 * 350_000)
-
-    def test_an_example_is_looked_up_by_a_click(self) -> None:
-        page = self.open("/en/", java_script_enabled=False)
-        page.locator(".examples button").first.click()
-        page.wait_for_url("**/en/lookup/")
-        expect(page.locator("main")).to_contain_text("None of the inputs have")
 
     def test_without_javascript_a_file_is_sent_whole(self) -> None:
         page = self.open("/en/", java_script_enabled=False)

@@ -7,9 +7,15 @@ from functools import partial
 from django.test import tag
 from playwright.sync_api import Route, expect
 
+from kb.publishing import saving
 from runner.evidence import store
 from tests.browser import page_faults
-from tests.browser.test_browser import BrowserTest, visit
+from tests.browser.test_browser import (
+    DOCUMENT_WIDTH,
+    SLACK_PX,
+    BrowserTest,
+    visit,
+)
 from tests.support import page_types, runs
 
 WIDTHS = (360, 820, 1280, 1920)
@@ -102,6 +108,14 @@ class PlaceTest(BrowserTest):
             self.assertEqual(heads.all_inner_texts()[1:], ["2.4.0", "2.7.0"])
             tops = page.locator(".ruler tbody tr:first-child > *").evaluate_all(TOPS)
             self.assertEqual(len(set(tops)), 1, (width, tops))
+
+    def test_a_long_name_among_the_flips_breaks_on_a_phone(self) -> None:
+        record = self.repro.record
+        record.title_en = 'LigerFusedLinearCrossEntropyLoss(reduction="none") is wrong'
+        saving.save(record)
+        page = self.open("/en/", viewport={"width": 360, "height": 800})
+        expect(page.get_by_role("link", name=record.title_en).first).to_be_visible()
+        self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
 
     def test_filters_over_a_list_are_folded_and_beside_it_open(self) -> None:
         for path in ("records/", "search/?q=sample"):

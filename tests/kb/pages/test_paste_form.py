@@ -11,7 +11,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import TestCase
 
 from kb.lookup.paste import MAX_BYTES
-from kb.pages import front
 from kb.pages.paste import form as paste_form
 from kb.search.reading import lines
 from tests.kb.lookup.test_lookup import WARNING as LOST, ShippedCase
@@ -83,12 +82,6 @@ class PasteFormTests(TestCase):
             [int(number) for number in numbers.groups()],
             [*expected, lines.LINE_CHARS],
         )
-
-    def test_each_example_can_be_clicked_without_a_script(self) -> None:
-        html = self.client.get("/en/").text
-        form = html.partition('<form class="examples"')[2].partition("</form>")[0]
-        self.assertEqual(form.count('name="log"'), len(front.EXAMPLES))
-        self.assertIn('action="/en/lookup/"', form)
 
 
 class TypedTorchTests(ShippedCase):

@@ -51,6 +51,14 @@ class ComparePageTest(PageCase):
         other = self.client.get("/en/compare/2.5...2.6/?device=cpu")
         self.assertRedirects(other, "/en/compare/2.5.1...2.6.0/?device=cpu")
 
+    def test_the_front_page_says_what_the_newest_two_change(self) -> None:
+        self.verdicts(2, v2_6_0=True, v2_7_0=False)
+        page = self.client.get("/en/")
+        self.assertContains(page, 'href="/en/compare/2.6.0...2.7.0/"')
+        self.assertContains(page, "0 arrive, 1 leaves; all by CPU runs")
+        # Which records turn at a build of the ruler.
+        self.assertContains(page, f'title="{self.records[2].pk} ')
+
     def test_what_is_no_build_is_named(self) -> None:
         page = self.client.get("/en/compare/?from=2.5.1&to=<zebra>")
         self.assertContains(page, "“&lt;zebra&gt;” is no torch build", status_code=404)
