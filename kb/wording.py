@@ -176,11 +176,11 @@ OUTCOMES = {
 FIRES = _("fires")
 # In a cell of a matrix, beside the shape.
 CELLS = {
-    "bug": pgettext("matrix cell", "bug"),
-    "clean": pgettext("matrix cell", "not seen"),
-    "not_applicable": pgettext("matrix cell", "N/A"),
-    "inconclusive": pgettext("matrix cell", "no verdict"),
-    "error": pgettext("matrix cell", "error"),
+    "bug": pgettext("matrix cell", "Bug"),
+    "clean": pgettext("matrix cell", "No bug seen"),
+    "not_applicable": pgettext("matrix cell", "Not applicable"),
+    "inconclusive": pgettext("matrix cell", "No result"),
+    "error": pgettext("matrix cell", "No result"),
 }
 # Of evidence that somebody sent.
 SENT = {

@@ -115,7 +115,7 @@ class RecordDetail(View):
     def context(self, record: Record) -> dict[str, Any]:
         """What the template is given: `page` is all that is known of the record."""
         torch = reader_choice.of(self.request).torch
-        return {"record": record, "page": record_page.build(record, torch)}
+        return {"record": record, "page": record_page.build(record, torch, torch)}
 
 
 @require_safe

@@ -169,12 +169,19 @@ def answer_big(affected: dict[str, Any]) -> SafeString:
     return badge_inner(answer_of(affected))
 
 
-@register.inclusion_tag("kb/_verdict_mark.html")
-def verdict_mark(verdict: str) -> dict[str, Any]:
+@register.simple_tag
+def verdict_mark(verdict: str) -> SafeString:
     """The shape of a verdict alone, beside words that say it."""
     special = {"untested": badges.UNTESTED, "model": badges.MODEL_SHOWN}
     wording = special.get(verdict) or badges.wording(verdict, "")
-    return {"badge": wording.badge(current_lang())}
+    badge = wording.badge(current_lang())
+    return format_html('<span class="v {}">{}</span>', badge.css, shape_of(badge))
+
+
+@register.filter
+def flip_words(kind: str) -> str:
+    """The words of the matrix for a build that differs from the one before it."""
+    return {"first_bad": _("first bad"), "first_good": _("first good")}[kind]
 
 
 @register.simple_tag

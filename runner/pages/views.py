@@ -40,9 +40,10 @@ class RecordDetail(kb.RecordDetail):
     def context(self, record: Record) -> dict[str, Any]:
         known, reader = known_builds.load(), reader_choice.of(self.request)
         about = opening.of_record(record, reader, known)
+        asked = about.asked.value if about.asked else ""
         return {
             "record": record,
-            "page": record_page.build(record, about.torch),
+            "page": record_page.build(record, about.torch, asked),
             "about": about,
             "panel": run_panel.build(record, self.request, known, about.torch),
             "maps": sweep_maps.of_record(record, about.torch),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.test import tag
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from runner.evidence import store
 from runner.models import Run
@@ -39,36 +39,19 @@ class RecordBrowserTest(BrowserTest):
     def sideways(self, page: Page) -> Any:
         return page.evaluate(DOCUMENT_WIDTH)
 
-    def test_the_timeline_is_drawn_where_there_is_room_else_a_table(self) -> None:
-        page = self.open(PATH)
-        self.assertTrue(page.locator(".tl-plot").is_visible())
-        self.assertLessEqual(page.locator(".tl-table").bounding_box()["width"], 1)
-        sizes = page.evaluate(
-            "[...document.querySelectorAll('.tl-plot text')]"
-            ".map((text) => text.getBoundingClientRect().height)"
-        )
-        self.assertGreater(min(sizes), 11)
-        # 1280 px at 200 % zoom are 640 px, and a phone has fewer.
-        for width in (640, 390):
-            page.set_viewport_size({"width": width, "height": 800})
-            self.assertFalse(page.locator(".tl-plot").is_visible())
-            self.assertGreater(page.locator(".tl-table").bounding_box()["width"], 300)
-            self.assertLessEqual(self.sideways(page), SLACK_PX)
-        self.assertEqual(self.messages, [])
-
-    def test_no_words_of_the_timeline_overlap(self) -> None:
+    def test_the_strip_is_a_row_or_folds_and_none_scrolls_sideways(self) -> None:
         for lang in ("en", "zh"):
             page = self.open(f"/{lang}/NAN-9001/sample/")
-            boxes = page.evaluate(
-                "[...document.querySelectorAll('.tl-plot text')].map((text) => {"
-                "const b = text.getBoundingClientRect();"
-                "return [b.left, b.right, b.top, b.bottom, text.textContent]})"
-            )
-            for at, one in enumerate(boxes):
-                for other in boxes[at + 1 :]:
-                    across = one[0] < other[1] - 1 and other[0] < one[1] - 1
-                    down = one[2] < other[3] - 4 and other[2] < one[3] - 4
-                    self.assertFalse(across and down, (lang, one[4], other[4]))
+            for width in (1280, 820, 360):
+                page.set_viewport_size({"width": width, "height": 800})
+                cells = page.locator(".rs > li")
+                self.assertEqual(cells.count(), 2)
+                self.assertGreater(cells.last.bounding_box()["height"], 40)
+                is_row = width > 900
+                expect(page.locator(".rs-word").first).to_be_visible(visible=is_row)
+                expect(page.locator(".rs-legend")).to_be_visible(visible=not is_row)
+                self.assertLessEqual(self.sideways(page), SLACK_PX)
+        self.assertEqual(self.messages, [])
 
     def test_the_choice_is_kept_without_javascript(self) -> None:
         page = self.open(PATH, java_script_enabled=False)
@@ -130,7 +113,7 @@ class RecordBrowserTest(BrowserTest):
     def test_printed_it_holds_everything_and_no_control(self) -> None:
         page = self.open(PATH)
         page.emulate_media(media="print")
-        self.assertTrue(page.locator(".tl-table").is_visible())
+        self.assertTrue(page.locator(".rs").is_visible())
         self.assertFalse(page.locator("#run-button").is_visible())
         self.assertFalse(page.locator(".copyline button").first.is_visible())
         page.goto(self.live_server_url + self.found.get_absolute_url())

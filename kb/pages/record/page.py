@@ -9,17 +9,13 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb.choices import SIGNATURE_LINES, ClaimState, Upstream
-from kb.findings import (
-    contradictions,
-    diagnoses,
-    remedies,
-    results,
-    timeline,
-)
-from kb.findings.timeline import Timeline
+from kb.findings import contradictions, diagnoses, remedies, results
+from kb.findings.remedies import TORCH
 from kb.models import Finding, Record, Repro
 from kb.pages.highlight import python_html
+from kb.pages.record import strip
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested, source_of
+from kb.pages.record.strip import Strip
 from kb.pages.record.workarounds import Workaround, workaround
 from kb.versions import affected_line
 from kb.versions.affected_line import AffectedPackage
@@ -63,7 +59,7 @@ class RecordPage:
     contradictions: list[dict[str, Any]]
     summary: dict[str, Any]
     fixes: list[dict[str, Any]]
-    timelines: list[Timeline]
+    strips: list[Strip]
     repros: list[Source]
     related: list[Record]
     aliases: list[tuple[str, str]]
@@ -132,8 +128,10 @@ def find(record_id: str) -> Record | None:
     return rows.filter(id=record_id).first()
 
 
-def build(record: Record, torch: str = "") -> RecordPage:
-    """`torch`: the build the reader asks about, by slug or version; "" = none."""
+def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
+    """`torch`: the build whose runs are shown, by slug or version; `asked`: the one
+    that the reader named. "" = none.
+    """
     findings = list(record.findings.all())
     return RecordPage(
         record=record,
@@ -152,11 +150,7 @@ def build(record: Record, torch: str = "") -> RecordPage:
         ],
         summary=results.summary(findings),
         fixes=[fix | {"source": source_of(record, fix)} for fix in record.fixes],
-        timelines=[
-            axis
-            for axis in timeline.of_record(record, results.cells(findings))
-            if axis.changes
-        ],
+        strips=strip.of_record(record, findings, asked),
         repros=[source(repro) for repro in record.repros.all()],
         related=list(Record.objects.visible().filter(id__in=record.related)),
         aliases=[(alias, alias_url(alias)) for alias in record.aliases],
@@ -175,7 +169,7 @@ def documented_fix(record: Record, build: str, findings: list[Finding]) -> str:
     bounds = [
         event["fixed"]
         for entry in record.affected
-        if entry["package"] == timeline.TORCH
+        if entry["package"] == TORCH
         for event in entry.get("events", [])
         if "fixed" in event
     ]

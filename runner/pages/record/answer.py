@@ -10,8 +10,7 @@ from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
 from kb.findings import checks, remedies, results
 from kb.findings.checks import Words
-from kb.findings.remedies import Remedy
-from kb.findings.timeline import TORCH
+from kb.findings.remedies import TORCH, Remedy
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.pages.record.workarounds import OnOff, on_off

@@ -159,7 +159,7 @@ class EveryPageTest(PageTest):
     def test_a_site_without_records_says_what_to_do(self) -> None:
         Record.objects.all().delete()
         for path, advice in [
-            ("/en/", "Nothing has been run here yet"),
+            ("/en/", "A flip needs two tested builds"),
             ("/en/records/", "manage.py load_records"),
             ("/en/matrix/", "No record is published here yet"),
             ("/en/claims/", "No claim is recorded yet"),
@@ -499,9 +499,9 @@ class ListPageTest(PageTest):
         runs.install("/nowhere/2.5", "2.5.0-cpu")
         self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
         page = Page(self.page("/en/matrix/")).text
-        self.assertIn("2.4.0 ✖ bug 2.4.0: FAIL · bug reproduced (1/1)", page)
+        self.assertIn("2.4.0 ✖ Bug 2.4.0: FAIL · bug reproduced (1/1)", page)
         self.assertIn("2.5.0 ⋯ likely affected", page)
-        self.assertIn("✔ not seen 2.7.0: PASS · bug not seen (0/1) first good", page)
+        self.assertIn("✔ No bug seen 2.7.0: PASS · bug not seen (0/1) first good", page)
         self.assertIn("NAN-9001", self.page("/en/matrix/?show=flips"))
         html = self.page("/en/")
         self.assertIn("first good in 2.7.0 ", Page(html).text)

@@ -1,4 +1,4 @@
-"""A record's page: the reader's build, upstream, the timeline, languages, its size."""
+"""A record's page: the reader's build, upstream, the strip, languages, its size."""
 
 from __future__ import annotations
 
@@ -247,21 +247,25 @@ class UpstreamTest(RecordPageTest):
         self.assertIn("文档称 2.15.0 已修复，但在 2.16.0-cpu 上仍可复现（1/1）。", zh)
 
 
-class TimelineTest(RecordPageTest):
-    def test_documented_and_observed_stand_on_one_axis(self) -> None:
-        self.observe("2.10.0+cpu", bug=False)
+class StripTest(RecordPageTest):
+    def test_each_build_is_a_link_to_its_evidence(self) -> None:
+        clean, short = self.observe("2.10.0+cpu", bug=False), self.observe("2.12.0+cpu")
+        html = self.page(PATH).partition('class="strip')[2].partition("</section>")[0]
+        for digest in (clean, short):
+            self.assertIn(f'href="/en/evidence/{digest}/"', html)
+        text = Page(f"<i {html}").text
+        self.assertIn("No bug seen", text)
+        self.assertEqual(html.count('class="rs-bug'), 1)
+        self.assertEqual(html.count('class="rs-ok'), 1)
+        self.assertNotIn("style=", html)
+
+    def test_only_the_build_that_the_reader_named_is_marked(self) -> None:
         self.observe("2.12.0+cpu")
-        html = self.page(PATH)
-        fix = html.partition('id="fix"')[2].partition("</section>")[0]
-        table = Page(fix.partition("<table")[2]).text
-        for words in ("introduced", "root fix", "first bad", "2.10.0", "2.15.0"):
-            self.assertIn(words, table)
-        self.assertIn("PASS · bug not seen (0/1)", table)
-        drawing = fix.partition("<svg")[2].partition("</svg>")[0]
-        self.assertIn('aria-hidden="true"', drawing)
-        self.assertEqual(drawing.count("tl-bug"), 1)
-        self.assertEqual(drawing.count("tl-clean"), 1)
-        self.assertNotIn("style=", fix)
+        self.assertNotIn("rs-you", self.page(PATH))
+        self.assertIn("rs-you", self.page(f"{PATH}?torch=2.12.0%2Bcpu"))
+
+    def test_without_a_verdict_there_is_none(self) -> None:
+        self.assertNotIn('class="strip', self.page(PATH))
 
 
 class CommandsTest(RecordPageTest):

@@ -1,0 +1,158 @@
+"""The builds that a record ran on, as a strip: a cell for each, and what is documented.
+
+A device class that ran anything has a strip of its own. A word stands where a range of
+equal builds begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _, ngettext
+
+from kb import wording
+from kb.choices import Verdict
+from kb.findings.remedies import TORCH
+from kb.findings.results import JUDGED, Cell, cells
+from kb.languages import current_lang
+from kb.models import Finding, Record
+from kb.versions import order
+from kb.versions.ranges import AFFECTED, in_range, parse_version
+
+# A verdict as a word of `wording.CELLS`, and the class of its cell; the first of these
+# that a repro shows is the build's.
+KINDS = {
+    Verdict.BUG_PRESENT: ("bug", "rs-bug"),
+    Verdict.BUG_ABSENT: ("clean", "rs-ok"),
+    Verdict.NOT_APPLICABLE: ("not_applicable", ""),
+    Verdict.INCONCLUSIVE: ("inconclusive", ""),
+    Verdict.ERROR: ("error", ""),
+}
+VERDICTS = list(KINDS)
+
+
+class Run(NamedTuple):
+    """What ran on one build: the verdict that counts, and its evidence."""
+
+    cell: Cell
+    label: str
+    documented: bool
+    is_yours: bool
+
+    @property
+    def css(self) -> str:
+        return KINDS[Verdict(self.cell.verdict)][1]
+
+    @property
+    def word(self) -> str:
+        return wording.CELLS[KINDS[Verdict(self.cell.verdict)][0]][current_lang()]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Neighbours with the same verdict."""
+
+    runs: Sequence[Run]
+    is_last: bool
+
+    @property
+    def first(self) -> Run:
+        return self.runs[0]
+
+    @property
+    def where(self) -> str:
+        """ "in 2.0.1 to 2.4.1: 5 builds"; "" of a single one."""
+        count = len(self.runs)
+        if count == 1:
+            return ""
+        names = {"first": self.first.label, "last": self.runs[-1].label, "n": count}
+        if self.is_last and self.first.css == "rs-ok":
+            return ngettext(
+                "since %(first)s: %(n)s build", "since %(first)s: %(n)s builds", count
+            ) % (names)
+        return (
+            ngettext(
+                "in %(first)s to %(last)s: %(n)s build",
+                "in %(first)s to %(last)s: %(n)s builds",
+                count,
+            )
+            % names
+        )
+
+
+@dataclass(frozen=True)
+class Strip:
+    """What ran on one device class. `fixed_in`: where the documented range ends."""
+
+    device: str
+    ranges: list[Range]
+    fixed_in: str
+
+    @property
+    def is_documented(self) -> bool:
+        return any(run.documented for part in self.ranges for run in part.runs)
+
+    @property
+    def first_fixed(self) -> Run | None:
+        """The first build behind the documented range, where its end is written."""
+        runs = [run for part in self.ranges for run in part.runs]
+        ends = [
+            after for run, after in pairwise(runs) if run.documented > after.documented
+        ]
+        return ends[-1] if len(ends) == 1 and self.fixed_in else None
+
+
+def of_record(record: Record, findings: Iterable[Finding], torch: str) -> list[Strip]:
+    """Of each device class with a verdict, CPU first.
+
+    `torch`: the build of the reader, by slug or version, or "".
+    """
+    ordered = cells(findings)
+    devices = {row.device_class for row in ordered if row.verdict in JUDGED}
+    return [
+        strip(record, [cell for cell in ordered if cell.device_class == device], torch)
+        for device in sorted(devices)
+    ]
+
+
+def strip(record: Record, ordered: list[Cell], torch: str) -> Strip:
+    by_build: dict[str, list[Cell]] = {}
+    for cell in ordered:
+        by_build.setdefault(cell.build, []).append(cell)
+    labels = order.column_labels({cell.build: cell.build_raw for cell in ordered})
+    runs = []
+    for slug, found in by_build.items():
+        cell = min(found, key=lambda row: VERDICTS.index(Verdict(row.verdict)))
+        label = labels[slug]
+        yours = torch in (slug, cell.build_raw, label)
+        # A cell has room for a release.
+        label = order.release_of(cell.build_raw) or label.partition("-")[0]
+        runs.append(Run(cell, label, is_documented(record, cell.build_raw), yours))
+    parts = [list(rows) for _verdict, rows in groupby(runs, lambda run: run.word)]
+    ranges = [Range(rows, rows is parts[-1]) for rows in parts]
+    return Strip(ordered[0].device_class, ranges, documented_end(record))
+
+
+def is_documented(record: Record, raw: str) -> bool:
+    """Whether what is documented names this version of torch as affected."""
+    build = parse_version(raw)
+    return any(
+        in_range(entry["events"], build) == AFFECTED
+        for entry in record.affected
+        if entry["package"] == TORCH and entry.get("events")
+    )
+
+
+def documented_end(record: Record) -> str:
+    """ "fixed in 2.5.0", where one release of torch has the fix."""
+    versions = {
+        fix["version"]
+        for fix in record.fixes
+        if fix["package"] == TORCH and fix.get("version")
+    }
+    if len(versions) != 1:
+        return ""
+    return _("fixed in %(version)s") % {"version": versions.pop()}
