@@ -77,7 +77,7 @@ SENTENCES = {
         "self-check passed. Other devices or shapes may differ."
     ),
     "not_applicable": _(
-        "This cannot apply on torch {build}, {device}: {reason}. "
+        "This cannot apply on torch {build}: {reason}. "
         "That says nothing about the bug elsewhere."
     ),
     "inconclusive": _("The repro ran, but {reason}. This says nothing about the bug."),
@@ -110,8 +110,8 @@ REASONS = {
     "memory": _("this needs a GPU with more memory"),
     "devices": _("this needs more GPUs"),
     "stack": _(
-        "a package that this repro is about cannot be imported on this build: "
-        "`manage.py builds add --with` installs it"
+        "a package that this repro is about cannot be imported on this build; "
+        "install it with `manage.py builds add --with`"
     ),
     "api": _("this build lacks an API that the repro calls"),
     "compiler": _(

@@ -166,7 +166,7 @@ def unmet_requirement(header: Header, facts: Mapping[str, Any]) -> Optional[str]
     """
     return (
         _unmet_device(header, facts.get("devices") or [])
-        or ("stack" if facts.get("missing") else None)
+        or _lacking(facts.get("missing") or [])
         or _unmet_version(header, facts)
         or next((need for need in NEEDS if _lacks(need, header, facts)), None)
         or (said(str(facts["said"])) if facts.get("said") else None)
@@ -202,8 +202,12 @@ def _unmet_version(header: Header, facts: Mapping[str, Any]) -> Optional[str]:
             if release(str(facts.get("torch") or "")) < lowest:
                 return "api"
         elif release(str(packages.get(name) or "")) < (lowest or (0,)):
-            return "stack"
+            return _lacking([name])
     return None
+
+
+def _lacking(packages: Sequence[str]) -> Optional[str]:
+    return "stack:" + ", ".join(packages) if packages else None
 
 
 def gate_of(

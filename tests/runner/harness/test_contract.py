@@ -457,8 +457,8 @@ class RequirementTest(SimpleTestCase):
             (["torch>=2.0"], "1.13.0a0", "api"),
             (["torch>=2.0"], "", "api"),
             (["torch", "numpy>=2.0"], "2.13.0", None),
-            (["torch", "numpy>=3"], "2.13.0", "stack"),
-            (["torch", "triton"], "2.13.0", "stack"),
+            (["torch", "numpy>=3"], "2.13.0", "stack:numpy"),
+            (["torch", "triton"], "2.13.0", "stack:triton"),
         ):
             with self.subTest(dependencies=dependencies, torch=torch):
                 facts = dict(self.FACTS, torch=torch)
@@ -469,7 +469,7 @@ class RequirementTest(SimpleTestCase):
 
     def test_table_of_what_only_trying_tells(self) -> None:
         for wants, facts, reason in (
-            ({"stack": {"fla": "1"}}, {"missing": ["fla"]}, "stack"),
+            ({"stack": {"fla": "1"}}, {"missing": ["fla"]}, "stack:fla"),
             ({"needs": ("compiler",)}, {}, "compiler"),
             ({"needs": ("compiler",)}, {"compiler": False}, "compiler"),
             ({"needs": ("compiler",)}, {"compiler": "true"}, "compiler"),
@@ -486,4 +486,4 @@ class RequirementTest(SimpleTestCase):
     def test_the_device_is_named_before_the_stack(self) -> None:
         facts = dict(self.FACTS, missing=["fla"])
         self.assertEqual(harness.unmet_requirement(cuda(), facts), "device")
-        self.assertEqual(harness.unmet_requirement(cpu(), facts), "stack")
+        self.assertEqual(harness.unmet_requirement(cpu(), facts), "stack:fla")

@@ -124,7 +124,7 @@ class VerdictTest(SimpleTestCase):
             "capability",
             "memory",
             "devices",
-            "stack",
+            "stack:fla",
             "api",
             "compiler",
             "loader",

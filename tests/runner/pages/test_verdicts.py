@@ -236,6 +236,15 @@ class SentenceTest(SimpleTestCase):
             self.assertIn("says nothing about the bug", self.sentence(verdict, "en"))
             self.assertIn("不能据此判断", self.sentence(verdict, "zh"))
 
+    def test_what_is_missing_is_named_and_no_device_that_is_not_there(self) -> None:
+        lacks = {"reason": "stack:transformers", "device": "cuda"}
+        said = self.sentence("not_applicable", "en", **lacks)
+        self.assertIn("`manage.py builds add --with`: transformers.", said)
+        self.assertNotIn("cuda", said)
+        said = self.sentence("not_applicable", "zh", **lacks)
+        self.assertIn("安装：transformers。", said)
+        self.assertNotIn("cuda", said)
+
     def test_sometimes_is_said(self) -> None:
         self.assertIn("sometimes", self.sentence("bug_present", "en", hits=2))
         self.assertNotIn("sometimes", self.sentence("bug_present", "en"))
