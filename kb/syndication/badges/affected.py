@@ -33,7 +33,9 @@ def make(record: Record, typed: str, device: str, lang: str) -> Badge:
     name, raw = (side.name, side.raw) if side else (text, text)
     builds, device = side.builds if side else (), device_of(device)
     device = device or only_device(record.id, builds)
-    verdict = verdict_of(record.id, builds, device, of_torch_alone=True)
+    # Not by runs that had packages of their own.
+    alone = Finding.objects.fresh().of_torch_alone()
+    verdict = verdict_of(of_cells(alone, record.id, builds, device))
     runs = JUDGED.get(verdict, UNKNOWN)
     right = wording.AFFECTED_BADGES[runs, documented(record, raw, device)].line(lang)
     left = " · ".join(part for part in (record.id, f"torch {name}", device) if part)

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from kb import wording
 from kb.choices import DeviceClass, Verdict
+from kb.findings import results
 from kb.findings.release_row import strongest
 from kb.models import Finding
 from kb.models.finding import FindingQuerySet
@@ -17,9 +18,11 @@ from kb.syndication.badges.drawing import COLOURS, NEUTRAL, Badge
 
 def make(record: str, build: str, device: str, lang: str) -> Badge:
     device = device_of(device)
-    verdict = verdict_of(record, [build], device)
+    rows = of_cells(Finding.objects.fresh(), record, [build], device)
+    verdict = verdict_of(rows)
     right = wording.BADGES[verdict or "untested"].line(lang)
-    left = " · ".join(part for part in (record, build, device) if part)
+    made_with = results.packages_of(rows.filter(verdict=verdict))
+    left = " · ".join(part for part in (record, build, *made_with, device) if part)
     return Badge(left, right, COLOURS.get(verdict or "", NEUTRAL))
 
 
@@ -34,13 +37,6 @@ def of_cells(
     return rows.filter(device_class=device) if device else rows
 
 
-def verdict_of(
-    record: str, builds: Collection[str], device: str, *, of_torch_alone: bool = False
-) -> Verdict | None:
-    """Of what stands about the bug itself; None where nothing does.
-
-    `of_torch_alone`: not by runs that had packages of their own.
-    """
-    rows = of_cells(Finding.objects.fresh(), record, builds, device)
-    rows = rows.of_torch_alone() if of_torch_alone else rows
+def verdict_of(rows: FindingQuerySet) -> Verdict | None:
+    """Of what stands about the bug itself; None where nothing does."""
     return strongest(set(rows.values_list("verdict", flat=True)))

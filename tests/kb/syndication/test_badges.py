@@ -49,6 +49,21 @@ class BadgeTests(Loaded):
         row.save(force_insert=True)
         self.assertIn("FAIL · bug reproduced", self.text(self.place))
 
+    def test_packages_that_a_verdict_depends_on_are_named(self) -> None:
+        made = {"packages": {"transformers": "4.45.2"}}
+        rows = [
+            finding(self.record, "9.9.0", True, made_with=made),
+            finding(self.record, "9.9.0", False, repro="repro_fixed"),
+        ]
+        writing.replace(self.record, rows)
+        self.assertIn(
+            "NAN-9001 · 9.9.0-cpu · transformers 4.45.2<", self.text(self.place)
+        )
+        # Torch alone shows the same.
+        rows[1].verdict = "bug_present"
+        writing.replace(self.record, rows)
+        self.assertNotIn("transformers", self.text(self.place))
+
     def test_it_is_a_drawing_that_may_be_kept_for_minutes(self) -> None:
         response = self.client.get(self.place)
         self.assertEqual(response.headers["Content-Type"], "image/svg+xml")

@@ -750,7 +750,11 @@ class MutationTest(TestCase):
     def test_requirements_are_asked_before_anything_runs(self) -> None:
         for old, new, reason in (
             ("torch>=1.13", "torch>=99", "api"),
-            ("# trials = 2", '# stack = {nobody_has_this = "1"}', "stack:nobody_has_this"),
+            (
+                "# trials = 2",
+                '# stack = {nobody_has_this = "1"}',
+                "stack:nobody_has_this",
+            ),
             (
                 "def reference",
                 'def requires():\n    return "no\\nFP8"\n\n\ndef reference',
