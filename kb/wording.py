@@ -222,6 +222,9 @@ CONCLUSION = _(
     "reproduced, {design} by design, {none} without a verdict, {left_out} left out. "
     "Nothing was uploaded."
 )
+CLEARS_NO_GPU = _(
+    "A run on the CPU does not clear a GPU: what did not show here may show there."
+)
 # What a check does, where its record does not say it.
 CHECKS = {
     "trigger": _("The bug's own repro"),

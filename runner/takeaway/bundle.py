@@ -171,6 +171,7 @@ def words() -> Json:
         },
         "not_run": {lang: wording.OVER_TIME.line(lang) for lang in LANGS},
         "conclusion": dict(wording.CONCLUSION),
+        "clears_no_gpu": dict(wording.CLEARS_NO_GPU),
     }
 
 

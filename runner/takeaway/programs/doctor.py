@@ -23,6 +23,7 @@ sarif: Any = importlib.import_module("sarif")
 
 INTERRUPTED = 130  # as a shell calls what SIGINT ended
 SCHEMA = "doesitnan.doctor/1"
+NO_VERDICT = (None, "error", "inconclusive")
 TIME_LEFT = {
     ("en", "s"): ", %.0f s left",
     ("en", "min"): ", %.0f min left",
@@ -56,7 +57,7 @@ def exit_status(results: List[Json]) -> int:
     verdicts = [result["verdict"] for result in results]
     if any(result["counts"] for result in results):
         return 1
-    if any(verdict in (None, "error", "inconclusive") for verdict in verdicts):
+    if any(verdict in NO_VERDICT for verdict in verdicts):
         return 2
     return 125 if {"not_applicable"} >= set(verdicts) else 0
 
@@ -137,9 +138,8 @@ class Examination:
             repro = None if self.is_over() else self.queue.take()
 
     def evidence_of(self, repro: Json) -> Any:
-        return self.execute(
-            repro, on_event=self.progress(repro), cancelled=self.is_over
-        )
+        told = self.progress(repro)
+        return self.execute(repro, on_event=told, cancelled=self.is_over)
 
     def keep(self, repro: Json, evidence: Optional[Json]) -> None:
         with self.lock:
@@ -244,11 +244,8 @@ def show(words: Json, result: Json, lang: str) -> None:
         badge = dict(zip(carried.LANGS, harness.sentences(evidence)))[lang]
     carried.say("%-22s %s" % ("%s %s" % (result["record"], result["repro"]), badge))
     upstream = {"en": "upstream: ", "zh": "上游："}[lang]
-    line = "%s · %s%s" % (
-        result["title"][lang],
-        upstream,
-        words["upstream"][result["upstream"]][lang],
-    )
+    stands = words["upstream"][result["upstream"]][lang]
+    line = "%s · %s%s" % (result["title"][lang], upstream, stands)
     reason = evidence and carried.reason_text(words, evidence["reason"], lang)
     carried.say(" " * 23 + (line + " · " + reason if reason else line))
     if result["verdict"] == "bug_present":
@@ -322,6 +319,7 @@ def build_of(python: str, options: Any) -> Json:
 
 def conclude(manifest: Json, whole: Json, lang: str) -> None:
     results = whole["results"]
+    verdicts = [(result["device"], result["verdict"]) for result in results]
     numbers = {
         "total": len(results),
         "counted": sum(result["counts"] for result in results),
@@ -329,10 +327,11 @@ def conclude(manifest: Json, whole: Json, lang: str) -> None:
             result["verdict"] == "bug_present" and result["upstream"] == "by_design"
             for result in results
         ),
-        "none": sum(
-            result["verdict"] in (None, "error", "inconclusive") for result in results
-        ),
+        "none": sum(found in NO_VERDICT for _device, found in verdicts),
         "left_out": len(manifest["repros"]) - len(results),
         "seconds": whole["duration_s"],
     }
     carried.say(manifest["words"]["conclusion"][lang].format(**numbers))
+    for_gpus = whole["build"]["cuda"] or whole["build"]["hip"]
+    if for_gpus and ("cpu", "bug_absent") in verdicts:
+        carried.say(manifest["words"]["clears_no_gpu"][lang])

@@ -146,6 +146,14 @@ class DoctorTest(DoctorCase):
         ):
             self.assertIn(words, chinese.stdout)
 
+    def test_a_run_on_the_cpu_clears_no_gpu(self) -> None:
+        self.add("NAN-9001", trigger=CLEAN)
+        self.assertNotIn("clear a GPU", self.run_doctor("--lang", "en").stdout)
+        made = self.folder / "lib/torch/__init__.py"
+        made.write_text(made.read_text().replace("cuda=None", "cuda='12.4'"))
+        self.assertIn("does not clear a GPU", self.run_doctor("--lang", "en").stdout)
+        self.assertIn("不能排除 GPU", self.run_doctor("--lang", "zh").stdout)
+
     def started(self, *arguments: str) -> subprocess.Popen[str]:
         """A doctor whose second repro has begun, and would take ten minutes."""
         self.add("NAN-9001")
