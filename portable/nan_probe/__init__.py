@@ -40,8 +40,22 @@ that differs points to the machine, or to an op that races. Not among several ra
 where the others would wait.
 """
 
-from .reports import NotFinite
-from .trainers import LightningCallback, TrainerCallback
-from .watching import watch
+from __future__ import annotations
 
+import importlib
+from typing import Any
+
+# Looked up when they are used: `schema` is read where there is no torch.
+HOMES = {
+    "LightningCallback": "trainers",
+    "NotFinite": "reports",
+    "TrainerCallback": "trainers",
+    "watch": "watching",
+}
 __all__ = ["LightningCallback", "NotFinite", "TrainerCallback", "watch"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("." + HOMES[name], __name__), name)
