@@ -40,7 +40,7 @@ from runner.runs import fleet, throttle
 KNOWLEDGE = frozenset(
     [
         *("front", "record-list", "claim-list", "contradiction-list"),
-        *("symptom-detail", "evidence-detail"),
+        *("symptom-detail", "law-detail", "evidence-detail"),
         *("compare-start", "compare"),
     ]
 )

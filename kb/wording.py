@@ -204,6 +204,14 @@ WORKAROUND_STATUSES = {
     "does_not_help": _("does not help"),
     "untested": _("untested"),
 }
+# What the run of a law showed of a form: words of kb.records.laws.OUTCOMES.
+LAW_OUTCOMES = {
+    "helps": _("finite, and so is its gradient"),
+    "no_gradient": _("finite, but its gradient is 0: nothing is learned from there"),
+    "changed": _("finite, but other results change too"),
+    "not_in_gradient": _("finite, but its gradient is not"),
+    "does_not_help": _("still not finite"),
+}
 HELPS_ON = _("helps on {helped} of {run} builds: {builds}")
 # Why a workaround was not executed here.
 NOT_EXECUTED = {

@@ -201,6 +201,10 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
     """What decides, each candidate with its test, first checks, what is ruled out."""
     say(numbers_of_file(plain(found["decision"][lang]), sent))
     say("")
+    for law in found.get("laws", ()):
+        say(plain(law["summary"][lang]))
+        say(urllib.parse.urljoin(site, law["urls"]["html"][lang]))
+        say("")
     for candidate in found["candidates"]:
         details(candidate, sent, lang, site)
     if found["first_checks"]:

@@ -207,6 +207,17 @@ class SymptomShownSerializer(Serializer):
     urls = SymptomUrlsSerializer()
 
 
+class LawShownSerializer(Serializer):
+    """How arithmetic made the value: for certain, or it may be."""
+
+    slug = string()
+    title = TextField()
+    summary = TextField()
+    line = number()
+    is_certain = serializers.BooleanField()
+    urls = SymptomUrlsSerializer()
+
+
 class AffectingSerializer(Serializer):
     record = string()
     title = TextField()
@@ -224,6 +235,7 @@ class LookupAnswerSerializer(LangUsed):
     decision = TextField()
     outcome = word([item.value for item in Confidence])
     facts = FactsSerializer()
+    laws = LawShownSerializer(many=True, help_text="named where no record is sure")
     candidates = CandidateSerializer(many=True)
     first_checks = FirstCheckSerializer(many=True)
     ruled_out = RuledOutSerializer(many=True)

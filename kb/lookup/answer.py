@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from kb.addresses import page_urls
 from kb.environments.environment import Environment, parse_environment
-from kb.lookup import parameters, symptoms
+from kb.lookup import laws, parameters, symptoms
 from kb.lookup.affecting import also_affecting, builds_of
 from kb.lookup.candidates import Asked, Candidate, candidates_of, document
 from kb.lookup.decision import decision
@@ -103,12 +103,14 @@ def answer(
     parameters.add_to(with_records, records, paste, env)
     affecting = affecting_list(facts, generation) if is_list(paste) else []
     sure = bool(found) and found[0].is_sure
+    named = [] if sure or is_list(paste) else laws.of_paste(paste)
     return {
-        "decision": decision(found, shown, facts)
+        "decision": decision(found, shown, facts, laws.sentence(named))
         if not is_list(paste)
         else of_list(facts, affecting),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "facts": facts_document(facts),
+        "laws": list(map(laws.document, named)),
         "candidates": items,
         "first_checks": [] if sure or is_list(paste) else first_checks(facts),
         "ruled_out": ruled_out(out),

@@ -35,15 +35,19 @@ Json = dict[str, Any]
 
 
 def decision(
-    candidates: Sequence[Candidate], shown: Sequence[Shown], facts: Facts
+    candidates: Sequence[Candidate],
+    shown: Sequence[Shown],
+    facts: Facts,
+    law: Json | None = None,
 ) -> Json:
+    """`law`: the sentence of how a value was made, where nothing is sure."""
     sure = [row for row in candidates if row.is_sure]
     if sure:
         return joined([explained(sure[0]), still_open(sure, facts)])
     bad = what_is_bad(facts)
     parts = [NONE_CERTAIN.filled(line=bad[0], what=bad[1])] if bad else []
     parts.append(of_symptom(candidates, shown) or of_candidates(candidates))
-    return joined(parts)
+    return joined([law, *parts])
 
 
 def of_symptom(candidates: Sequence[Candidate], shown: Sequence[Shown]) -> Json | None:

@@ -11,12 +11,13 @@ from kb.models.search import (
     SearchState,
 )
 from kb.models.standing import Flip, Standing, TallyState, TestedBuild
-from kb.models.symptom import Symptom
+from kb.models.symptom import Law, Symptom
 
 __all__ = [
     "Claim",
     "Finding",
     "Flip",
+    "Law",
     "Record",
     "Repro",
     "SearchDocument",

@@ -15,6 +15,7 @@ SECTION = {
     "record-list": "records",
     "record-detail": "records",
     "symptom-detail": "records",
+    "law-detail": "records",
     "matrix": "matrix",
     "compare": "matrix",
     "compare-start": "matrix",

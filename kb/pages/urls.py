@@ -21,6 +21,7 @@ urlpatterns = [
     path("claims/", views.claim_list, name="claim-list"),
     path("contradictions/", views.contradiction_list, name="contradiction-list"),
     path("symptoms/<slug:slug>/", views.symptom_detail, name="symptom-detail"),
+    path("laws/<slug:slug>/", views.law_detail, name="law-detail"),
     path("problems/<slug:slug>/", views.problem_detail, name="problem-detail"),
     re_path(
         r"^(?P<record_id>NAN-\d{4})(?:/[-a-z0-9_]+)?\.md$",

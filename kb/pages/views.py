@@ -33,6 +33,7 @@ from kb.pages import (
     browse,
     claims,
     front as front_page,
+    law as law_page,
     lookup,
     reader_choice,
     search as search_page,
@@ -175,3 +176,11 @@ def symptom_detail(request: HttpRequest, slug: str) -> HttpResponse:
     if found is None:
         raise Http404(_("There is no symptom %s.") % slug)
     return render(request, "kb/symptom.html", {"page": found})
+
+
+@require_safe
+def law_detail(request: HttpRequest, slug: str) -> HttpResponse:
+    found = law_page.build(slug)
+    if found is None:
+        raise Http404(_("There is no law %s.") % slug)
+    return render(request, "kb/law.html", {"page": found})

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from kb.findings import standings
 from kb.models import Record, Repro
 from kb.progress import Tell
-from kb.publishing import symptoms
+from kb.publishing import laws, symptoms
 from kb.publishing.rows import apply, repro_columns
 from kb.records import rendering
 from kb.records.files import (
@@ -29,6 +29,7 @@ from kb.records.files import (
     read_all,
     repro_problems,
 )
+from kb.records.laws import read_laws
 from kb.records.symptoms import read_symptoms
 from kb.search.index import writer
 
@@ -88,7 +89,7 @@ def load_records(
     on_new_repros: Callable[[Record], None] | None = None,
     tell: Tell | None = None,
 ) -> LoadReport:
-    """Load every folder below `root`, and the symptoms beside it, or nothing.
+    """Load every folder below `root`, symptoms and laws beside it, or nothing.
 
     Nothing is written while any folder has a problem. Then each record is a
     transaction of its own: whoever is killed loses the record at hand, and the next
@@ -100,6 +101,7 @@ def load_records(
     files = read_all(root, other_ids)
     repros = inspect_all(files, inspect)
     symptom_files = read_symptoms(root, known_names(files))
+    law_files = read_laws(root)
     problems = list(taken_problems(files))
     if problems:
         raise RecordError(problems)
@@ -114,6 +116,8 @@ def load_records(
     with transaction.atomic():
         if symptom_files is not None:
             symptoms.store(symptom_files)
+        if law_files is not None:
+            laws.store(law_files)
         writer.bring_up_to_date()
         standings.bring_up_to_date()
     loaded = [Loaded(p.file.id, p.file.slug, p.change) for p in plans]

@@ -13,7 +13,7 @@ from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
 
-from kb.models import Record, Symptom
+from kb.models import Law, Record, Symptom
 from kb.syndication.metadata import base_address
 
 PAGES = ("front", "record-list", "matrix", "claim-list", "build-list")
@@ -46,23 +46,23 @@ class RecordSitemap(Sitemap):  # type: ignore[type-arg]
         return item.modified
 
 
-class SymptomSitemap(Sitemap):  # type: ignore[type-arg]
-    """Symptoms of many causes."""
+class ExplainedSitemap(Sitemap):  # type: ignore[type-arg]
+    """Symptoms of many causes, and laws of arithmetic."""
 
     i18n = True
     alternates = True
 
-    def items(self) -> list[Symptom]:
-        return list(Symptom.objects.all())
+    def items(self) -> list[Symptom | Law]:
+        return [*Symptom.objects.all(), *Law.objects.all()]
 
-    def lastmod(self, item: Symptom) -> datetime:
+    def lastmod(self, item: Symptom | Law) -> datetime:
         return item.modified
 
 
 SITEMAPS = {
     "pages": PageSitemap,
     "records": RecordSitemap,
-    "symptoms": SymptomSitemap,
+    "symptoms": ExplainedSitemap,
 }
 
 

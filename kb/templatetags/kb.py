@@ -33,7 +33,8 @@ from kb.languages import (
     Text,
     current_lang,
 )
-from kb.models import Claim, Record, Symptom
+from kb.models import Claim, Record
+from kb.models.symptom import Explained
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
 
@@ -43,7 +44,7 @@ NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
 
 
 @register.filter
-def text(record: Record | Symptom, field: str) -> str:
+def text(record: Explained | Record, field: str) -> str:
     """The `field` in the reader's language, else in the other."""
     lang = current_lang()
     return record.text(field, lang) or record.text(field, OTHER[lang])

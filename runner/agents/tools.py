@@ -96,6 +96,7 @@ def short(found: Json) -> Json:
             "torch": found["facts"]["packages"].get("torch"),
             "first_bad": first,
         },
+        "laws": {row["title"]: row["urls"]["html"] for row in found["laws"]},
         "candidates": [
             {
                 **{key: row[key] for key in ("record", "slug", "title", "confidence")},

@@ -73,6 +73,7 @@ def make() -> list[PageType]:
         PageType("lookup of nothing", "", 400, {"log": " "}, "lookup/"),
         PageType("lookup, several causes", "", 200, {"log": SEVERAL}, "lookup/"),
         PageType("symptom", "symptoms/loss-zero-grad-norm-nan/"),
+        PageType("law", "laws/log-of-zero/"),
         PageType(
             "run refused",
             "NAN-9001/sample/",

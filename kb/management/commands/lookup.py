@@ -93,6 +93,8 @@ def report(answer: dict[str, Any]) -> list[str]:
     """The answer for people, in the terminal's language."""
     lang = SHORT.get(get_language() or "", "en")
     lines = [answer["decision"][lang], ""]
+    for law in answer["laws"]:
+        lines += [law["summary"][lang], law["urls"]["html"][lang], ""]
     for candidate in answer["candidates"]:
         lines += [*paragraph(candidate, lang), ""]
     if answer["first_checks"]:

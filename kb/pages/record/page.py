@@ -11,8 +11,9 @@ from django.utils.safestring import SafeString
 from kb.choices import SIGNATURE_LINES, ClaimState, Upstream
 from kb.findings import contradictions, diagnoses, remedies, results
 from kb.findings.remedies import TORCH
-from kb.models import Finding, Record, Repro
+from kb.models import Finding, Law, Record, Repro
 from kb.pages.highlight import python_html
+from kb.pages.law import law_of
 from kb.pages.record import strip
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested, source_of
 from kb.pages.record.strip import Strip
@@ -64,6 +65,7 @@ class RecordPage:
     related: list[Record]
     aliases: list[tuple[str, str]]
     signatures: list[SeenLine]
+    law: Law | None
 
     @property
     def fix_kinds(self) -> list[str]:
@@ -159,6 +161,7 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
             for row in record.signatures
             if row["kind"] in SIGNATURE_LINES
         ],
+        law=law_of(record),
     )
 
 

@@ -33,12 +33,14 @@ SHUT_ROW = "fully masked row, softmax attention mask -inf"
 class Probe:
     """Facets by the line they stood on, and messages as torch would word them.
 
-    `words`: what it is about, in the words of records.
+    `words`: what it is about, in the words of records; `law`: the line that names how
+    the value was made, and the name.
     """
 
     facets: dict[str, int] = field(default_factory=dict)
     messages: list[tuple[int, str]] = field(default_factory=list)
     words: str = ""
+    law: tuple[int, str] = (0, "")
 
 
 class Inside:
@@ -75,6 +77,7 @@ def read_probe(lines: Iterable[tuple[int, str]]) -> Probe:
         for facet in facets_of(name, value):
             report.facets.setdefault(facet, number)
     report.words = words_of(fields)
+    report.law = fields.get("law", report.law)
     return report
 
 

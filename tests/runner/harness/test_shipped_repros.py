@@ -22,6 +22,7 @@ from unittest import addModuleCleanup, mock
 from django.conf import settings
 from django.test import SimpleTestCase, override_settings, tag
 
+from kb.records.laws import FOLDER, columns_of, read_laws
 from portable import harness
 from runner.pool import client
 from runner.pool.keeper import PoolKeeper
@@ -30,6 +31,7 @@ from tests.support.builds import torch_python
 from tests.support.repro_sources import without_refuted, without_variants
 
 ISSUES = Path(settings.ISSUES_DIR)
+LAWS = ISSUES.parent / FOLDER
 # Every repro was run on it; elsewhere only some.
 DEFAULT = "2.13.0-cpu"
 SAME = ("verdict", "reason", "hits", "workarounds", "refuted")
@@ -197,6 +199,26 @@ class EveryOtherTest(Comparing):
         for which, *both in zip(SHIPPED, cold, warm, strict=True):
             with self.subTest(which):
                 self.compare(which, *both)
+
+
+@tag("long")
+class LawsTest(SimpleTestCase):
+    """The repro of each law, and what its page says from the run that is kept."""
+
+    def test_they_show_what_was_recorded(self) -> None:
+        kept = {law.facts["slug"]: law for law in read_laws(ISSUES) or []}
+        sources = {slug: (LAWS / slug / "repro.py").read_text() for slug in kept}
+        self.assertGreater(len(sources), 10)
+        with serving(warm=True), ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+            ran = threads.map(lambda source: run(source, ""), sources.values())
+            found = dict(zip(sources, ran, strict=True))
+        for slug, one in found.items():
+            with self.subTest(slug):
+                path = Path(DATA, f"{slug}.json")
+                path.write_text(harness.dumps(one))
+                law = kept[slug]
+                columns = columns_of(law.facts, sources[slug], [path])
+                self.assertEqual(columns, {**law.columns, "torch": columns["torch"]})
 
 
 def run_all(many: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:

@@ -1,0 +1,50 @@
+"""One law of arithmetic: what it is, what each form gave, and which records have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kb.models import Law, Record
+from kb.records.laws import FINITE
+from kb.wording import LAW_OUTCOMES
+from portable.nan_probe.known import RECORDS
+
+
+@dataclass(frozen=True)
+class LawPage:
+    law: Law
+    # Those that give a finite number, forward and backward; and the others.
+    helping: list[dict[str, Any]]
+    others: list[dict[str, Any]]
+    records: list[Record]
+    laws: list[Law]
+
+    @property
+    def release(self) -> str:
+        """The torch that it ran on, without what follows the "+"."""
+        return self.law.torch.partition("+")[0]
+
+
+def build(slug: str) -> LawPage | None:
+    """None where there is no such law."""
+    laws = {law.slug: law for law in Law.objects.all()}
+    law = laws.pop(slug, None)
+    if law is None:
+        return None
+    forms = [row | {"said": LAW_OUTCOMES[row["outcome"]]} for row in law.forms]
+    # Its records are those whose trigger fails by it.
+    ids = [record for record, (_slice, name) in RECORDS.items() if name == law.name]
+    return LawPage(
+        law,
+        helping=[row for row in forms if row["outcome"] in FINITE],
+        others=[row for row in forms if row["outcome"] not in FINITE],
+        records=list(Record.objects.visible().filter(pk__in=ids).order_by("pk")),
+        laws=list(laws.values()),
+    )
+
+
+def law_of(record: Record) -> Law | None:
+    """The law by which the trigger of a record fails."""
+    name = RECORDS.get(record.pk, ("", ""))[1]
+    return Law.objects.filter(name=name).first() if name else None
