@@ -54,6 +54,25 @@ class SampleTest(TestCase):
         text = self.client.get("/en/NAN-9001.md").text
         self.assertIn("- torch 9.9.0+cpu, cpu, repro.py: ✖ FAIL", text)
 
+    def test_a_workaround_that_helps_on_some_builds_names_these(self) -> None:
+        """Never "does not help" over one that the text below tells to prefer."""
+        record = runs.load_sample()
+        body = runs.make_evidence(record.repros.get())
+        store.add(body, origin="site")
+        body = runs.make_evidence(record.repros.get())
+        body["build"].update(raw="9.8.0+cpu", slug="9.8.0-cpu")
+        for check in body["checks"]:
+            if check["name"].startswith("workaround_"):
+                useless = {"nonfinite": 1, "grad": 1.0}
+                check.update(outcome="bug", observations=useless)
+        body["workarounds"] = dict.fromkeys(body["workarounds"], "does_not_help")
+        store.add(runs.signed(body), origin="site")
+        text = self.client.get("/en/NAN-9001.md").text
+        self.assertIn("(helps on 1 of 2 builds: 9.9.0-cpu)\n", text)
+        self.assertNotIn("does not help", text)
+        said = "在运行过的 2 个构建中，对 1 个有效：9.9.0-cpu"
+        self.assertIn(said, self.client.get("/zh/NAN-9001.md").text)
+
     def test_what_is_no_record_is_not_found(self) -> None:
         for path in ("/en/NAN-7777.md", "/en/NAN-9001/x/y.md", "/en/nan.md"):
             self.assertEqual(self.client.get(path).status_code, 404, path)
