@@ -17,15 +17,13 @@ from .captures import read
 from .catching import Public, kept
 from .cheap import Models, any_bad, gradients_of, is_plain, losses_of
 from .explaining import CLASSES
-from .findings import Owner
 from .patches import Patches
 from .places import Place, again, inside_backward
-from .repeating import Cannot, Replay, unwrapped
-from .reports import compiled, ranks, written
+from .reports import Owner, compiled, ranks, written
 from .slices import Chain, known_by
 from .states import Chance, Weights
 from .steps import Birth, Mode, Step
-from .tape import Call, Tape, context, site
+from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped
 from .values import has_nan, storage_of, tensors
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale.

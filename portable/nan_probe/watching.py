@@ -6,9 +6,8 @@ import contextlib
 
 import torch
 
-from .findings import Owner
 from .places import inside_backward
-from .reports import SHOWN, compiled, ranks, written
+from .reports import SHOWN, Owner, compiled, ranks, written
 from .session import Session
 from .states import State, compared
 from .steps import Mode, Step
