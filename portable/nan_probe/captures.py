@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import hashlib
 import json
 import os
@@ -14,14 +15,16 @@ import tempfile
 
 import torch
 
-from .calls import ALLOWED, Missing, Refused, Run, decoded, encoded
+from .calls import Missing, Run, decoded, encoded
 from .catching import myself
 from .drafting import drafted, repro_of
 from .explaining import CLASSES, explained
-from .laws import all_finite
+from .schema import KIND, LARGEST, VERSION, Refused, checked, digest_of
 from .shrinking import FAILS, Shrinker
 
-KIND, VERSION, LARGEST = "doesitnan-capture", 1, 2**20
+# What a call may raise: an ordinary answer of torch, and no number is told of it.
+TROUBLES = (*FAILS, NotImplementedError, AttributeError, LookupError, ArithmeticError)
+TROUBLES += (MemoryError, AssertionError)
 PRESENT, ABSENT, NOT_APPLICABLE, TROUBLE = 1, 0, 125, 2
 WORDS = {
     PRESENT: "not finite",
@@ -51,19 +54,19 @@ def shrink(path, folder):
     call = torch.load(path)
     why = "no function of it is among those that are run"
     for run in candidates(call):
-        shrinker = Shrinker(run)
-        numbers = run.numbers()
         try:
+            run.check(run.args)
+            shrinker = Shrinker(run)
             made = capture_of(shrinker.shrunk(), call)
+            made["shrunk"] = {
+                "from": run.numbers(),
+                "to": shrinker.size(),
+                "tries": shrinker.tries,
+            }
+            print(written(made, folder))
         except (ValueError, LookupError) as error:
             why = str(error)
             continue
-        made["shrunk"] = {
-            "from": numbers,
-            "to": shrinker.size(),
-            "tries": shrinker.tries,
-        }
-        print(written(made, folder))
         return 0
     sys.stderr.write(why + "\n")
     return 1
@@ -93,18 +96,18 @@ def capture_of(run, call):
     }
 
 
-def digest_of(capture):
-    text = json.dumps({**capture, "digest": None}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def written(capture, folder):
-    """The capture's folder, which gets its name when all of it is there."""
+    """The capture's folder, which gets its name when all of it is there.
+
+    Raises Refused for what nobody could read again.
+    """
     capture = {**capture, "digest": digest_of(capture)}
+    whole = json.dumps(capture, indent=1) + "\n"
+    checked(whole)
     name = "{}-{}".format(capture["call"]["function"], capture["digest"][:12])
     new = tempfile.mkdtemp(prefix=".new-", dir=folder)
     for file, text in (
-        ("capture.json", json.dumps(capture, indent=1) + "\n"),
+        ("capture.json", whole),
         ("repro.py", repro_of(run_of(capture))),
     ):
         with open(os.path.join(new, file), "w", encoding="utf-8") as out:
@@ -126,30 +129,12 @@ def read(path):
     """Raises Refused where it is no whole capture."""
     if os.path.isdir(path):
         path = os.path.join(path, "capture.json")
-    with open(path, encoding="utf-8") as file:
-        text = file.read(LARGEST + 1)
-    if len(text) > LARGEST:
-        raise Refused("larger than 1 MiB")
-    try:
-        capture = json.loads(text)
-    except ValueError:
-        raise Refused("not whole: no JSON") from None
-    if not isinstance(capture, dict) or capture.get("kind") != KIND:
-        raise Refused("no capture")
-    if capture.get("version") != VERSION:
-        raise Refused("of another version: {!r}".format(capture.get("version")))
-    if capture.get("digest") != digest_of(capture):
-        raise Refused("not what was written: its digest differs")
-    return capture
+    with open(path, "rb") as file:
+        return checked(file.read(LARGEST + 1))
 
 
 def run_of(capture):
     call = capture["call"]
-    # Both become source.
-    if call["function"] not in ALLOWED:
-        raise Refused("{} is not among those that are run".format(call["function"]))
-    if not all(map(str.isidentifier, call["kwargs"])):
-        raise Refused("an argument whose name is none")
     return Run(
         call["function"],
         [decoded(one) for one in call["args"]],
@@ -158,19 +143,55 @@ def run_of(capture):
     )
 
 
-def verdict(capture):
-    """(exit status, in words) on this torch."""
+def outcome(capture):
+    """What a checked capture's call gives on this torch; never a number of it."""
+    found = {"torch": torch.__version__}
     try:
-        results = run_of(capture)()
+        run = run_of(capture)
+        results = run()
+        if not results:
+            raise Refused("value", "it gives nothing that could be finite")
+        found.update(counted(results))
+        if found["status"] == PRESENT:
+            found.update(explained(run))
     except Missing as error:
-        return NOT_APPLICABLE, str(error)
-    except (NotImplementedError, *FAILS, AttributeError, KeyError) as error:
-        return TROUBLE, str(error)
-    bad = sum(int((~one.isfinite()).sum()) for one in results)
+        found.update(status=NOT_APPLICABLE, said=line_of(error))
+    except TROUBLES as error:
+        return {**found, "status": TROUBLE, "said": line_of(error)}
+    return found
+
+
+def line_of(error):
+    """An error of torch in one line, which a stranger's words cannot fill."""
+    text = " ".join((str(error) or type(error).__name__).split())
+    return "".join(one if one.isprintable() else "?" for one in text)[:300]
+
+
+def counted(results):
     total = sum(one.numel() for one in results)
-    if all_finite(results):
-        return ABSENT, f"all {total} numbers are finite"
-    return PRESENT, f"{bad} of {total} numbers are not finite"
+    floats = [one.float() if one.element_size() == 1 else one for one in results]
+    nan = sum(int(one.isnan().sum()) for one in floats)
+    bad = sum(int((~one.isfinite()).sum()) for one in floats)
+    said = f"{bad} of {total} numbers are not finite"
+    return {
+        "status": PRESENT if bad else ABSENT,
+        "said": said if bad else f"all {total} numbers are finite",
+        "total": total,
+        "nan": nan,
+        "inf": bad - nan,
+        "digest": digest_of_results(results),
+    }
+
+
+def digest_of_results(results):
+    """By which equal results of two builds are known, and no number is."""
+    found = hashlib.sha256()
+    for one in results:
+        plain = one.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        found.update(f"{plain.dtype} {list(plain.shape)}\n".encode())
+        size = plain.numel() * plain.element_size()
+        found.update(ctypes.string_at(plain.data_ptr(), size) if size else b"")
+    return found.hexdigest()[:16]
 
 
 # --- telling of one ---
@@ -226,9 +247,6 @@ def main(arguments):
     options = parser().parse_args(arguments)
     try:
         capture = read(options.capture)
-        run_of(capture)
-    except Missing:
-        pass  # each torch says so for itself
     except (Refused, OSError) as error:
         sys.stderr.write(f"{options.capture}: {error}\n")
         return TROUBLE
@@ -239,8 +257,7 @@ def main(arguments):
         pythons = map(python_of, options.python)
         rows = [elsewhere(python, options.capture) for python in pythons]
     else:
-        status, said = verdict(capture)
-        rows = [{"torch": torch.__version__, "status": status, "said": said}]
+        rows = [outcome(capture)]
     tell(options, capture, rows)
     return rows[-1]["status"]
 

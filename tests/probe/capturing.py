@@ -17,7 +17,7 @@ import torch
 
 sys.path.insert(0, sys.argv[1])
 from nan_probe import captures, reports, shrinking
-from nan_probe.calls import Run, encoded
+from nan_probe.calls import Run, decoded, encoded
 from nan_probe.explaining import explained
 from nan_probe.session import Session
 
@@ -127,30 +127,6 @@ def cut_off():
     return taken
 
 
-def strangers():
-    """What captures of a stranger may not do -> what is answered."""
-    x = encoded(torch.zeros(2, 3))
-    far = encoded(torch.tensor([0, 10**6]))
-    huge = {"tensor": {**x["tensor"], "shape": [10**9, 10**9]}}
-    calls = {
-        "file": ("torch.from_file", ["/etc/passwd"], {}),
-        "load": ("torch.load", ["/tmp/x"], {}),
-        "raw": ("torch.ops.aten.max_pool2d_with_indices_backward", [x], {}),
-        "private": ("torch._C._nn.nll_loss", [x, far], {}),
-        "dunder": ("torch.Tensor.__class__", [x], {}),
-        "label": (F + "cross_entropy", [x, far], {}),
-        "size": (F + "avg_pool1d", [x, 10**7], {}),
-        "shape": ("torch.log", [huge], {}),
-        "out": ("torch.log", [x], {"out": x}),
-        "keyword": ("torch.log", [x], {"x);print(1": 1}),
-    }
-    found = {}
-    for name, (function, args, kwargs) in calls.items():
-        call = {"function": function, "args": args, "kwargs": kwargs, "gradient": None}
-        found[name] = captures.verdict({"call": call})
-    return found
-
-
 def sliced():
     """What is said of one failure in programs of two sizes, and of two others."""
 
@@ -186,6 +162,29 @@ def merged():
     return reports.merged([f"epoch 1\n{heard}\nloss: nan\n{log}\nepoch 2\n"])
 
 
+def bits():
+    """Numbers of each type as bits, before and after they were written."""
+    found = {}
+    for dtype, patterns in {
+        torch.float16: [0x7E01, -1, 0x7C00, -0x8000, 1],
+        torch.bfloat16: [0x7FC1, -1, 0x7F80, -0x8000, 1],
+        torch.float32: [0x7FC00001, -1, 0x7F800000, -(2**31), 1],
+        torch.float64: [0x7FF8000000000001, -1, 0x7FF << 52, -(2**63), 1],
+    }.items():
+        kind = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+        size = torch.empty(0, dtype=dtype).element_size()
+        one = torch.tensor(patterns, dtype=kind[size]).view(dtype)
+        again = decoded(json.loads(json.dumps(encoded(one))))
+        found[str(dtype)] = [patterns, again.view(kind[size]).tolist()]
+    pairs = torch.complex(torch.tensor([-0.0, INF]), torch.tensor([math.nan, -INF]))
+    again = decoded(json.loads(json.dumps(encoded(pairs))))
+    for name, one in (("before", pairs), ("after", again)):
+        found[name] = torch.view_as_real(one).reshape(-1).view(torch.int32).tolist()
+    turned = torch.arange(6.0).reshape(2, 3).t()
+    found["strides"] = list(decoded(encoded(turned)).stride()), list(turned.stride())
+    return found
+
+
 def repro():
     """The ten lines, run by a Python of their own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -200,8 +199,7 @@ def repro():
 
 if __name__ == "__main__":
     kinds = {"shrunk": shrunk, "killed": killed, "cut_off": cut_off}
-    kinds.update({"strangers": strangers, "repro": repro})
-    kinds.update({"sliced": sliced, "merged": merged})
+    kinds.update({"repro": repro, "sliced": sliced, "merged": merged, "bits": bits})
     stdout = os.dup(1)
     os.dup2(2, 1)
     said = json.dumps({name: kind() for name, kind in kinds.items()})

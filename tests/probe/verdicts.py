@@ -14,5 +14,5 @@ sys.path.insert(0, sys.argv[1])
 from nan_probe import captures
 
 if __name__ == "__main__":
-    said = [captures.verdict(captures.read(path))[0] for path in sys.argv[2:]]
+    said = [captures.outcome(captures.read(path))["status"] for path in sys.argv[2:]]
     print(json.dumps({"torch": torch.__version__, "said": said}))

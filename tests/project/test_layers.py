@@ -87,7 +87,7 @@ LINES = {
     "kb.versions": 1150,
     "portable": 800,
     "portable.harness": 4000,
-    "portable.nan_probe": 4200,
+    "portable.nan_probe": 4750,
     "runner": 600,
     "runner.admin": 350,
     "runner.agents": 600,

@@ -1,0 +1,428 @@
+"""The functions that a capture may call, and what each of their arguments may be.
+
+Torch trusts some of what it is given: `_weight_norm` with too few norms writes behind
+its memory, the lowest integer divided by -1 ends the process, a padding decides how
+much is allocated. So whatever is an index, a length, a size or a word is looked at
+before a stranger's call runs. Standard library only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional
+
+# `read` gives the numbers of an integer tensor, in order.
+Operand = namedtuple("Operand", "dtype shape read")
+Dtype = namedtuple("Dtype", "name")
+Given = Dict[str, Any]
+# Numbers of all operands; of a result, and of what is made on the way to it; a size.
+NUMBERS, MOST, SIZE = 4096, 2**22, 4096
+RANK = 64
+LEGACY = "size_average reduce reduction"
+IN_NORM = "input running_mean running_var weight bias"
+# Names of parameters, in order, of each function: of torch and of torch.Tensor.
+BOTH = {
+    "abs acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 "
+    "expm1 lgamma log log10 log1p log2 neg reciprocal rsqrt sigmoid sin sinc sinh sqrt "
+    "square tan tanh float half double bfloat16 contiguous __neg__ trace det logdet "
+    "slogdet inverse corrcoef": "input",
+    "atan2 float_power fmod hypot logaddexp logaddexp2 maximum minimum mul multiply "
+    "remainder true_divide xlogy __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ "
+    "__truediv__ __rtruediv__ __div__ __rdiv__ __pow__ __rpow__ matmul dot "
+    "__matmul__": "input other",
+    "add sub subtract": "input other alpha",
+    "div divide": "input other rounding_mode",
+    "addcdiv addcmul": "input tensor1 tensor2 value",
+    "pow": "input exponent",
+    "clamp": "input min max",
+    "lerp": "input end weight",
+    "logit": "input eps",
+    "where": "condition input other",
+    "masked_fill": "input mask value",
+    "nan_to_num": "input nan posinf neginf",
+    "to": "input dtype non_blocking copy",
+    "sum mean nanmean nansum prod": "input dim keepdim dtype",
+    "cumsum cumprod": "input dim dtype",
+    "logcumsumexp": "input dim",
+    "var std var_mean std_mean": "input dim unbiased keepdim correction",
+    "norm": "input p dim keepdim dtype",
+    "amax amin logsumexp": "input dim keepdim",
+    "softmax log_softmax": "input dim dtype",
+    "mm bmm": "input mat2",
+    "mv": "input vec",
+    "outer": "input vec2",
+    "addmm": "input mat1 mat2 beta alpha",
+    "baddbmm": "input batch1 batch2 beta alpha",
+    "einsum": "equation operands",
+    "cdist": "x1 x2 p compute_mode",
+    "cosine_similarity": "x1 x2 dim eps",
+    "dist": "input other p",
+    "renorm": "input p dim maxnorm",
+    "cov": "input correction fweights aweights",
+}
+FUNCTIONAL = {
+    "softsign logsigmoid tanhshrink sigmoid tanh": "input",
+    "relu silu mish selu hardswish": "input inplace",
+    "gelu": "input approximate",
+    "elu celu": "input alpha inplace",
+    "softplus": "input beta threshold",
+    "hardtanh": "input min_val max_val inplace",
+    "leaky_relu": "input negative_slope inplace",
+    "softmax log_softmax softmin": "input dim _stacklevel dtype",
+    "normalize": "input p dim eps",
+    "layer_norm": "input normalized_shape weight bias eps",
+    "rms_norm": "input normalized_shape weight eps",
+    "group_norm": "input num_groups weight bias eps",
+    "batch_norm": f"{IN_NORM} training momentum eps",
+    "instance_norm": f"{IN_NORM} use_input_stats momentum eps",
+    "local_response_norm": "input size alpha beta k",
+    "linear": "input weight bias",
+    "bilinear": "input1 input2 weight bias",
+    "mse_loss l1_loss": f"input target {LEGACY} weight",
+    "smooth_l1_loss": f"input target {LEGACY} beta",
+    "huber_loss": "input target reduction delta weight",
+    "kl_div": f"input target {LEGACY} log_target",
+    "binary_cross_entropy": f"input target weight {LEGACY}",
+    "binary_cross_entropy_with_logits": f"input target weight {LEGACY} pos_weight",
+    "poisson_nll_loss": "input target log_input full size_average eps reduce reduction",
+    "gaussian_nll_loss": "input target var full eps reduction",
+    "cosine_embedding_loss margin_ranking_loss": "input1 input2 target margin "
+    + LEGACY,
+    "triplet_margin_loss": f"anchor positive negative margin p eps swap {LEGACY}",
+    "hinge_embedding_loss": f"input target margin {LEGACY}",
+    "soft_margin_loss": f"input target {LEGACY}",
+    "cross_entropy": "input target weight size_average ignore_index reduce reduction "
+    "label_smoothing",
+    "nll_loss": "input target weight size_average ignore_index reduce reduction",
+    "scaled_dot_product_attention": "query key value attn_mask dropout_p is_causal "
+    "scale enable_gqa",
+    "pairwise_distance": "x1 x2 p eps keepdim",
+    "avg_pool1d": "input kernel_size stride padding ceil_mode count_include_pad",
+    "avg_pool2d": "input kernel_size stride padding ceil_mode count_include_pad "
+    "divisor_override",
+    "lp_pool1d lp_pool2d": "input norm_type kernel_size stride ceil_mode",
+    "glu": "input dim",
+    "conv1d conv2d": "input weight bias stride padding dilation groups",
+}
+LINALG = {
+    "norm vector_norm matrix_norm": "input ord dim keepdim dtype",
+    "svd": "input full_matrices",
+    "svdvals inv": "input",
+    "eigh eigvalsh": "input UPLO",
+    "qr": "input mode",
+    "cholesky": "input upper",
+    "pinv": "input rcond hermitian atol rtol",
+    "solve": "input B left",
+}
+SPECIAL = {
+    "entr erf erfc erfinv expit expm1 gammaln log1p": "input",
+    "log_softmax": "input dim dtype",
+    "logit": "input eps",
+    "logsumexp": "input dim keepdim",
+    "xlogy": "input other",
+}
+# What torch.nn.utils.weight_norm calls has no public name.
+PRIVATE = {"_weight_norm": "input g dim"}
+ALLOWED = {
+    f"{place}.{name}": parameters.split()
+    for place, table in (
+        ("torch", {**BOTH, **PRIVATE}),
+        ("torch.Tensor", BOTH),
+        ("torch.nn.functional", FUNCTIONAL),
+        ("torch.linalg", LINALG),
+        ("torch.special", SPECIAL),
+    )
+    for names, parameters in table.items()
+    for name in names.split()
+}
+# Other names of the first parameter, by which it may be given.
+FIRST = ("self", "A", "x")
+EQUATION = re.compile(r"[A-Za-z., ]*(->[A-Za-z. ]*)?")
+WORDS = set(
+    "none mean sum batchmean fro nuc tanh floor trunc reduced complete r L U "
+    "use_mm_for_euclid_dist donot_use_mm_for_euclid_dist "
+    "use_mm_for_euclid_dist_if_necessary".split()
+)
+
+
+class Refused(ValueError):
+    """What a capture must not have, in words; `code` is the kind of it in one."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def refuse(code: str, text: str) -> NoReturn:
+    raise Refused(code, text)
+
+
+def check(
+    function: str,
+    args: List[Any],
+    kwargs: Given,
+    is_stranger: bool = False,
+    gradient: Optional[Operand] = None,
+) -> None:
+    """Raises Refused where an argument is none of its kind, or beyond its operand; of
+    a stranger's call also where it takes or makes more than anybody needs."""
+    given = bound(function, args, kwargs)
+    for name, value in given.items():
+        if not KINDS.get(name, is_operand)(value):
+            said = "is of another kind, or beyond what it may be"
+            refuse("value", f"{function}: the argument {name} {said}")
+    short = function.rpartition(".")[2]
+    if short in CHECKS and not CHECKS[short](given):
+        refuse("value", f"{function}: arguments that do not belong to its operands")
+    if is_stranger:
+        check_amount(short, given, gradient)
+
+
+def check_amount(short: str, given: Given, gradient: Optional[Operand]) -> None:
+    total = sum(map(numbers_of, operands([*given.values(), gradient])))
+    if total > NUMBERS:
+        refuse("numbers", f"{total} numbers in all its tensors: {NUMBERS} at most")
+    for name in SIZES & given.keys():
+        if any(one > SIZE for one in integers(given[name])):
+            refuse("value", f"{short}: the argument {name} is above {SIZE}")
+    made = MADE.get(short, broadcast)(given)
+    if made > MOST:
+        refuse(
+            "value", f"{short} of these operands makes {made} numbers: {MOST} at most"
+        )
+
+
+def bound(function: str, args: List[Any], kwargs: Given) -> Given:
+    """Each argument by the name of its parameter."""
+    names = ALLOWED.get(function)
+    if names is None:
+        refuse("function", f"{function[:60]!a} is not among the functions that are run")
+    if names[-1] == "operands":
+        args = [args[0] if args else None, args[1:]]
+    if len(args) > len(names):
+        refuse("value", f"{function} with {len(args)} arguments: {len(names)} at most")
+    given = dict(zip(names, args))
+    for name, value in kwargs.items():
+        if name in FIRST and name not in names:
+            name = names[0]
+        if name not in names or name in given:
+            refuse("value", f"{function} with an argument named {name[:60]!a}")
+        given[name] = value
+    return given
+
+
+def operands(values: Iterable[Any]) -> List[Operand]:
+    found = []
+    for value in values:
+        if isinstance(value, Operand):
+            found.append(value)
+        elif isinstance(value, list):
+            found += operands(value)
+    return found
+
+
+def unpacked(values: List[Any]) -> List[Any]:
+    """Operands one by one, also where they came as one list."""
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+
+
+def shape_of(value: Any) -> List[int]:
+    return list(value.shape) if isinstance(value, Operand) else []
+
+
+def integers(value: Any) -> List[int]:
+    parts = value if isinstance(value, list) else [value]
+    return [one for one in parts if isinstance(one, int)]
+
+
+# --- the kind of one argument, by the name of its parameter ---
+
+
+def is_operand(value: Any) -> bool:
+    return value is None or isinstance(value, (int, float, Operand))
+
+
+def is_word(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value in WORDS)
+
+
+def is_number_or_word(value: Any) -> bool:
+    return is_word(value) or isinstance(value, (int, float))
+
+
+def is_dtype(value: Any) -> bool:
+    # Tensor.to takes a tensor, too: the type is that of it.
+    return value is None or isinstance(value, (Dtype, Operand))
+
+
+def is_dims(value: Any) -> bool:
+    # Beyond the rank they are an ordinary error of torch.
+    parts = value if isinstance(value, list) else [value]
+    return value is None or all(
+        isinstance(one, int) and -RANK <= one <= RANK for one in parts
+    )
+
+
+def is_size(value: Any, lowest: int = 0) -> bool:
+    parts = value if isinstance(value, list) else [value]
+    return value is None or all(
+        isinstance(one, int) and not isinstance(one, bool) and one >= lowest
+        for one in parts
+    )
+
+
+def is_count(value: Any) -> bool:
+    return is_size(value, 1)
+
+
+def is_padding(value: Any) -> bool:
+    return is_size(value) or value in ("same", "valid")
+
+
+def is_equation(value: Any) -> bool:
+    return isinstance(value, str) and EQUATION.fullmatch(value) is not None
+
+
+def are_operands(value: Any) -> bool:
+    return isinstance(value, list) and len(operands(value)) == len(unpacked(value)) > 0
+
+
+SIZES = {"normalized_shape", "size", "kernel_size", "stride", "padding", "dilation"}
+SIZES |= {"num_groups", "groups"}
+KINDS: Dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("dim", "unbiased"), is_dims),
+    **dict.fromkeys(("ord", "p"), is_number_or_word),
+    **dict.fromkeys(("reduction", "approximate", "rounding_mode"), is_word),
+    **dict.fromkeys(("compute_mode", "UPLO", "mode"), is_word),
+    **dict.fromkeys(SIZES - {"normalized_shape", "padding"}, is_count),
+    "normalized_shape": is_size,
+    "padding": is_padding,
+    "dtype": is_dtype,
+    "equation": is_equation,
+    "operands": are_operands,
+}
+
+
+# --- what belongs together: an index to its operand, a length to its dimension ---
+
+
+def have_classes(given: Given) -> bool:
+    """The target names classes that the scores have, or the ignored one."""
+    scores, target = given.get("input"), given.get("target")
+    if not isinstance(scores, Operand) or not isinstance(target, Operand):
+        return False
+    if "int" not in target.dtype:
+        return True
+    classes = ([0, *scores.shape[:1]] if len(scores.shape) < 2 else scores.shape[:2])[
+        -1
+    ]
+    ignored = given.get("ignore_index", -100)
+    return all(0 <= one < classes or one == ignored for one in target.read())
+
+
+def have_norms(given: Given) -> bool:
+    """One norm for each row: with fewer torch writes beyond, with none it dies."""
+    v, g, dim = given.get("input"), given.get("g"), given.get("dim", 0)
+    if not isinstance(v, Operand) or not isinstance(g, Operand) or v.dtype != g.dtype:
+        return False
+    if 0 in v.shape:
+        return False
+    if dim == -1:
+        return numbers_of(g) == 1
+    wanted = [size if at == dim else 1 for at, size in enumerate(v.shape)]
+    return isinstance(dim, int) and 0 <= dim < len(v.shape) and list(g.shape) == wanted
+
+
+CHECKS: Dict[str, Callable[[Given], bool]] = {
+    "cross_entropy": have_classes,
+    "nll_loss": have_classes,
+    "_weight_norm": have_norms,
+    # With less it gives places, which are no numbers.
+    "where": lambda given: len(given) == 3,
+}
+
+
+# --- how many numbers a call makes, at most ---
+
+
+def numbers_of(one: Operand) -> int:
+    """As if nothing were empty: what is empty here is a size of the result there."""
+    return product(one.shape)
+
+
+def product(sizes: Iterable[int]) -> int:
+    found = 1
+    for size in sizes:
+        found *= max(1, size)
+    return found
+
+
+def broadcast(given: Given) -> int:
+    """Two operands, however they are joined, make less than NUMBERS**2 / 4."""
+    return joined(shape_of(one) for one in operands(given.values()))
+
+
+def joined(shapes: Iterable[List[int]]) -> int:
+    every = [shape[::-1] for shape in shapes]
+    longest = max(map(len, every), default=0)
+    return product(
+        max([1, *(one[at] for one in every if at < len(one))]) for at in range(longest)
+    )
+
+
+def square(given: Given) -> int:
+    """Of matrices the full factors, of rows all pairs."""
+    shape = [1, *shape_of(given.get("input"))]
+    return product(shape[:-2]) * max(shape[-2:]) ** 2
+
+
+def attention(given: Given) -> int:
+    """All scores, each with all that it is a sum of."""
+    query, key, value, mask = (
+        [1, 1, *shape_of(given.get(name)), 1]
+        for name in ("query", "key", "value", "attn_mask")
+    )
+    rows = [[*query[:-2], 1, query[-2]]] + [
+        [*one[:-3], 1, *one[-3:-1]] for one in (key, value)
+    ]
+    return joined([*rows, mask])
+
+
+def convolved(given: Given) -> int:
+    shape, weight = shape_of(given.get("input")), shape_of(given.get("weight"))
+    rank = max(1, len(weight) - 2)
+    padding, dilation = given.get("padding"), integers(given.get("dilation")) or [1]
+    pads = [2 * one for one in integers(padding)] or [0]
+    if padding == "same":
+        pads = [max(dilation) * one for one in weight[2:]] or [0]
+    places = product(size + max(pads) for size in shape[-rank:])
+    return product(shape[:-rank][:-1]) * places * product(weight)
+
+
+def windows(given: Given) -> int:
+    return broadcast(given) * max(integers(given.get("size")) or [1])
+
+
+def contracted(given: Given) -> int:
+    sizes: Dict[str, int] = {}
+    rest = 1
+    terms = given["equation"].replace(" ", "").partition("->")[0].split(",")
+    for term, one in zip(terms, operands(given["operands"])):
+        before, _, after = term.partition("...")
+        shape = list(one.shape)
+        named = shape[: len(before)] + shape[len(shape) - len(after) :]
+        rest *= product(shape[len(before) : len(shape) - len(after)])
+        for letter, size in zip(before + after, named):
+            sizes[letter] = max(size, sizes.get(letter, 1))
+    return rest * product(sizes.values())
+
+
+MADE: Dict[str, Callable[[Given], int]] = {
+    **dict.fromkeys("cov corrcoef svd qr pinv eigh".split(), square),
+    "scaled_dot_product_attention": attention,
+    "conv1d": convolved,
+    "conv2d": convolved,
+    "local_response_norm": windows,
+    "einsum": contracted,
+}
