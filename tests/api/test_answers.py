@@ -187,8 +187,8 @@ class LookupApiTest(ApiTest):
         self.assertEqual(
             list(body),
             [
-                *("decision", "outcome", "facts", "candidates", "first_checks"),
-                *("ruled_out", "symptoms", "affecting", "query"),
+                *("decision", "outcome", "facts", "laws", "candidates"),
+                *("first_checks", "ruled_out", "symptoms", "affecting", "query"),
             ],
         )
         self.assertEqual(body["outcome"], "exact")

@@ -169,8 +169,8 @@ class AnswerTests(ShippedCase):
         self.assertEqual(
             list(found),
             [
-                *("decision", "outcome", "facts", "candidates", "first_checks"),
-                *("ruled_out", "symptoms", "affecting", "query"),
+                *("decision", "outcome", "facts", "laws", "candidates"),
+                *("first_checks", "ruled_out", "symptoms", "affecting", "query"),
             ],
         )
         self.assertEqual(
