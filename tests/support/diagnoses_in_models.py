@@ -4,7 +4,9 @@ Run by a Python with torch; prints one object: {"case": [answer, …]}.
 """
 
 import ast
+import importlib.util
 import json
+import math
 import sys
 import types
 import warnings
@@ -15,6 +17,8 @@ from torch import nn
 
 ISSUES = Path(sys.argv[1])
 warnings.simplefilter("ignore")
+QKV = ("query", "key", "value")
+ONES = torch.ones(1, 1, 2, 2)
 
 
 def snippets(slug):
@@ -24,7 +28,7 @@ def snippets(slug):
         node
         for node in tree.body
         if isinstance(node, ast.Import)
-        or (isinstance(node, ast.ImportFrom) and node.module != "doesitnan")
+        or (isinstance(node, ast.ImportFrom) and importlib.util.find_spec(node.module))
         or (
             isinstance(node, ast.FunctionDef)
             and node.name.startswith(("diagnose_", "apply_"))
@@ -152,6 +156,163 @@ def sparse_clipped():
     return [told(table, torch.tensor(0.0)), told(table, torch.tensor(1.4))]
 
 
+class Answers(nn.Module):
+    """A block that takes keyword arguments and gives more than one tensor."""
+
+    def __init__(self, layer, kind=tuple):
+        super().__init__()
+        self.layer, self.kind = layer, kind
+
+    def forward(self, x, *, times=1):
+        y = self.layer(x) * times
+        return {"y": y, "kept": None} if self.kind is dict else (y, None)
+
+
+def first_of(output):
+    return output["y"] if isinstance(output, dict) else output[0]
+
+
+def checkpointed():
+    """Behind an embedding that gives more than a tensor, by keyword."""
+    record = snippets("checkpoint-reentrant-lost-grad")
+    trains = []
+    for kind in (tuple, dict):
+        block, front = (Answers(nn.Linear(2, 2), kind) for _ in range(2))
+        out = record.apply_use_reentrant_false(block, torch.ones(1, 2), times=2)
+        trains.append(first_of(out).requires_grad)
+        record.apply_input_requires_grad(front.requires_grad_(False))
+        trains.append(first_of(front(torch.ones(1, 2))).requires_grad)
+        trains.append(record.diagnose_cut_off(block, out))
+    nested = snippets("checkpoint-reentrant-nested-structure")
+    for apply in (nested.apply_use_reentrant_false, nested.apply_disable_checkpointing):
+        out = apply(Answers(nn.Linear(2, 2), dict), torch.ones(1, 2), times=2)
+        trains.append(out["y"].requires_grad)
+    return trains
+
+
+class Attends(nn.Module):
+    def __init__(self, softmax):
+        super().__init__()
+        self.softmax = softmax
+
+    def forward(self, scores, mask=0.0):
+        return self.softmax(scores + mask)
+
+
+def hidden_rows():
+    """Softmax by its other names; who never calls it is told."""
+    told = snippets("additive-mask-finfo-min-sum-overflows").diagnose_row_of_minus_inf
+    batch = {"scores": torch.zeros(2, 2), "mask": torch.full((2, 2), -math.inf)}
+    ways = (
+        lambda x: nn.functional.softmax(x, dim=-1, dtype=torch.float32),
+        lambda x: torch.softmax(x, -1),
+        lambda x: x.softmax(dim=-1),
+        nn.Softmax(dim=-1),
+    )
+    answers = [told(Attends(way), batch) for way in ways]
+    answers.append(told(Attends(ways[1]), {"scores": torch.zeros(2, 2)}))
+    try:
+        told(nn.functional.scaled_dot_product_attention, dict.fromkeys(QKV, ONES))
+    except RuntimeError as error:
+        answers.append("eager" in str(error))
+    return answers
+
+
+def checkpoints_compared():
+    """Tuples, gradients that are NaN anyway, and the generator of the caller."""
+    told = snippets("rrelu-checkpoint-garbage-grad").diagnose_checkpoint_differs
+    x = torch.ones(1, 2, requires_grad=True)
+    block = Answers(nn.Linear(2, 2))
+    nan = Answers(nn.Linear(2, 2))
+    nan.layer.weight.data.fill_(math.nan)
+    before = torch.random.get_rng_state()
+    answers = [told(one, one, x) for one in (block, nan, lambda x: [x * 2, None])]
+    answers.append(told(block, lambda x: (block(x)[0] * 2, None), x))
+    return [*answers, torch.equal(before, torch.random.get_rng_state())]
+
+
+def normed_along_one():
+    """Images [batch, channels, rows, columns], as F.normalize takes them."""
+    record = snippets("normalize-fp16-eps-underflow")
+    x = torch.ones(2, 3, 2, 2)
+    x[0, :, 0, 0] = 0
+    row = torch.ones(2, 3, 2, 2)
+    row[0, 0, 0] = 0
+    given = (x, row, row.transpose(1, 3))
+    told = [record.diagnose_eps_is_zero(one.half()) for one in given]
+    right = nn.functional.normalize(row)
+    for apply in (record.apply_larger_eps, record.apply_float32):
+        told.append(torch.allclose(apply(row), right, rtol=1e-3))
+    return told
+
+
+def gumbel():
+    """Masked logits, and the one-hot sample that most code asks for."""
+    record = snippets("gumbel-softmax-nan")
+    logits = torch.tensor([[0.0, 1.0, -math.inf]])
+    told = [record.diagnose_tau_zero(logits, tau) for tau in (1.0, 0.0, 1e-45)]
+    picked = record.apply_floor(logits.half(), 0.0, hard=True, dim=-1)
+    return [*told, sorted(picked[0].tolist())]
+
+
+def ctc_kept():
+    """Lengths as tuples, as ctc_loss takes them."""
+    kept = snippets("ctc-infeasible-target-inf-nan").apply_filter
+    return kept(torch.tensor([[1, 1], [2, 3]]), (2, 2), (2, 2)).tolist()
+
+
+def spectral_norms():
+    """Convolutions, in both directions and in both ways to put the norm on."""
+    told = snippets("spectral-norm-eval").diagnose_not_normed
+    torch.manual_seed(0)
+    answers = []
+    for kind in (nn.Conv2d, nn.ConvTranspose2d):
+        for norm in (
+            nn.utils.spectral_norm,
+            nn.utils.parametrizations.spectral_norm,
+        ):
+            layer = norm(kind(16, 64, 3))
+            for _ in range(30):
+                layer(torch.ones(1, 16, 8, 8))
+            answers.append(told(layer.eval()))
+    torch.manual_seed(0)
+    fresh = nn.utils.spectral_norm(nn.Conv2d(64, 64, 3, bias=False))
+    return [*answers, told(fresh.eval())]
+
+
+def standing():
+    """A learning rate of 0, as a warm-up begins, and a step without gradients."""
+    told = snippets("dynamo-grad-none").diagnose_step_stands
+    answers = []
+    for rate, backward in ((0.0, True), (0.1, False), (0.1, True)):
+        layer = nn.Linear(2, 1)
+        optimizer = torch.optim.Adam(layer.parameters(), lr=rate)
+        if backward:
+            layer(torch.ones(1, 2)).sum().backward()
+        answers.append(told(optimizer, optimizer.step))
+        if backward:
+            answers.append(told(optimizer, lambda: None))
+    return answers
+
+
+def class_indices():
+    """A loss whose target is the index of each class."""
+    told = snippets("log-of-probability").diagnose_lost_gradient
+    logits, target = torch.tensor([[200.0, 0.0], [0.0, 1.0]]), torch.tensor([1, 1])
+
+    def by_hand(logits, target):
+        p = logits.softmax(-1).clamp_min(1e-7)
+        return nn.functional.nll_loss(p.log(), target)
+
+    return [told(by_hand, logits, target), told(by_hand, logits, target.flip(0) * 0)]
+
+
+def scalers():
+    """A scaler for the device that trains."""
+    made = snippets("loss-scale-first-steps").apply_init_scale
+    return [made("cpu").get_scale(), made("cpu", init_scale=8.0).get_scale()]
+
+
 CASES = (
     buffers,
     modes,
@@ -164,5 +325,15 @@ CASES = (
     unregistered,
     no_graph,
     tuples,
+    checkpointed,
+    hidden_rows,
+    checkpoints_compared,
+    normed_along_one,
+    gumbel,
+    ctc_kept,
+    spectral_norms,
+    standing,
+    class_indices,
+    scalers,
 )
 sys.stdout.write(json.dumps({case.__name__: case() for case in CASES}))

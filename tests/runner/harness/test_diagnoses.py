@@ -24,6 +24,16 @@ RIGHT = {
     "unregistered": [True, True, False, False, False],
     "no_graph": [True, True, False],
     "tuples": [True, False],
+    "checkpointed": [True, True, False] * 2 + [True, True],
+    "hidden_rows": [True, True, True, True, False, True],
+    "checkpoints_compared": [False, False, False, True, True],
+    "normed_along_one": [True, False, True, True, True],
+    "gumbel": [False, True, True, [0.0, 0.0, 1.0]],
+    "ctc_kept": [False, True],
+    "spectral_norms": [False, False, False, False, True],
+    "standing": [False, False, False, False, True],
+    "class_indices": [True, False],
+    "scalers": [256.0, 8.0],
 }
 
 
