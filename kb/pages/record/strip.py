@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from django.utils.translation import gettext as _, ngettext
 
@@ -51,15 +51,29 @@ class Run(NamedTuple):
         return wording.CELLS[KINDS[Verdict(self.cell.verdict)][0]][current_lang()]
 
 
+Kind = TypeVar("Kind", bound="Shown")
+
+
+class Shown(Protocol):
+    """A cell: the release, the class of its cell, its word."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def css(self) -> str: ...
+    @property
+    def word(self) -> str: ...
+
+
 @dataclass(frozen=True)
-class Range:
+class Range(Generic[Kind]):
     """Neighbours with the same verdict."""
 
-    runs: Sequence[Run]
+    runs: Sequence[Kind]
     is_last: bool
 
     @property
-    def first(self) -> Run:
+    def first(self) -> Kind:
         return self.runs[0]
 
     @property
@@ -88,7 +102,7 @@ class Strip:
     """What ran on one device class. `fixed_in`: where the documented range ends."""
 
     device: str
-    ranges: list[Range]
+    ranges: list[Range[Run]]
     fixed_in: str
 
     @property
@@ -131,9 +145,12 @@ def strip(record: Record, ordered: list[Cell], torch: str) -> Strip:
         # A cell has room for a release.
         label = order.release_of(cell.build_raw) or label.partition("-")[0]
         runs.append(Run(cell, label, is_documented(record, cell.build_raw), yours))
-    parts = [list(rows) for _verdict, rows in groupby(runs, lambda run: run.word)]
-    ranges = [Range(rows, rows is parts[-1]) for rows in parts]
-    return Strip(ordered[0].device_class, ranges, documented_end(record))
+    return Strip(ordered[0].device_class, ranges_of(runs), documented_end(record))
+
+
+def ranges_of(runs: Iterable[Kind]) -> list[Range[Kind]]:
+    parts = [list(rows) for _word, rows in groupby(runs, lambda run: run.word)]
+    return [Range(rows, rows is parts[-1]) for rows in parts]
 
 
 def is_documented(record: Record, raw: str) -> bool:
