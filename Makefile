@@ -17,6 +17,7 @@ ATTACKS := \
 	tests.runner.evidence.test_shape tests.kb.records.test_unseen \
 	tests.runner.evidence.test_bombs tests.kb.rules.test_hostile \
 	tests.project.test_hostile_captures \
+	tests.runner.captures.test_keeping tests.runner.captures.test_running \
 	tests.runner.runs.test_queue_access tests.runner.runs.test_joining \
 	tests.runner.runs.test_chaos \
 	tests.runner.pool.test_pool.CompilerTest \

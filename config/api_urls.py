@@ -5,7 +5,7 @@ from django.urls import path, re_path
 from config.api_schema import Schema
 from kb.api import lookups, views as kb
 from kb.api.compare import Compare
-from runner.api import files, results, runs as runner, service, sweeps
+from runner.api import captures, files, results, runs as runner, service, sweeps
 from runner.takeaway import wheel
 
 urlpatterns = [
@@ -54,6 +54,17 @@ urlpatterns = [
         "sweeps/<str:sweep_id>/cancel",
         sweeps.SweepCancel.as_view(),
         name="api-sweep-cancel",
+    ),
+    path("captures", captures.CaptureList.as_view(), name="api-capture-list"),
+    path(
+        "captures/<str:capture_id>",
+        captures.CaptureDetail.as_view(),
+        name="api-capture-detail",
+    ),
+    path(
+        "captures/<str:capture_id>/delete",
+        captures.CaptureDelete.as_view(),
+        name="api-capture-delete",
     ),
     path("evidence", results.EvidenceList.as_view(), name="api-evidence-list"),
     path(

@@ -301,11 +301,12 @@ CELERY_CONTROL_EXCHANGE = f"{QUEUE_PREFIX}celery"
 # What is periodic. Every worker says when; whoever takes it does it once for all.
 HOUR_S = 3600
 CELERY_BEAT_SCHEDULE = {
-    "prune": {
-        "task": "runner.prune",
+    name: {
+        "task": f"runner.{name}",
         "schedule": HOUR_S,
         "options": {"queue": f"{QUEUE_PREFIX}chores", "expires": HOUR_S},
     }
+    for name in ("prune", "forget_captures")
 }
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     "amqp": {"confirm_publish": True},

@@ -48,6 +48,14 @@ KINDS: dict[str, Kind] = {
     "unknown_sweep": Kind(
         404, gettext_lazy("No such sweep"), gettext_lazy("A sweep's id is a UUID.")
     ),
+    "unknown_capture": Kind(
+        404,
+        gettext_lazy("No such capture"),
+        gettext_lazy(
+            "Captures are kept for a week, or until their address deletes them; "
+            "whoever has capture.json can send it again."
+        ),
+    ),
     "unknown_evidence": Kind(
         404,
         gettext_lazy("No such evidence"),
@@ -102,6 +110,14 @@ KINDS: dict[str, Kind] = {
         gettext_lazy(
             "`detail` says why. Evidence is sent as the harness or the single file "
             "wrote it (--json), for a repro that this site has."
+        ),
+    ),
+    "capture_refused": Kind(
+        422,
+        gettext_lazy("This capture is not accepted"),
+        gettext_lazy(
+            "`detail` says why and what to do. A capture is sent as nan_probe wrote "
+            "it: the bytes of capture.json are the body."
         ),
     ),
     "run_refused": Kind(

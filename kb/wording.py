@@ -182,6 +182,23 @@ CELLS = {
     "inconclusive": pgettext("matrix cell", "No result"),
     "error": pgettext("matrix cell", "No result"),
 }
+# Of a call that somebody sent: it is about the call, and no record's bug.
+CAPTURES = {
+    "nan": Said("✖", pair("NaN", "NaN")),
+    "inf": Said("✖", pair("Inf", "Inf")),
+    "finite": Said("✔", pgettext("of a call", "Finite")),
+    "not_applicable": Said("∅", CELLS["not_applicable"]),
+    "error": Said("▲", CELLS["error"]),
+}
+# Why it is not finite, by running the call in other ways.
+CAPTURE_CLASSES = {
+    "mathematics": _("Mathematics · the same in float64: no bug of the build"),
+    "range": _("Range · it exceeds what this type can hold"),
+    "kernel": _("Kernel · a bug of this build: a reference is finite"),
+    "unstable": _("Unstable · it differs when it is repeated"),
+    "input": _("Input · the value came in with the operands"),
+    "undecided": _("Undecided · there is no independent reference"),
+}
 # Of evidence that somebody sent.
 SENT = {
     "bug_present": Said("◌", _("SENT · bug reproduced, says {origin}; not run here")),

@@ -13,8 +13,8 @@ from runner.models.job import QueueJob
 
 VIEWER, RUNNER, OPERATOR = "viewer", "runner", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
-# Tokens of the API: nothing that a reader of pages has to see.
-HIDDEN = ("token",)
+# Tokens of the API, and captures, which only their address shows.
+HIDDEN = ("token", "capture", "capturerun")
 GRANTS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     VIEWER: [("kb", "*", ("view",)), ("runner", "*", ("view",))],
     RUNNER: [("runner", "run", ("add", "change"))],

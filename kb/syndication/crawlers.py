@@ -18,7 +18,7 @@ from kb.syndication.metadata import base_address
 
 PAGES = ("front", "record-list", "matrix", "claim-list", "build-list")
 # Answers to questions, not pages to be found.
-PRIVATE = ("/admin/", "/api/", "/*/lookup/", "/*/search/", "/*/runs/")
+PRIVATE = ("/admin/", "/api/", "/*/lookup/", "/*/search/", "/*/runs/", "/*/captures/")
 
 
 class PageSitemap(Sitemap):  # type: ignore[type-arg]

@@ -109,6 +109,7 @@ def cell_word(judged: str) -> str:
     return wording.CELLS[judged][current_lang()]
 
 
+@register.filter
 def shape_of(shown: Shaped) -> SafeString | str:
     if not shown.shape:
         return ""

@@ -10,9 +10,10 @@
 | a token that is unknown or expired    | no    | no                | no             |
 
 ¹ not where READ_LOGIN is set. ² where RUNS_ANONYMOUS is set. ³ else with the
-permission runner.add_run. What is said of runs goes for sweeps.
+permission runner.add_run. What is said of runs goes for sweeps and captures.
 Cancelling somebody else's, or a run that a worker asked of itself, takes
-runner.change_worker (runner.access.may_cancel).
+runner.change_worker (runner.access.may_cancel). A capture is deleted by whoever knows
+its address and may start runs.
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ RULES: dict[str, Rule] = {
     "submit_sweep": run,
     "get_sweep": read,
     "cancel_sweep": run,
+    "submit_capture": run,
+    "get_capture": read,
+    "delete_capture": run,
     "list_evidence": read,
     "submit_evidence": evidence,
     "get_evidence": read,

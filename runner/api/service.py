@@ -27,6 +27,7 @@ LINKS = {
     "builds": "api-build-list",
     "workers": "api-worker-list",
     "runs": "api-run-list",
+    "captures": "api-capture-list",
     "evidence": "api-evidence-list",
     "doctor": "api-doctor",
     "client": "api-user-command",

@@ -5,6 +5,7 @@ upgraded, workers of the old checkout still write rows that do not know it.
 """
 
 from runner.models.build import SLUG, Build, Installation
+from runner.models.capture import Capture, CaptureRun
 from runner.models.evidence import Evidence
 from runner.models.run import Joiner, LogChunk, Run
 from runner.models.sweep import Sweep
@@ -14,6 +15,8 @@ from runner.models.worker import Chore, Device, Worker
 __all__ = [
     "SLUG",
     "Build",
+    "Capture",
+    "CaptureRun",
     "Chore",
     "Device",
     "Evidence",

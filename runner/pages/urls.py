@@ -8,6 +8,7 @@ from django.urls import URLPattern, path, re_path
 
 from kb.records.facts import BUILD_SLUG
 from runner.pages import views
+from runner.pages.captures import views as captures
 from runner.pages.jobs import views as jobs
 
 
@@ -26,6 +27,15 @@ def followed(kind: str) -> Iterator[URLPattern]:
     yield path(f"{one}status/", jobs.status, what, name=f"{kind}-status")
 
 
+def of_captures() -> Iterator[URLPattern]:
+    """All that stands below the address of one capture."""
+    one = "captures/<uuid:capture_id>/"
+    yield path(one, captures.detail, name="capture-detail")
+    yield path(f"{one}status/", captures.status, name="capture-status")
+    yield path(f"{one}capture.json", captures.file, name="capture-file")
+    yield path(f"{one}delete/", captures.delete, name="capture-delete")
+
+
 urlpatterns = [
     path("matrix/", views.matrix, name="matrix"),
     path("builds/", views.build_list, name="build-list"),
@@ -37,6 +47,8 @@ urlpatterns = [
     path("runs/<uuid:run_id>/", views.run_detail, name="run-detail"),
     path("runs/<uuid:run_id>/status/", views.run_status, name="run-status"),
     *followed("sweep"),
+    path("captures/", captures.send, name="capture-create"),
+    *of_captures(),
     *(address for kind in jobs.KINDS for address in started(kind)),
     re_path(
         r"^evidence/(?P<short>[0-9a-f]{12})/$",

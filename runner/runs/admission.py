@@ -52,15 +52,23 @@ class FleetSnapshot:
         """Why no worker can run this; None where one can, now or after a restart."""
         if device == DeviceClass.CUDA and repro.device == DeviceClass.CPU:
             return refusals.CPU_ONLY.refusal("device")
+        refused = self.unserved(build, device)
+        if not refused and device == DeviceClass.CUDA and self.serving(build, device):
+            active = [row for row in self.serving(build, device) if not row.paused]
+            return self.gpu_refusal(repro, build, active)
+        return refused
+
+    def serving(self, build: Build, device: str) -> list[Worker]:
         queue = f"{build.slug}.{device}"
-        workers = [row for row in self.online if queue in row.queues]
+        return [row for row in self.online if queue in row.queues]
+
+    def unserved(self, build: Build, device: str) -> RunRefused | None:
+        """Why no worker takes anything of this build and class of device."""
+        workers = self.serving(build, device)
         if not workers:
-            return self.absence(build, queue, device)
+            return self.absence(build, f"{build.slug}.{device}", device)
         if all(row.paused for row in workers):
             return refusals.PAUSED.refusal("paused", raw=build.raw)
-        if device == DeviceClass.CUDA:
-            active = [row for row in workers if not row.paused]
-            return self.gpu_refusal(repro, build, active)
         return None
 
     def absence(self, build: Build, queue: str, device: str) -> RunRefused | None:

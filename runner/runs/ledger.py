@@ -19,7 +19,7 @@ from django.db.models.functions import Now
 
 from kb.choices import Verdict
 from runner.evidence import store as evidence_store
-from runner.models import Chore, Device, Installation, Run, Worker
+from runner.models import CaptureRun, Chore, Device, Installation, Run, Worker
 from runner.runs import fleet, jobs, scheduling
 from runner.runs.jobs import held
 from runner.runs.retries import IS_LOST, LEASE
@@ -103,27 +103,28 @@ def finish_once(run: Run, result: dict[str, Any] | str) -> bool:
 def reap() -> dict[str, int]:
     """Requeue or end runs whose lease has lapsed. Safe in any number of processes."""
     reaped = jobs.reap(Run, IS_LOST, {"verdict": Verdict.ERROR})
-    reaped["build_missing"] = end_runs_of_removed_builds()
+    reaped["build_missing"] = end_of_removed_builds(Run, verdict=Verdict.ERROR)
     Chore.note(Chore.REAP, reaped)
     return reaped
 
 
-def end_runs_of_removed_builds() -> int:
-    """End queued runs that no installation and no online worker can serve any more.
+def end_of_removed_builds(kind: type[Run] | type[CaptureRun], **as_lost: Any) -> int:
+    """End queued ones that no installation and no online worker can serve any more.
 
     What is being installed may serve them soon; where that fails its row goes.
     """
     usable = (Installation.State.READY, Installation.State.INSTALLING)
     installed = Installation.objects.filter(build=OuterRef("build"), state__in=usable)
     served = fleet.served_queues(fleet.online_workers())
-    orphans = Run.objects.filter(~Exists(installed), state=Run.State.QUEUED)
+    queued = kind._default_manager.filter(state=Run.State.QUEUED)
+    orphans = queued.filter(~Exists(installed))
     if served:
         orphans = orphans.exclude(fleet.in_queues(served))
     if not orphans.exists():
         return 0
     return orphans.update(
         state=Run.State.FINISHED,
-        verdict=Verdict.ERROR,
         reason="build_missing",
         finished_at=Now(),
+        **as_lost,
     )

@@ -87,6 +87,15 @@ OWN_SWEEPS_FULL = _(
     "{count} sweeps of yours have not finished yet. Try again when one has, or cancel "
     "one."
 )
+CAPTURE_TIER = _(
+    "A capture is a stranger's program: it runs in sandbox tier B or better, and the "
+    "workers with torch {raw} have {tier}. {remedy}"
+)
+CAPTURES_FULL = _("Too many captures are waiting. Try again when one has finished.")
+CAPTURE_KNOWN = _(
+    "You have sent this capture already: {address}. To run it on other builds, delete "
+    "it there and send it again."
+)
 
 
 def duration(span: timedelta) -> dict[str, str]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import ceil
+from typing import TypeVar
 
 from django.conf import settings
 from django.db.models import Avg, Count, F, Q, QuerySet
 
 from kb.choices import DeviceClass
 from portable import harness
-from runner.models import Device, Run, Worker
+from runner.models import CaptureRun, Device, Run, Worker
+from runner.models.job import QueueJob
 from runner.runs import fleet
 
 # Clicks before re-verification before the matrix, then age.
+Behind = TypeVar("Behind", bound=QueueJob)
 ORDER = ("priority", "created_at", "pk")
 ESTIMATE_RUNS = 20
 
@@ -41,28 +45,44 @@ def claimable(
         state=Run.State.QUEUED,
         protocol=harness.PROTOCOL,
     )
-    rows = rows.exclude(requester__in=requesters_at_their_cap())
+    rows = rows.exclude(requester__in=requesters_at_their_cap(Run))
     if worker and is_last_slot_for_clicks(worker):
         rows = rows.exclude(priority=Run.Priority.MATRIX)
     return rows.order_by(*ORDER)
 
 
-def requesters_at_their_cap() -> list[str]:
-    """Requesters with RUNNING_PER_REQUESTER runs executing; their other runs wait."""
-    rows = Run.objects.filter(state=Run.State.RUNNING).exclude(requester="")
-    counted = rows.order_by().values("requester").annotate(running=Count("pk"))
-    capped = counted.filter(running__gte=settings.RUNNING_PER_REQUESTER)
-    return list(capped.values_list("requester", flat=True))
+def requesters_at_their_cap(*kinds: type[QueueJob]) -> list[str]:
+    """Requesters with RUNNING_PER_REQUESTER runs executing; their others wait."""
+    running: Counter[str] = Counter()
+    for kind in kinds:
+        rows = kind._default_manager.filter(state=kind.State.RUNNING).order_by()
+        running.update(rows.exclude(requester="").values_list("requester", flat=True))
+    limit = settings.RUNNING_PER_REQUESTER
+    return [requester for requester, count in running.items() if count >= limit]
 
 
 def is_last_slot_for_clicks(worker: Worker) -> bool:
-    """Whether matrix runs fill all slots but one; that one is left to clicks."""
+    """Whether matrix and captures fill all slots but one; that is left to clicks."""
     if worker.slots < 2:
         return False
-    background = Run.objects.filter(
-        state=Run.State.RUNNING, worker=worker.pk, priority=Run.Priority.MATRIX
+    here = {"state": Run.State.RUNNING, "worker": worker.pk}
+    background = Run.objects.filter(**here, priority=Run.Priority.MATRIX).count()
+    background += CaptureRun.objects.filter(**here).count()
+    return background >= worker.slots - 1
+
+
+def is_click_waiting(queues: Collection[str], worker: Worker | None = None) -> bool:
+    """Whether a run that is no fill of the matrix could be claimed here now."""
+    rows = claimable(queues, worker, [])
+    return rows.exclude(priority=Run.Priority.MATRIX).exists()
+
+
+def waiting_behind(rows: QuerySet[Behind], queues: Collection[str]) -> QuerySet[Behind]:
+    """Of a kind of job that clicks go before, those of these queues, oldest first."""
+    waiting = rows.filter(
+        fleet.in_queues(queues), state=QueueJob.State.QUEUED, protocol=harness.PROTOCOL
     )
-    return background.count() >= worker.slots - 1
+    return waiting.order_by("created_at", "pk")
 
 
 def next_waiting(queues: Sequence[str], worker: Worker | None, count: int) -> list[str]:

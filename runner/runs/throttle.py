@@ -1,4 +1,8 @@
-"""Rate limits on new runs, counted from the rows so that every process agrees."""
+"""Rate limits on new runs, counted from the rows so that every process agrees.
+
+Runs of captures count beside those of repros for whoever asks, not for the site:
+strangers' calls must not keep clicks out.
+"""
 
 from __future__ import annotations
 
@@ -6,44 +10,56 @@ from django.conf import settings
 from django.db.models import Count, Q
 
 from kb.hourly import HOUR, Quota
-from runner.models import Run
+from runner.models import CaptureRun, Run
 from runner.runs import refusals
 from runner.runs.fleet import ago
 from runner.runs.refusals import RunRefused
 
 # For refusals that end when runs do, not after a known time.
 RETRY_S = 30
+Kind = type[Run] | type[CaptureRun]
+# Of what is queued that which the site's own limit counts.
+COUNTED: dict[Kind, Q] = {Run: ~Q(priority=Run.Priority.MATRIX), CaptureRun: Q()}
 
 
-def refusal(requester: str) -> RunRefused | None:
-    """Why this requester may not start a run now, or None.
+def refusal(requester: str, kind: Kind = Run, more: int = 1) -> RunRefused | None:
+    """Why this requester may not start `more` of these now, or None.
 
     Codes: `throttled` for the requester's own limit, `busy` for the site's.
     """
-    queued = Q(state=Run.State.QUEUED)
-    own = Q(requester=requester)
-    rows = Run.objects.filter(queued | own & Q(created_at__gt=ago(HOUR)))
-    counted = rows.order_by().aggregate(
-        clicks=Count("pk", filter=queued & ~Q(priority=Run.Priority.MATRIX)),
-        waiting=Count("pk", filter=queued & own),
-        recent=Count("pk", filter=own & Q(created_at__gt=ago(HOUR))),
-    )
-    if counted["clicks"] >= settings.MAX_QUEUED:
-        return refusals.QUEUE_FULL.refusal("busy", wait_s=RETRY_S)
+    found = {one: counted(one, requester) for one in COUNTED}
+    if found[kind]["queued"] >= settings.MAX_QUEUED:
+        full = refusals.QUEUE_FULL if kind is Run else refusals.CAPTURES_FULL
+        return full.refusal("busy", wait_s=RETRY_S)
     if not requester:
         return None
-    if counted["waiting"] >= settings.QUEUED_PER_REQUESTER:
-        return refusals.OWN_QUEUE_FULL.refusal(
-            "throttled", wait_s=RETRY_S, count=counted["waiting"]
-        )
-    if counted["recent"] >= settings.RUNS_PER_HOUR:
-        return refusals.TOO_OFTEN.refusal(
-            "throttled", wait_s=quota(requester).wait_s, count=counted["recent"]
-        )
+    waiting = sum(row["waiting"] for row in found.values())
+    recent = sum(row["recent"] for row in found.values())
+    if waiting >= settings.QUEUED_PER_REQUESTER:
+        own_full = refusals.OWN_QUEUE_FULL
+        return own_full.refusal("throttled", wait_s=RETRY_S, count=waiting)
+    if recent + more > settings.RUNS_PER_HOUR:
+        wait_s = quota(requester).wait_s or RETRY_S
+        return refusals.TOO_OFTEN.refusal("throttled", wait_s=wait_s, count=recent)
     return None
+
+
+def counted(kind: Kind, requester: str) -> dict[str, int]:
+    """Queued of all; of this requester waiting, and begun within an hour."""
+    queued, own = Q(state=kind.State.QUEUED), Q(requester=requester)
+    lately = own & Q(created_at__gt=ago(HOUR))
+    rows = kind._default_manager.filter(queued | lately).order_by()
+    return rows.aggregate(
+        queued=Count("pk", filter=queued & COUNTED[kind]),
+        waiting=Count("pk", filter=queued & own),
+        recent=Count("pk", filter=lately),
+    )
 
 
 def quota(requester: str) -> Quota:
     """Runs that this requester has started in an hour, and how many it may."""
-    rows = Run.objects.filter(requester=requester).exclude(requester="")
-    return Quota.of(rows, "created_at", settings.RUNS_PER_HOUR)
+    limit, moments = settings.RUNS_PER_HOUR, []
+    for kind in COUNTED:
+        rows = kind._default_manager.filter(requester=requester).exclude(requester="")
+        moments += Quota.of(rows, "created_at", limit).moments
+    return Quota(sorted(moments), limit)

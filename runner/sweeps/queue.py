@@ -20,8 +20,8 @@ from kb.models import Repro
 from portable import harness
 from runner.evidence.store import SITE
 from runner.limits import ALL_JOBS, OWN_JOBS
-from runner.models import Build, Run, Sweep, Worker
-from runner.runs import fleet, jobs, refusals, scheduling
+from runner.models import Build, Sweep, Worker
+from runner.runs import jobs, refusals, scheduling
 from runner.runs.admission import FleetSnapshot
 from runner.runs.refusals import RunRefused
 from runner.runs.retries import LEASE, LONG_IS_LOST
@@ -105,7 +105,7 @@ def claim(queues: Sequence[str], worker: str) -> Sweep | None:
     if not queues or jobs.takes_none(row):
         return None
     waiting = waiting_in(queues)
-    if not waiting.exists() or is_click_waiting(queues, row):
+    if not waiting.exists() or scheduling.is_click_waiting(queues, row):
         return None
     pk = jobs.take(waiting.only("pk"), worker, keeps_its_start)
     rows = Sweep.objects.select_related("record", "build")
@@ -117,16 +117,7 @@ def keeps_its_start(_sweep: Sweep) -> dict[str, Any]:
 
 
 def waiting_in(queues: Sequence[str]) -> QuerySet[Sweep]:
-    rows = Sweep.objects.filter(
-        fleet.in_queues(queues), state=Run.State.QUEUED, protocol=harness.PROTOCOL
-    )
-    return rows.order_by("created_at", "pk")
-
-
-def is_click_waiting(queues: Sequence[str], worker: Worker | None = None) -> bool:
-    """Whether a run that is no fill of the matrix could be claimed here now."""
-    rows = scheduling.claimable(queues, worker, [])
-    return rows.exclude(priority=Run.Priority.MATRIX).exists()
+    return scheduling.waiting_behind(Sweep.objects.all(), queues)
 
 
 def keep(sweep: Sweep, cell: dict[str, Any]) -> bool:

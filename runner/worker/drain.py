@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 
+from runner.captures import queue as captures
 from runner.runs import ledger
 from runner.sweeps import queue as sweeps
-from runner.worker import execution, lease, sweeping
+from runner.worker import capturing, execution, lease, sweeping
 
 log = logging.getLogger(__name__)
 
@@ -14,7 +15,7 @@ log = logging.getLogger(__name__)
 def drain(worker: str) -> int:
     """Execute what waits in the worker's queues; returns how many jobs it took.
 
-    Clicks come first, then sweeps, then fills of the matrix.
+    Clicks come first, then captures and sweeps, then fills of the matrix.
     """
     done = 0
     while not lease.stopping.is_set() and next_one(worker):
@@ -23,8 +24,13 @@ def drain(worker: str) -> int:
 
 
 def next_one(worker: str) -> bool:
-    """Execute the next sweep or run; False where none waits."""
+    """Execute the next capture, sweep or run; False where none waits."""
     queues = execution.queues_of(worker)
+    if capture := captures.claim(queues, worker):
+        # By the run's own id: that of the capture is its only address.
+        log.info("Capture run %s on %s", capture.pk, capture.queue)
+        capturing.execute(capture)
+        return True
     if sweep := sweeps.claim(queues, worker):
         log.info("Sweep %s: attempt %d on %s", sweep.pk, sweep.attempt, sweep.queue)
         sweeping.execute(sweep, queues)

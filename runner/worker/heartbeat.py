@@ -25,6 +25,7 @@ from kb.choices import DeviceClass
 from portable import harness
 from runner import sandbox, transport
 from runner.builds import registry
+from runner.captures import queue as captures
 from runner.models import Device, Installation, Worker
 from runner.pool import client, keeper
 from runner.runs import fleet, host_gpus, jobs, ledger, scheduling
@@ -151,7 +152,8 @@ class Heartbeat(threading.Thread):
 
     def reap(self) -> None:
         """Requeue or end what other workers have lost."""
-        found = {"runs": ledger.reap(), "sweeps": sweeps.reap()}
+        kinds = {"runs": ledger, "sweeps": sweeps, "captures": captures}
+        found = {name: kind.reap() for name, kind in kinds.items()}
         if any(sum(counts.values()) for counts in found.values()):
             log.warning("Reaped: %s", found)
 
@@ -208,9 +210,9 @@ class Heartbeat(threading.Thread):
             return
         idle = self.slots - fleet.running_on(self.worker_name)
         waiting = scheduling.next_waiting(queues, self.row, idle)
-        if idle > len(waiting):
-            rows = sweeps.waiting_in(queues)[: idle - len(waiting)]
-            waiting += [row.queue for row in rows.defer("cells")]
+        for rows in captures.waiting_in(queues), sweeps.waiting_in(queues):
+            more = rows.only("build", "device")[: max(0, idle - len(waiting))]
+            waiting += [row.queue for row in more]
         for queue in waiting:
             transport.publish(queue)
 

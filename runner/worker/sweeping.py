@@ -15,7 +15,7 @@ from portable import harness
 from runner import sandbox
 from runner.builds import registry
 from runner.models import Sweep
-from runner.runs import jobs
+from runner.runs import jobs, scheduling
 from runner.sweeps import queue
 from runner.sweeps.cells import Axis, key_of, next_cell
 from runner.sweeps.smallest import smallest
@@ -95,7 +95,7 @@ def go_on(
                 if not queue.keep(sweep, cells.at(at)):
                     keeper.lost = True
                     return lambda: False
-                if queue.is_click_waiting(queues):
+                if scheduling.is_click_waiting(queues):
                     return partial(jobs.give_back, sweep)
     except harness.Cancelled:
         ending = jobs.cancelled if keeper.cancel_requested else jobs.give_back

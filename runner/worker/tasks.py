@@ -13,6 +13,7 @@ from celery.platforms import SecurityWarning
 from celery.worker import state
 
 from runner import sandbox, transport
+from runner.captures import keeping
 from runner.runs import jobs, prune
 from runner.worker import drain
 from runner.worker.heartbeat import Heartbeat, forget_old_workers
@@ -34,6 +35,12 @@ def wake(task: Any, queue: str) -> None:
 def prune_old() -> None:
     """Delete what is old, once a day however many workers there are."""
     prune.prune_if_due()
+
+
+@shared_task(name="runner.forget_captures")  # type: ignore[untyped-decorator]
+def forget_captures() -> None:
+    """Delete captures that are over a week old."""
+    keeping.forget()
 
 
 def is_stopping() -> bool:

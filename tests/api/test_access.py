@@ -27,7 +27,7 @@ from tests.support import runs
 ABSENT = "00000000-0000-4000-8000-000000000000"
 VALUES = {
     "record_id": "NAN-9001", "name": "repro.py", "run_id": ABSENT, "sweep_id": ABSENT,
-    "digest": "sha256:0",
+    "digest": "sha256:0", "capture_id": ABSENT,
 }  # fmt: skip
 REFUSED = (401, 403)
 
@@ -219,7 +219,7 @@ class MassAssignmentTest(TestCase):
                         path, json.dumps(body), content_type="application/json"
                     )
                     self.assertIn(response.status_code, (400, 422))
-                    if operation != "submit_evidence":
+                    if operation not in ("submit_evidence", "submit_capture"):
                         self.assertEqual(response.json()["code"], "unknown_parameter")
                         pointers = [
                             item["pointer"] for item in response.json()["errors"]

@@ -24,8 +24,9 @@ from django.utils import timezone
 
 from config import api_schema
 from runner.evidence import store
+from runner.models import Capture
 from runner.models.token import Token
-from tests.support import parametrized, runs
+from tests.support import captures, parametrized, runs
 
 EXAMPLES = 60
 # As large as a body may be, and larger.
@@ -71,6 +72,7 @@ class Fixture(TestCase):
             "digest": body["digest"],
             "run_id": str(run.pk),
             "sweep_id": str(sweep.pk),
+            "capture_id": str(Capture.objects.create(text="{}").pk),
             "from": "2.12.0",
             "to": runs.SLUG,
         }
@@ -84,6 +86,7 @@ class Fixture(TestCase):
             },
             "RunRequest": {"record": repro.record_id, "build": runs.SLUG},
             "Evidence": again,
+            "SentCapture": captures.capture(),
             "InstalledRequest": {"env": "torch==2.5.1"},
         }
         later = timezone.now() + timedelta(days=1)
@@ -105,6 +108,8 @@ class HostileBodyTest(Fixture):
             "evidence",
             "runs/x/cancel",
             "sweeps",
+            "captures",
+            "captures/x/delete",
         ):
             for name, body in BODIES.items():
                 with self.subTest(path, body=name):

@@ -311,7 +311,7 @@ class PostgresTest(OutageCase):
         """True where the operation asked the database; never HTML, never 500."""
         for name, value in {
             **{"record_id": "NAN-9001", "digest": f"sha256:{'0' * 64}"},
-            **dict.fromkeys(("run_id", "sweep_id"), "0" * 32),
+            **dict.fromkeys(("run_id", "sweep_id", "capture_id"), "0" * 32),
         }.items():
             path = path.replace(f"{{{name}}}", value)
         answer = self.ask(method, path, RUN if method == "POST" else "", JSON)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,11 @@ from kb.models import Record, Repro
 from kb.publishing import saving
 from runner.evidence import store
 from runner.evidence.folders import EvidenceReport
-from runner.models import Device, LogChunk, Run, Sweep, Worker
+from runner.models import Capture, Device, LogChunk, Run, Sweep, Worker
 from runner.sweeps import exchange
-from tests.support import loaded, runs
+from tests.support import captures, loaded, runs
 
+ABSENT = "00000000-0000-4000-8000-000000000001"
 COMPARED = "compare/2.12.0...9.9.0/"
 PASTE = """\
 step 12 loss 2.31 grad_norm nan
@@ -65,6 +67,8 @@ def make() -> list[PageType]:
         PageType("record with a map of a sweep", shipped("NAN-0028")),
         PageType("sweep that waits", f"sweeps/{runs.make_sweep().pk}/"),
         PageType("sweep that is done", f"sweeps/{finished_sweep().pk}/"),
+        *(PageType(f"capture {name}", path) for name, path in make_captures()),
+        PageType("capture gone", f"captures/{ABSENT}/", 404),
         PageType("evidence", f"evidence/{found[True].short}/"),
         PageType("build", f"builds/{runs.SLUG}/"),
         *(PageType(f"run {name}", f"runs/{pk}/") for name, pk in make_runs(repro)),
@@ -93,6 +97,30 @@ def finished_sweep() -> Sweep:
     return Sweep.objects.exclude(digest="")[0]
 
 
+def make_captures() -> Iterator[tuple[str, str]]:
+    """One that waits on a build, and one that differs between two."""
+    found = {
+        "said": "1 of 1 numbers are not finite",
+        "law": "log of a negative number",
+        "class": "mathematics",
+        "heals": ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
+        "does_not_heal": ["in torch.float64"],
+    }
+    shown = {"2.0.0-cpu": {"outcome": "nan", "found": found}}
+    shown[runs.SLUG] = {"outcome": "finite"}
+    for name, rows in (
+        ("that waits", {runs.SLUG: {}}),
+        (
+            "that ran",
+            {build: {"state": "finished", **row} for build, row in shown.items()},
+        ),
+    ):
+        capture = Capture.objects.create(digest=name, text=captures.text())
+        for build, fields in rows.items():
+            capture.runs.create(build_id=build, device="cpu", protocol=0, **fields)
+        yield name, f"captures/{capture.pk}/"
+
+
 def lists() -> list[PageType]:
     return [
         PageType("front", ""),
@@ -113,6 +141,7 @@ def lists() -> list[PageType]:
         PageType("the API", "api/"),
         PageType("contradictions", "contradictions/"),
         PageType("login", "login/"),
+        PageType("send a capture", "captures/"),
         PageType("not found", "nowhere/", 404),
     ]
 

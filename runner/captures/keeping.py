@@ -1,0 +1,117 @@
+"""What was sent is kept for a week under its own address, which nothing else names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from kb.addresses import absolute
+from kb.choices import DeviceClass
+from kb.languages import Text as _
+from portable import harness
+from portable.nan_probe.schema import Refused, checked
+from runner.captures import queue
+from runner.models import Build, Capture, CaptureRun
+from runner.runs import fleet, jobs, refusals
+from runner.runs.refusals import RunRefused
+from runner.transport import publish
+
+# So long a run without its capture counts for a quota (runner.runs.throttle).
+COUNTED = timedelta(hours=1)
+# Of every answer about one.
+HEADERS = {
+    "Cache-Control": "private, no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+# What is wrong with a capture, by the code of the refusal; English is its own sentence.
+REFUSALS = {
+    "size": _("The capture is too large to be sent: let nan_probe shrink it."),
+    "encoding": _("This is no UTF-8 text: send capture.json as it was written."),
+    "truncated": _("The capture is cut off: send the whole of capture.json."),
+    "kind": _("This is no capture: send the capture.json that nan_probe wrote."),
+    "version": _("A capture of another version: fetch nan_probe here and catch again."),
+    "digest": _("The capture was changed after it was written: send it as it was."),
+    "field": _("A field of the capture is not what it may be."),
+    "function": _("The captured function is not among those that are run here."),
+    "value": _("An argument of the captured call is refused."),
+    "numbers": _(
+        "The call has more numbers than are run here: let nan_probe shrink it."
+    ),
+}
+
+
+def read(text: str | bytes) -> dict[str, Any]:
+    """The whole capture. Raises RunRefused, with the code of what is wrong."""
+    try:
+        return checked(text)
+    except Refused as error:
+        said = {"en": str(error), "zh": f"{REFUSALS[error.code]['zh']}（{error}）"}
+        raise RunRefused(error.code, said) from error
+
+
+def keep(text: str | bytes, builds: Sequence[Build], requester: str) -> Capture:
+    """Keep a capture and queue it on each of these builds.
+
+    Raises RunRefused where it is none, was sent already, or could not be run.
+    """
+    capture = read(text)
+    known = current().filter(digest=capture["digest"], requester=requester).first()
+    if known:
+        address = absolute(known.get_absolute_url())
+        raise refusals.CAPTURE_KNOWN.refusal("known", address=address)
+    for build in builds:
+        if refused := queue.refusal(build):
+            raise refused
+    if refused := queue.limit(requester, len(builds)):
+        raise refused
+    with transaction.atomic():
+        kept = Capture.objects.create(
+            digest=capture["digest"],
+            text=text if isinstance(text, str) else text.decode(),
+            requester=requester,
+        )
+        for build in builds:
+            run = CaptureRun.objects.create(
+                capture=kept,
+                build=build,
+                device=DeviceClass.CPU,
+                protocol=harness.PROTOCOL,
+                requester=requester,
+            )
+            transaction.on_commit(partial(publish, run.queue), robust=True)
+    return kept
+
+
+def current() -> QuerySet[Capture]:
+    """Captures that are kept still; the others wait to be deleted."""
+    return Capture.objects.filter(created_at__gt=fleet.ago(Capture.KEPT))
+
+
+def find(capture_id: UUID) -> Capture | None:
+    return current().filter(pk=capture_id).first()
+
+
+def delete(capture: Capture) -> None:
+    """At once, with what its runs showed; what runs now is stopped."""
+    with transaction.atomic():
+        for run in capture.runs.all():
+            jobs.cancel(run)
+        capture.runs.update(outcome="", reason="", found={})
+        capture.delete()
+
+
+def forget() -> int:
+    """Delete what is over a week old, and what counts for no quota any more."""
+    old = Capture.objects.filter(created_at__lte=fleet.ago(Capture.KEPT))
+    for capture in old:
+        delete(capture)
+    bare = CaptureRun.objects.filter(capture=None).exclude(state__in=CaptureRun.ACTIVE)
+    done, _by_model = bare.filter(created_at__lt=fleet.ago(COUNTED)).delete()
+    return done

@@ -1,0 +1,1 @@
+"""Sending a capture, and its page, which only its address leads to."""

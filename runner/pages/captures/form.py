@@ -1,0 +1,83 @@
+"""The form that takes a capture: a file or a paste, and the builds to run it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext as _
+
+from kb.requester import requester
+from portable.nan_probe.schema import LARGEST
+from runner import access
+from runner.captures import keeping
+from runner.models import Build, Capture
+from runner.pages.run_form import Refusal, refusal_of, require_right
+from runner.runs import admission
+from runner.runs.refusals import RunRefused
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class SendPage:
+    """`chosen`: slugs of builds; what was pasted stays where it was refused."""
+
+    builds: list[Build]
+    chosen: list[str]
+    may_run: bool
+    text: str = ""
+    error: str = ""
+
+
+def build(request: HttpRequest, error: str = "") -> SendPage:
+    builds = admission.installed_builds()
+    default = [row.slug for row in admission.by_preference()[:1]]
+    sent = request.POST
+    return SendPage(
+        builds=builds,
+        chosen=sent.getlist("build") or default,
+        may_run=access.may_run(request.user),
+        text=sent.get("capture", ""),
+        error=error,
+    )
+
+
+def submit(request: HttpRequest) -> Capture:
+    """Keep what the form holds and queue it. Raises Refusal."""
+    require_right(request)
+    text = text_of(request)
+    if not text.strip():
+        raise Refusal(_("Nothing was sent: choose capture.json or paste it."), 400)
+    try:
+        return keeping.keep(text, chosen(request.POST), requester(request))
+    except RunRefused as error:
+        refusal = refusal_of(error)
+        if error.code in keeping.REFUSALS:
+            refusal.status = 413 if error.code == "size" else 422
+        raise refusal from error
+
+
+def text_of(request: HttpRequest) -> str | bytes:
+    """The file where one was chosen, else what was pasted; no more than is needed."""
+    file: Any = request.FILES.get("file")
+    if file is not None:
+        return bytes(file.read(LARGEST + 1))
+    # A form sends lines as CRLF; within JSON they are white space alone.
+    return request.POST.get("capture", "")
+
+
+def chosen(sent: QueryDict) -> list[Build]:
+    """The builds to run on: those named, all of them, or the default one."""
+    builds = admission.installed_builds()
+    slugs = set(sent.getlist("build"))
+    if ALL not in slugs:
+        builds = [row for row in builds if row.slug in slugs]
+    builds = builds or admission.by_preference()[:1]
+    if not builds:
+        said = _("Nothing is installed here.")
+        raise Refusal(
+            f"{said} {_('A worker with a torch has to be started first.')}", 409
+        )
+    return builds

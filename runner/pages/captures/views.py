@@ -1,0 +1,96 @@
+"""Views of captures: nothing of them is indexed, kept elsewhere or told to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from runner import access
+from runner.captures import keeping
+from runner.models import Capture
+from runner.pages.captures import form, page
+from runner.pages.run_form import Refusal
+
+
+def with_capture(
+    view: Callable[[HttpRequest, Capture], HttpResponse],
+) -> Callable[..., HttpResponse]:
+    """The view of one capture, or the page that says why there is none."""
+
+    @never_cache
+    @wraps(view)
+    def private(request: HttpRequest, capture_id: UUID) -> HttpResponse:
+        capture = keeping.find(capture_id)
+        response = (
+            view(request, capture)
+            if capture
+            else render(request, "runner/capture_gone.html", status=404)
+        )
+        for name, value in keeping.HEADERS.items():
+            response[name] = value
+        return response
+
+    return private
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def send(request: HttpRequest) -> HttpResponse:
+    refusal = None
+    if request.method == "POST":
+        try:
+            return redirect(form.submit(request))
+        except Refusal as error:
+            refusal = error
+    shown = form.build(request, str(refusal or ""))
+    status = refusal.status if refusal else 200
+    response = render(
+        request, "runner/capture_send.html", {"page": shown}, status=status
+    )
+    if refusal and refusal.wait_s:
+        response.headers["Retry-After"] = str(refusal.wait_s)
+    return response
+
+
+@require_safe
+@with_capture
+def detail(request: HttpRequest, capture: Capture) -> HttpResponse:
+    context = {"page": page.build(capture), "may_delete": access.may_run(request.user)}
+    return render(request, "runner/capture.html", context)
+
+
+@require_safe
+@with_capture
+def status(request: HttpRequest, capture: Capture) -> HttpResponse:
+    """The part of the page that changes while runs go on."""
+    return render(request, "runner/_capture_live.html", {"page": page.build(capture)})
+
+
+@require_safe
+@with_capture
+def file(request: HttpRequest, capture: Capture) -> HttpResponse:
+    return HttpResponse(capture.text, content_type="application/json")
+
+
+# Without a token: a browser that tells no referrer names no origin either, and whoever
+# knows the address may delete what it leads to.
+@csrf_exempt
+@require_POST
+@with_capture
+def delete(request: HttpRequest, capture: Capture) -> HttpResponse:
+    if not access.may_run(request.user):
+        raise PermissionDenied
+    keeping.delete(capture)
+    return render(request, "runner/capture_gone.html", {"is_deleted": True})

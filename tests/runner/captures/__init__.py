@@ -1,0 +1,1 @@
+"""Captures: what is kept of them, how they run, and who sees them."""
