@@ -261,6 +261,22 @@ def ctc_kept():
     return kept(torch.tensor([[1, 1], [2, 3]]), (2, 2), (2, 2)).tolist()
 
 
+def dropped():
+    """Attention under another name, as `from torch.nn.functional import` binds it."""
+    told = snippets("sdpa-dropout-active-in-eval").diagnose_dropout_in_eval
+    attention = nn.functional.scaled_dot_product_attention
+
+    class Layer(nn.Module):
+        def __init__(self, p):
+            super().__init__()
+            self.p = p
+
+        def forward(self, x):
+            return attention(x, x, x, None, self.p), None
+
+    return [told(Layer(p), ONES) for p in (0.5, 0.0)]
+
+
 def spectral_norms():
     """Convolutions, in both directions and in both ways to put the norm on."""
     told = snippets("spectral-norm-eval").diagnose_not_normed
@@ -331,6 +347,7 @@ CASES = (
     normed_along_one,
     gumbel,
     ctc_kept,
+    dropped,
     spectral_norms,
     standing,
     class_indices,

@@ -30,6 +30,7 @@ RIGHT = {
     "normed_along_one": [True, False, True, True, True],
     "gumbel": [False, True, True, [0.0, 0.0, 1.0]],
     "ctc_kept": [False, True],
+    "dropped": [True, False],
     "spectral_norms": [False, False, False, False, True],
     "standing": [False, False, False, False, True],
     "class_indices": [True, False],
