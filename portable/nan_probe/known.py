@@ -24,7 +24,7 @@ FORMS = {
     ZERO_BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
     BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
     INF_MINUS_INF: ["a.nan_to_num() - b.nan_to_num()"],
-    ZERO_TIMES_INF: ["torch.where(a == 0, torch.zeros_like(a), a * b)"],
+    ZERO_TIMES_INF: ["a * torch.where(a == 0, torch.zeros_like(b), b)"],
     ROOT_AT_ZERO: ["torch.sqrt(a + 1e-12)", "torch.sqrt(a.clamp_min(1e-12))"],
     SHUT: [
         "torch.softmax(a.clamp_min(torch.finfo(a.dtype).min), -1)",
