@@ -33,7 +33,7 @@ from runner.models.token import Token
 from runner.runs import fleet
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
-EXAMPLE = "sha256:8d97d8e0c1dae2d8bcdb3ebdbb7d493d11f2ed8f2b27fc0e4e00498cf00dfec9"
+EXAMPLE = "sha256:a041f449fb2f84c944256c10ef3dc90e37f684900d8917b796e4b15ae72ea97b"
 DIGEST = OpenApiParameter(
     "digest",
     location=OpenApiParameter.PATH,
