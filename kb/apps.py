@@ -1,7 +1,15 @@
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
+from kb.rules import findings
+from portable.harness import checks
+
 
 class KbConfig(AppConfig):
     name = "kb"
     verbose_name = _("Knowledge base")
+
+    def ready(self) -> None:
+        # Rules travel without the harness and lock for themselves there. In one process
+        # one lock: what CPython counts wrongly, it counts for all threads together.
+        findings.PARSING = checks.PARSING

@@ -18,6 +18,7 @@ from functools import lru_cache
 from django.utils.translation import gettext as _
 
 from kb.records.articles import scan
+from portable.harness.checks import tree_of
 
 PREFIXES = ("apply_", "diagnose_")
 CALLERS = {"apply_": ("workaround_{}",), "diagnose_": ("control", "trigger")}
@@ -35,8 +36,7 @@ Problems = Iterator[tuple[str, str]]
 def snippets_of(sources: Mapping[str, str]) -> dict[str, str]:
     """The snippets of a record's repros by the function's name.
 
-    A source that is no Python has none: the contract reports it. Not for threads:
-    `ast.parse` is unsafe there before CPython 3.11.8.
+    A source that is no Python has none: the contract reports it.
     """
     every = (snippets_in(source) for source in sources.values())
     return {name: code for found in every for name, code in found.items()}
@@ -69,7 +69,7 @@ def different_snippets(sources: Mapping[str, str]) -> dict[str, tuple[str, str]]
 @lru_cache(maxsize=KEPT)
 def parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse(source)
+        return tree_of(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

@@ -41,13 +41,13 @@ CHECK_FAMILIES = ("workaround_", "refuted_")
 
 # CPython up to 3.11.7 counts the depth of a tree for all threads together: two that
 # parse at once get a SystemError now and then (python/cpython#106905).
-_PARSING = threading.Lock()
+PARSING = threading.Lock()
 
 
 @functools.lru_cache(maxsize=2)  # One repro is read several times over.
 def tree_of(source: str) -> ast.Module:
     """Shared by all who ask for it, so nobody changes it."""
-    with _PARSING:
+    with PARSING:
         return ast.parse(source)
 
 

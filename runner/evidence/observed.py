@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from portable import harness
+from portable.harness.checks import tree_of
 
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 # Holes of a text that is filled in: "%s", "%(name)d", "{}", "{name}".
@@ -22,7 +23,7 @@ REFLECTING = {"vars", "locals", "globals", "asdict", "_asdict", "__dict__", "dir
 
 def unreported(header: harness.Header, source: str) -> list[str]:
     """A sentence for each name in `bug`, `match` and `expect` that nothing reports."""
-    names, patterns = reported(ast.parse(source))
+    names, patterns = reported(tree_of(source))
     found = []
     for key, name in asked(header):
         known = name in names or name in harness.RESERVED_TEXTS

@@ -24,9 +24,9 @@ APPS = ("config", "kb", "portable", "runner")
 FLOORS: tuple[str, ...] = (
     "portable.harness portable.nan_probe portable.masking",
     "portable.doesitnan",
-    "kb.languages kb.apps kb.progress kb.style_sheets kb.requester kb.hourly "
+    "kb.languages kb.progress kb.style_sheets kb.requester kb.hourly "
     "kb.outage kb.rules runner.exits runner.limits",
-    "kb.wording",
+    "kb.wording kb.apps",
     "kb.choices",
     "kb.problems kb.badges",
     "kb.models kb.environments kb.records kb.search.reading kb.terminal",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from django.conf import settings
 from django.test import SimpleTestCase
 
-from kb.rules import command
+from kb.records import snippets
+from kb.rules import command, findings
 from kb.rules.findings import MOST_CHARS, Unreadable, find
+from portable.harness import checks
 from tests.kb.rules.test_findings import rule
 
 RULES = [rule({"event": ["torch.log"]})]
@@ -90,3 +95,20 @@ class HostileFilesTest(SimpleTestCase):
         done = self.lint()
         self.assertEqual(done.returncode, command.NONE, done.stderr)
         self.assertIn("findings: 0, files: 2", done.stderr)
+
+
+class ThreadTest(SimpleTestCase):
+    def test_all_that_parse_in_this_process_wait_for_one_lock(self) -> None:
+        """Else CPython before 3.11.8 ends one of two with a SystemError."""
+        real, asked = ast.parse, []
+
+        def parse(source: str, *given: Any, **named: Any) -> Any:
+            asked.append((source, checks.PARSING.locked()))
+            return real(source, *given, **named)
+
+        readers = (findings.parsed, snippets.parsed, checks.tree_of)
+        sources = [f"name = {reader.__module__!r}" for reader in readers]
+        with mock.patch.object(ast, "parse", parse):
+            for reader, source in zip(readers, sources, strict=True):
+                reader(source)
+        self.assertEqual(asked, [(source, True) for source in sources])
