@@ -67,10 +67,10 @@ class Shown(Protocol):
 
 @dataclass(frozen=True)
 class Range(Generic[Kind]):
-    """Neighbours with the same verdict."""
+    """Neighbours with the same verdict. `is_end`: up to the newest, after a bug."""
 
     runs: Sequence[Kind]
-    is_last: bool
+    is_end: bool
 
     @property
     def first(self) -> Kind:
@@ -83,10 +83,11 @@ class Range(Generic[Kind]):
         if count == 1:
             return ""
         names = {"first": self.first.label, "last": self.runs[-1].label, "n": count}
-        if self.is_last and self.first.css == "rs-ok":
-            return ngettext(
+        if self.is_end and self.first.css == "rs-ok":
+            since = ngettext(
                 "since %(first)s: %(n)s build", "since %(first)s: %(n)s builds", count
-            ) % (names)
+            )
+            return since % names
         return (
             ngettext(
                 "in %(first)s to %(last)s: %(n)s build",
@@ -150,7 +151,8 @@ def strip(record: Record, ordered: list[Cell], torch: str) -> Strip:
 
 def ranges_of(runs: Iterable[Kind]) -> list[Range[Kind]]:
     parts = [list(rows) for _word, rows in groupby(runs, lambda run: run.word)]
-    return [Range(rows, rows is parts[-1]) for rows in parts]
+    had_bug = any(rows[0].css == "rs-bug" for rows in parts)
+    return [Range(rows, had_bug and rows is parts[-1]) for rows in parts]
 
 
 def is_documented(record: Record, raw: str) -> bool:

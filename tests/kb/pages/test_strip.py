@@ -45,6 +45,11 @@ class StripTests(SimpleTestCase):
             self.said(found), [*wanted, "No bug seen since 2.5.1: 2 builds"]
         )
 
+    def test_since_is_said_only_where_the_bug_was_before(self) -> None:
+        clean = [cell(raw, "bug_absent") for raw in ("2.5.1", "2.6.0")]
+        said = self.said(self.strip(*clean))
+        self.assertEqual(said, ["No bug seen in 2.5.1 to 2.6.0: 2 builds"])
+
     def test_a_bug_that_one_repro_shows_is_the_builds(self) -> None:
         clean = cell("2.5.1", "bug_absent", "repro_fixed")
         found = self.strip(clean, cell("2.5.1"))
