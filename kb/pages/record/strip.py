@@ -141,10 +141,10 @@ def strip(record: Record, ordered: list[Cell], torch: str) -> Strip:
     runs = []
     for slug, found in by_build.items():
         cell = min(found, key=lambda row: VERDICTS.index(Verdict(row.verdict)))
-        label = labels[slug]
-        yours = torch in (slug, cell.build_raw, label)
+        # Another build of the same release is not the reader's.
+        yours = torch in (slug, cell.build_raw)
         # A cell has room for a release.
-        label = order.release_of(cell.build_raw) or label.partition("-")[0]
+        label = order.release_of(cell.build_raw) or labels[slug].partition("-")[0]
         runs.append(Run(cell, label, is_documented(record, cell.build_raw), yours))
     return Strip(ordered[0].device_class, ranges_of(runs), documented_end(record))
 

@@ -50,6 +50,11 @@ class StripTests(SimpleTestCase):
         said = self.said(self.strip(*clean))
         self.assertEqual(said, ["No bug seen in 2.5.1 to 2.6.0: 2 builds"])
 
+    def test_a_release_does_not_name_one_of_its_builds(self) -> None:
+        for yours, is_marked in (("2.4.1+cu121", True), ("2.4.1", False)):
+            (part,) = self.strip(cell("2.4.1+cu121"), yours=yours).ranges
+            self.assertEqual(part.first.is_yours, is_marked)
+
     def test_a_bug_that_one_repro_shows_is_the_builds(self) -> None:
         clean = cell("2.5.1", "bug_absent", "repro_fixed")
         found = self.strip(clean, cell("2.5.1"))
