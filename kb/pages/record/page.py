@@ -9,14 +9,13 @@ from typing import Any
 from django.utils.safestring import SafeString
 
 from kb.choices import SIGNATURE_LINES, ClaimState, Upstream
-from kb.findings import contradictions, diagnoses, remedies, results
+from kb.findings import contradictions, diagnoses, remedies, results, strip
 from kb.findings.remedies import TORCH
+from kb.findings.strip import Strip
 from kb.models import Finding, Law, Record, Repro
 from kb.pages.highlight import python_html
 from kb.pages.law import law_of
-from kb.pages.record import strip
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested, source_of
-from kb.pages.record.strip import Strip
 from kb.pages.record.workarounds import Workaround, workaround
 from kb.versions import affected_line
 from kb.versions.affected_line import AffectedPackage

@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _, ngettext
 
 from kb import badges, wording
 from kb.badges import Badge
+from kb.findings.strip import Range, ranges_of
 from kb.languages import current_lang
 from kb.models import Law
-from kb.pages.record.strip import Range, ranges_of
 from kb.versions import order
 from runner.captures import call, matrix
 from runner.models import Capture, CaptureRun

@@ -8,8 +8,8 @@ from typing import Any
 from django.test import SimpleTestCase
 
 from kb.findings.results import Cell, flips
+from kb.findings.strip import Strip, strip
 from kb.models import Record
-from kb.pages.record.strip import Strip, strip
 
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 
