@@ -192,9 +192,11 @@ CAPTURES = {
 }
 # Why it is not finite, by running the call in other ways.
 CAPTURE_CLASSES = {
-    "mathematics": _("Mathematics · the same in float64: no bug of the build"),
+    "mathematics": _(
+        "Mathematics · not finite in float64 either: not a bug of the build"
+    ),
     "range": _("Range · it exceeds what this type can hold"),
-    "kernel": _("Kernel · a bug of this build: a reference is finite"),
+    "kernel": _("Kernel · a bug of this build: the reference is finite"),
     "unstable": _("Unstable · it differs when it is repeated"),
     "input": _("Input · the value came in with the operands"),
     "undecided": _("Undecided · there is no independent reference"),

@@ -80,7 +80,7 @@ class ReleaseFeed(FlipFeed):
     def get_object(self, request: HttpRequest, name: str) -> Side:
         side = sides.releases(sides.tested()).get(name)
         if side is None:
-            raise Http404(_("Nothing has been run on a torch release %s here.") % name)
+            raise Http404(_("Nothing has been run here on torch %s.") % name)
         return side
 
     def title(self, obj: Side) -> str:

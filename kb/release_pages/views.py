@@ -36,7 +36,7 @@ def release(request: HttpRequest, name: str) -> HttpResponse:
     builds = sides.tested()
     side = sides.find(name, builds)
     if side is None or not (side.is_release and side.builds):
-        raise Http404(_("Nothing has been run on a torch release %s here.") % name)
+        raise Http404(_("Nothing has been run here on torch %s.") % name)
     previous = sides.previous(side, builds)
     if previous is None:
         return redirect("compare-start")

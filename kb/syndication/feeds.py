@@ -61,9 +61,9 @@ def flip_entry(flip: Flip) -> Entry:
         "title": flip.record.text("title", current_lang()),
     }
     if flip.is_good:
-        title = _("%(record)s: first good in %(build)s, bad in %(before)s. %(title)s")
+        title = _("%(record)s: bug gone in %(build)s, seen in %(before)s. %(title)s")
     else:
-        title = _("%(record)s: first bad in %(build)s, good in %(before)s. %(title)s")
+        title = _("%(record)s: bug in %(build)s, not seen in %(before)s. %(title)s")
     mark = f"{flip.kind}:{flip.build}:{flip.device_class}"
     return Entry(flip.record, title % facts, mark, flip.observed_at)
 

@@ -10,7 +10,7 @@ from .values import decode
 # Verdict -> shape, English, Chinese.
 VERDICT_WORDS = {
     "bug_present": ("✖", "FAIL · bug reproduced", "未通过 · 缺陷已复现"),
-    "bug_absent": ("✔", "PASS · bug not seen", "通过 · 未出现缺陷"),
+    "bug_absent": ("✔", "PASS · bug not seen", "通过 · 未见缺陷"),
     "not_applicable": ("∅", "N/A · cannot apply here", "不适用"),
     "inconclusive": ("▲", "NO VERDICT · {reason}", "无结论 · {reason}"),
     "error": ("▲", "ERROR · no verdict", "出错 · 无结论"),
@@ -29,7 +29,7 @@ MISBEHAVED = {
 }
 EXIT_STATUS = (
     "Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
-    "退出码：0 未出现缺陷，1 出现缺陷，125 不适用，2 其他。",
+    "退出码：0 未见缺陷，1 出现缺陷，125 不适用，2 其他。",
 )
 
 

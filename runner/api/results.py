@@ -65,7 +65,7 @@ class WorkerList(Endpoint):
         tags=["builds"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
-        """Workers, and which queues each serves."""
+        """Workers and the queues each serves."""
         online = fleet.online_workers().filter(pk=OuterRef("pk"))
         rows = Worker.objects.annotate(online=Exists(online))
         return listing(request, query, rows, ("name",), WorkerPageSerializer)

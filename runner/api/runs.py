@@ -127,7 +127,7 @@ def known_builds() -> str:
     """The slugs that a run may name, newest version first."""
     slugs = [build.slug for build in admission.installed_builds()]
     if not slugs:
-        return _("A worker with a torch has to be started first.")
+        return _("Start a worker that has a torch first.")
     return _("Builds here: %s.") % ", ".join(slugs[:MAX_NAMED])
 
 

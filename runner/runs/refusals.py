@@ -88,8 +88,8 @@ OWN_SWEEPS_FULL = _(
     "one."
 )
 CAPTURE_TIER = _(
-    "A capture is a stranger's program: it runs in sandbox tier B or better, and the "
-    "workers with torch {raw} have {tier}. {remedy}"
+    "Captures run only in a strong sandbox (tier A or B). The workers with torch "
+    "{raw} have tier {tier}. {remedy}"
 )
 CAPTURES_FULL = _("Too many captures are waiting. Try again when one has finished.")
 CAPTURE_KNOWN = _(

@@ -70,7 +70,7 @@ class ListsTest(BrowserTest):
                 page.keyboard.press("Enter")
             self.assertTrue(meaning.is_visible())
             self.assertIn("bug not seen", meaning.inner_text())
-            self.assertIn("未出现缺陷", meaning.inner_text())
+            self.assertIn("未见缺陷", meaning.inner_text())
             page.keyboard.press("Escape")
             self.assertFalse(meaning.is_visible())
 

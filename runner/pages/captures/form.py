@@ -77,7 +77,5 @@ def chosen(sent: QueryDict) -> list[Build]:
     builds = builds or admission.by_preference()[:1]
     if not builds:
         said = _("Nothing is installed here.")
-        raise Refusal(
-            f"{said} {_('A worker with a torch has to be started first.')}", 409
-        )
+        raise Refusal(f"{said} {_('Start a worker that has a torch first.')}", 409)
     return builds

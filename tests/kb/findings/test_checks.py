@@ -28,7 +28,7 @@ class WordsTest(SimpleTestCase):
         self.assertEqual(title_of(self.record(), "refuted_x")["zh"], "没有任何转换")
         self.assertEqual(title_of(self.record(), "refuted_no_cast")["en"], "no cast")
         trigger = title_of(self.record(), "trigger")
-        self.assertEqual(trigger["zh"], "缺陷本身的复现程序")
+        self.assertEqual(trigger["zh"], "缺陷本身的复现脚本")
 
     def test_the_same_outcome_means_another_thing_of_another_check(self) -> None:
         said = {

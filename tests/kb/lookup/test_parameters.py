@@ -193,7 +193,7 @@ class PageTests(TestCase):
         self.assertContains(form, "read from your paste: 512")
         self.assertContains(form, "read from your paste: bfloat16")
         chinese = self.client.get(path.replace("/en/", "/zh/"))
-        self.assertContains(chinese, "读自您粘贴的内容：512")
+        self.assertContains(chinese, "读自你粘贴的内容：512")
 
     def test_an_address_alone_is_no_paste(self) -> None:
         path = "/en/NAN-0008/sdpa-fully-masked-row-nan/"

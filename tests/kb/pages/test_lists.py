@@ -183,7 +183,7 @@ class FrameTest(ListCase):
             )
             assert popover, path
             self.assertIn("PASS · bug not seen:", popover[0])
-            self.assertIn("通过 · 未出现缺陷：", popover[0])
+            self.assertIn("通过 · 未见缺陷：", popover[0])
             self.assertIn('popovertarget="pass-means"', html)
 
     def test_a_worker_that_is_gone_is_greyed_and_says_since_when(self) -> None:
@@ -213,7 +213,7 @@ class FeedTest(ListCase):
         self.run_on("2.5.0", bug=False)
         titles = [entry.findtext(f"{ATOM}title") for entry in self.entries("en")]
         self.assertIn("NAN-9001 A sample", titles)
-        flip = "NAN-9001: first good in 2.5.0-cpu, bad in 2.4.0-cpu. A sample"
+        flip = "NAN-9001: bug gone in 2.5.0-cpu, seen in 2.4.0-cpu. A sample"
         self.assertIn(flip, titles)
         chinese = self.entries("zh")
         self.assertIn("一个样例", "".join(chinese[0].itertext()))

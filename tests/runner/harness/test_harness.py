@@ -819,7 +819,7 @@ class CommandLineTest(TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             evidence = json.loads(Path(path + ".json").read_text())
         self.assertIn("✔ PASS · bug not seen (0/1)\n", done.stdout)
-        self.assertIn("✔ 通过 · 未出现缺陷（0/1）\n", done.stdout)
+        self.assertIn("✔ 通过 · 未见缺陷（0/1）\n", done.stdout)
         self.assertIn(evidence["digest"], done.stdout)
 
     def test_what_is_no_run_ends_with_status_two(self) -> None:

@@ -54,7 +54,7 @@ class KilledTest(PageTest):
         with override("zh-hans"):
             once, always = kills_of(body)
             self.assertIn("从外部被终止（主机内存耗尽；有人向它发送了信号）", once)
-            self.assertIn("与复现程序无关", always)
+            self.assertIn("与复现脚本无关", always)
         row = store.add(runs.signed(body), "site")
         page = self.client.get(f"/en/evidence/{row.short}/").content.decode()
         self.assertIn("(the host had no memory left; somebody", page)

@@ -97,7 +97,7 @@ class OnePlaceTest(SimpleTestCase):
             ]
         )
         self.assertIn("bug not seen", inside)
-        self.assertIn("未出现缺陷", inside)
+        self.assertIn("未见缺陷", inside)
         found = [
             f"{path.relative_to(ROOT)}: {text!r}"
             for path in modules("config", "kb", "portable", "runner")
@@ -152,7 +152,7 @@ class BadgeTest(SimpleTestCase):
             ),
             "bug_absent": (
                 "✔ PASS · bug not seen (3/5)",
-                "✔ 通过 · 未出现缺陷（3/5）",
+                "✔ 通过 · 未见缺陷（3/5）",
             ),
             "not_applicable": ("∅ N/A · cannot apply here", "∅ 不适用"),
             "inconclusive": (

@@ -151,7 +151,7 @@ class PageTest(ClickCase):
         answer = Client(REMOTE_ADDR=BOB).post(f"{path}cancel/", follow=True)
         self.assertContains(answer, "You no longer wait for this run; 1 other does.")
         answer = self.page(f"/zh/runs/{run['id']}/?withdrawn=1", BOB)
-        self.assertContains(answer, "您不再等待这次运行；还有 1 人在等待。")
+        self.assertContains(answer, "你不再等待这次运行；还有 1 人在等待。")
         answer = self.page(f"{path}?withdrawn=1", EVE)
         self.assertNotContains(answer, "no longer wait")
 

@@ -218,7 +218,7 @@ class LimitsTest(AccessCase):
         data = {"repro": "repro", "build": runs.SLUG}
         response = self.client.post("/zh/NAN-9001/runs/", data)
         self.assertEqual((response.status_code, response["Retry-After"]), (429, "30"))
-        self.assertContains(response, "您已有 1 个运行在等待", status_code=429)
+        self.assertContains(response, "你已有 1 个运行在等待", status_code=429)
         self.assertEqual(self.run_by_api(), 429)
 
     @override_settings(MAX_QUEUED=1)
