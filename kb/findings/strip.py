@@ -17,7 +17,7 @@ from kb import wording
 from kb.choices import Verdict
 from kb.findings.remedies import TORCH
 from kb.findings.results import JUDGED, Cell, cells
-from kb.languages import current_lang
+from kb.languages import COLON, current_lang
 from kb.models import Finding, Record
 from kb.versions import order
 from kb.versions.ranges import AFFECTED, in_range, parse_version
@@ -77,6 +77,11 @@ class Range(Generic[Kind]):
         return self.runs[0]
 
     @property
+    def said(self) -> str:
+        """ "Bug in 2.0.1 to 2.4.1: 5 builds"."""
+        return f"{self.first.word} {self.where or self.first.label}"
+
+    @property
     def where(self) -> str:
         """ "in 2.0.1 to 2.4.1: 5 builds"; "" of a single one."""
         count = len(self.runs)
@@ -107,15 +112,30 @@ class Strip:
     fixed_in: str
 
     @property
+    def runs(self) -> list[Run]:
+        return [run for part in self.ranges for run in part.runs]
+
+    @property
     def is_documented(self) -> bool:
-        return any(run.documented for part in self.ranges for run in part.runs)
+        return any(run.documented for run in self.runs)
+
+    @property
+    def said(self) -> str:
+        """ "CPU: Bug in 2.0.1 to 2.4.1: 5 builds · No bug seen since 2.5.1"."""
+        return " · ".join(map(self.said_of, self.ranges))
+
+    def said_of(self, part: Range[Run]) -> str:
+        """The first is said with the device."""
+        name = self.device.upper() + COLON[current_lang()]
+        return f"{name if part is self.ranges[0] else ''}{part.said}"
 
     @property
     def first_fixed(self) -> Run | None:
         """The first build behind the documented range, where its end is written."""
-        runs = [run for part in self.ranges for run in part.runs]
         ends = [
-            after for run, after in pairwise(runs) if run.documented > after.documented
+            after
+            for run, after in pairwise(self.runs)
+            if run.documented > after.documented
         ]
         return ends[-1] if len(ends) == 1 and self.fixed_in else None
 

@@ -123,8 +123,7 @@ def prose(record: Record, name: str, lang: str) -> str:
 
 def affected_lines(record: Record, lang: str) -> Iterator[str]:
     for entry in affected_line.of_record(record):
-        said = _("every version") if entry.every else entry.ranges
-        yield f"- {entry.package} {'; '.join(filter(None, [said, *entry.builds]))}"
+        yield f"- {entry}"
     for entry in record.preconditions:
         yield f"- {entry['text'][lang]}"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from kb.models import Record
 from kb.versions.affected import EVERY, described
 from kb.versions.ranges import AFFECTED
@@ -21,6 +23,10 @@ class AffectedPackage:
     every: bool
     ranges: str
     builds: list[str]
+
+    def __str__(self) -> str:
+        said = _("every version") if self.every else self.ranges
+        return f"{self.package} {'; '.join(filter(None, [said, *self.builds]))}"
 
 
 def of_record(record: Record) -> list[AffectedPackage]:

@@ -1,4 +1,4 @@
-"""A badge: two fields with a text each, drawn as an SVG."""
+"""A badge: two fields with a text each, drawn as an SVG; colours, shapes, widths."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ COLOURS: dict[str, str] = {
     Verdict.ERROR: "#5b4a8a",
 }
 NEUTRAL = "#57606a"
+# Corners in hundredths of a square, as the pages clip them (static/css/verdicts.css).
+SHAPES: dict[str, str] = {
+    Verdict.BUG_PRESENT: "15,0 50,35 85,0 100,15 65,50 100,85 85,100 50,65 15,100 0,85 "
+    "35,50 0,15",
+    Verdict.BUG_ABSENT: "0,54 13,38 37,64 86,6 100,20 38,94",
+    Verdict.NOT_APPLICABLE: "0,40 100,40 100,60 0,60",
+}
+NO_RESULT = "50,2 100,98 0,98"
 # A copy may be kept for so long.
 FRESH_S = 300
 PADDING = 8

@@ -6,6 +6,11 @@ from kb.syndication.badges import views
 
 urlpatterns = [
     re_path(
+        r"^(?P<record_id>NAN-\d{4})/releases\.svg$",
+        views.of_releases,
+        name="badge-releases",
+    ),
+    re_path(
         r"^(?P<record_id>NAN-\d{4})/(?P<build>[-\w.]{1,61})\.svg$",
         views.on_build,
         name="badge",

@@ -10,10 +10,12 @@ from collections.abc import Collection
 from kb import wording
 from kb.choices import DeviceClass, Verdict
 from kb.findings import results
-from kb.findings.release_row import strongest
 from kb.models import Finding
 from kb.models.finding import FindingQuerySet
 from kb.syndication.badges.drawing import COLOURS, NEUTRAL, Badge
+
+# What counts where devices or builds differ: that the bug was seen says most.
+STRONGEST = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT, Verdict.NOT_APPLICABLE)
 
 
 def make(record: str, build: str, device: str, lang: str) -> Badge:
@@ -39,4 +41,7 @@ def of_cells(
 
 def verdict_of(rows: FindingQuerySet) -> Verdict | None:
     """Of what stands about the bug itself; None where nothing does."""
-    return strongest(set(rows.values_list("verdict", flat=True)))
+    found = set(rows.values_list("verdict", flat=True))
+    # Runs without a verdict are no verdict, whatever kept them from one.
+    other = Verdict.ERROR if found else None
+    return next((verdict for verdict in STRONGEST if verdict in found), other)

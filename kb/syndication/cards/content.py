@@ -1,17 +1,18 @@
-"""What stands on a record's card: its title, and its verdicts over releases."""
+"""What stands on a record's card: its title, and the strip of its releases."""
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb.choices import Publication, Verdict
-from kb.findings.release_row import STRONGEST, Row, rows
+from kb.findings import strip
+from kb.findings.strip import VERDICTS, Strip
 from kb.languages import OTHER, current_lang
 from kb.models import Record
 
@@ -22,9 +23,21 @@ DRAWN_BY = hashlib.sha256(
 ).hexdigest()
 
 
+class Square(NamedTuple):
+    release: str
+    verdict: str
+
+
+class Row(NamedTuple):
+    """One class of device; oldest release first."""
+
+    device: str
+    squares: tuple[Square, ...]
+
+
 @dataclass(frozen=True)
 class Card:
-    """`titles`: the first that the font can draw is taken. `counts`: of squares.
+    """`titles`: the first that the font can draw is taken. `ranges`: in words.
 
     `said` stands in place of the rows where there are none.
     """
@@ -34,8 +47,7 @@ class Card:
     symptom: str
     site: str
     rows: tuple[Row, ...]
-    counts: tuple[tuple[Verdict, str], ...]
-    axis: str
+    ranges: tuple[tuple[str, str], ...]
     said: str
 
     @property
@@ -46,45 +58,56 @@ class Card:
 
     @property
     def alt(self) -> str:
-        words = [words for _verdict, words in self.counts]
+        words = [words for _verdict, words in self.ranges]
         return " · ".join(filter(None, [self.titles[0], self.said, *words]))
 
 
 def of_record(record: Record) -> Card:
     """In the active language."""
     lang = current_lang()
-    findings = list(record.findings.all())
-    is_withdrawn = record.publication == Publication.WITHDRAWN
-    found = () if is_withdrawn else rows(findings)
-    is_model = any(row.is_model for row in findings)
+    strips = strips_of(record)
     return Card(
         record=record.id,
         titles=(record.text("title", lang), record.text("title", OTHER[lang])),
         symptom=record.get_symptom_class_display(),
         site=_("Does it NaN?"),
-        rows=found,
-        counts=tuple(counts(found)),
-        axis=_("torch releases"),
-        said=sentence(record, bool(found), is_model),
+        rows=tuple(row(one) for one in strips),
+        ranges=tuple(ranges(strips)),
+        said=sentence(record, strips),
     )
 
 
-def counts(found: tuple[Row, ...]) -> list[tuple[Verdict, str]]:
-    """ "bug reproduced: 5" for each verdict on the card."""
-    tally = Counter(square.verdict for row in found for square in row.squares)
-    return [
-        (verdict, _("%(label)s: %(text)s") % {"label": verdict.label, "text": number})
-        for verdict in STRONGEST
-        if (number := tally[verdict])
+def strips_of(record: Record) -> list[Strip]:
+    if record.publication == Publication.WITHDRAWN:
+        return []
+    return strip.of_record(record, record.findings.all(), "")
+
+
+def row(one: Strip) -> Row:
+    squares = (Square(run.label, run.cell.verdict) for run in one.runs)
+    return Row(one.device, tuple(squares))
+
+
+def ranges(strips: list[Strip]) -> list[tuple[str, str]]:
+    """ "Bug in 2.0.1 to 2.4.1: 5 builds", what shows the bug first."""
+    found = [
+        (
+            part.first.cell.verdict,
+            f"{one.device} {part.said}" if strips[1:] else part.said,
+        )
+        for one in strips
+        for part in one.ranges
     ]
+    return sorted(found, key=lambda part: VERDICTS.index(Verdict(part[0])))
 
 
-def sentence(record: Record, is_judged: bool, is_model: bool) -> str:
+def sentence(record: Record, strips: list[Strip]) -> str:
+    """What stands in place of the strips where there are none."""
     if record.publication == Publication.WITHDRAWN:
         return _("Withdrawn.")
-    if is_judged:
+    if strips:
         return ""
-    if is_model:
+    if any(row.is_model for row in record.findings.all()):
         return _("A model of the mechanism was run; no release is judged by it.")
     return _("Not run on any release yet.")
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageFont
 
-from kb.choices import Verdict
-from kb.findings.release_row import Row
-from kb.syndication.cards.content import Card
+from kb.syndication.badges.drawing import COLOURS, NEUTRAL, NO_RESULT, SHAPES
+from kb.syndication.cards.content import Card, Row
 
 FONT = Path(__file__).with_name("font") / "NotoSansCJKsc-Bold.subset.woff2"
 SIZE = WIDTH, HEIGHT = 1200, 630
@@ -20,20 +19,6 @@ MARGIN = 72
 INNER = WIDTH - 2 * MARGIN
 # The colours of the light pages (static/css/base.css).
 PAGE, INK, GREY, LINE = "#ffffff", "#15181d", "#5f6873", "#dfe3e8"
-COLOURS: dict[Verdict, str] = {
-    Verdict.BUG_PRESENT: "#b3261e",
-    Verdict.BUG_ABSENT: "#0b5cad",
-    Verdict.NOT_APPLICABLE: "#7d8691",
-    Verdict.ERROR: "#5b4a8a",
-}
-# Corners in hundredths of a square, as the pages clip them (static/css/verdicts.css).
-SHAPES: dict[Verdict, str] = {
-    Verdict.BUG_PRESENT: "15,0 50,35 85,0 100,15 65,50 100,85 85,100 50,65 15,100 0,85 "
-    "35,50 0,15",
-    Verdict.BUG_ABSENT: "0,54 13,38 37,64 86,6 100,20 38,94",
-    Verdict.NOT_APPLICABLE: "0,40 100,40 100,60 0,60",
-    Verdict.ERROR: "50,2 100,98 0,98",
-}
 SMOOTH = 4  # shapes are drawn so many times larger and made small
 # (size, most lines) of a title, until it fits.
 TITLES = ((60, 3), (50, 3), (42, 4))
@@ -153,25 +138,25 @@ def draw_rows(
             middle = x + width / 2
             draw.text((middle, top - 6), square.release, GREY, font(17), anchor="ms")
             box = (x, top, x + width, top + height)
-            draw.rectangle(box, fill=COLOURS[square.verdict])
+            draw.rectangle(box, fill=COLOURS.get(square.verdict, NEUTRAL))
             stamp(image, square.verdict, (middle, top + height / 2), 22, PAGE)
 
 
 def draw_legend(image: Image.Image, draw: ImageDraw.ImageDraw, card: Card) -> None:
-    """What the colours mean, and how often each stands there."""
+    """In which releases the bug is, then the other ranges that have room."""
     x: float = MARGIN
-    for verdict, words in card.counts:
-        stamp(image, verdict, (x + 12, LEGEND_TOP + 20), 24, COLOURS[verdict])
+    for verdict, words in card.ranges:
+        if x + 36 + length(words, 26) > WIDTH - MARGIN:
+            return
+        colour = COLOURS.get(verdict, NEUTRAL)
+        stamp(image, verdict, (x + 12, LEGEND_TOP + 20), 24, colour)
         draw.text((x + 36, LEGEND_TOP), words, INK, font(26))
         x += 36 + length(words, 26) + 40
-    if x + length(card.axis, 26) <= WIDTH - MARGIN:
-        right = WIDTH - MARGIN, LEGEND_TOP
-        draw.text(right, card.axis, GREY, font(26), anchor="ra")
 
 
 def stamp(
     image: Image.Image,
-    verdict: Verdict,
+    verdict: str,
     middle: tuple[float, float],
     side: int,
     colour: str,
@@ -182,11 +167,11 @@ def stamp(
 
 
 @cache
-def mask(verdict: Verdict, side: int) -> Image.Image:
+def mask(verdict: str, side: int) -> Image.Image:
     large = side * SMOOTH
     corners = [
         tuple(float(part) * large / 100 for part in corner.split(","))
-        for corner in SHAPES[verdict].split()
+        for corner in SHAPES.get(verdict, NO_RESULT).split()
     ]
     drawn = Image.new("L", (large, large))
     ImageDraw.Draw(drawn).polygon(corners, fill=255)

@@ -1,0 +1,110 @@
+"""A record's releases as a picture for READMEs and issues: the strip of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from django.utils.translation import gettext as _
+
+from kb.choices import Verdict
+from kb.findings.strip import Run, Strip
+from kb.languages import COLON, SEMICOLON, current_lang
+from kb.models import Record
+from kb.syndication.badges.drawing import COLOURS, NEUTRAL, NO_RESULT, SHAPES, width
+from kb.syndication.cards.content import sentence, strips_of
+from kb.versions import affected_line
+
+MARGIN, STEP, LEGEND_ROW = 14, 44, 20
+HEAD, LANE, LEAST_WIDTH = 36, 72, 560
+# A picture in an issue is some 800 pixels wide at most.
+BAR = "0,35 100,35 100,65 0,65"
+
+
+class Sign(NamedTuple):
+    """A shape in its colour, with a text beside it."""
+
+    x: int
+    y: int
+    colour: str
+    shape: str
+    text: str
+
+
+class Picture(NamedTuple):
+    """`title` states the ranges; `name` and `heading` are what stands over them."""
+
+    name: str
+    heading: str
+    title: str
+    said: str
+    lanes: list[tuple[int, Strip, list[tuple[Run, Sign]]]]
+    legend: list[Sign]
+    whole_width: int
+    height: int
+
+
+def draw(record: Record) -> Picture:
+    """In the active language."""
+    lang = current_lang()
+    strips = strips_of(record)
+    said = sentence(record, strips)
+    cells = max([0, *(len(strip.runs) for strip in strips)])
+    whole = max(LEAST_WIDTH, 2 * MARGIN + cells * STEP)
+    lanes = [
+        (y, strip, [(run, sign_at(n, y, run)) for n, run in enumerate(strip.runs)])
+        for y, strip in zip(range(HEAD, 10_000, LANE), strips, strict=False)
+    ]
+    legend = list(legend_of(strips, HEAD + (LANE * len(strips) or LEGEND_ROW), whole))
+    end = legend[-1].y + LEGEND_ROW if legend else HEAD + LEGEND_ROW
+    if documented := documented_line(record):
+        shown = cut(documented, whole - 2 * MARGIN)
+        legend.append(Sign(MARGIN, end, NEUTRAL, BAR, shown))
+        end += LEGEND_ROW
+    return Picture(
+        name=record.id,
+        heading=cut(record.text("title", lang), whole - 2 * MARGIN - 60),
+        title=record.id + COLON[lang] + ("; ".join(one.said for one in strips) or said),
+        said=said,
+        lanes=lanes,
+        legend=legend,
+        whole_width=whole,
+        height=end + 6,
+    )
+
+
+def documented_line(record: Record) -> str:
+    """ "Documented: torch ≥ 2.0, < 2.5.0"; "" where no version is."""
+    named = SEMICOLON[current_lang()].join(map(str, affected_line.of_record(record)))
+    return _("Documented: %s") % named if named else ""
+
+
+def cut(text: str, room: int) -> str:
+    """As much of it as has room; fonts differ, and are taken for wide."""
+    while width(text) > room:
+        text = text[:-2].rstrip() + "…"
+    return text
+
+
+def sign_at(number: int, y: int, run: Run) -> Sign:
+    return sign(MARGIN + number * STEP, y, run, run.label)
+
+
+def sign(x: int, y: int, run: Run, text: str) -> Sign:
+    verdict = Verdict(run.cell.verdict)
+    shape = SHAPES.get(verdict, NO_RESULT)
+    return Sign(x, y, COLOURS.get(verdict, NEUTRAL), shape, text)
+
+
+def legend_of(strips: list[Strip], y: int, whole: int) -> Iterator[Sign]:
+    """Each range in words, beside one another where there is room."""
+    for strip in strips:
+        x = MARGIN
+        for part in strip.ranges:
+            said = strip.said_of(part)
+            taken = width(said) + 24
+            if x > MARGIN and x + taken > whole - MARGIN:
+                x, y = MARGIN, y + LEGEND_ROW
+            yield sign(x, y, part.first, said)
+            x += taken
+        y += LEGEND_ROW
