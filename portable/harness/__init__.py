@@ -1,4 +1,4 @@
-"""Runs the checks of a repro, each in a fresh process, and judges what they report.
+"""Runs the checks of a repro, each in its own process, and judges what they report.
 
     python portable/harness REPRO.py [--set NAME=VALUE …] [--json [FILE]] [--trials N]
                                      [--python PATH]
@@ -31,6 +31,7 @@ from .cli import main
 from .contract import parse_header, parse_predicate, predicate_holds
 from .driver import BUILD_KEYS, KILLERS, MOST_REPEATS, drive
 from .fields import ContractError, Header, parse_dependency, release
+from .forks import Forks
 from .identity import cheap_facts, identity
 from .judge import (
     assess,
@@ -50,6 +51,14 @@ from .parameters import (
     read_value,
     read_values,
     shown_value,
+)
+from .parent import (
+    Unfit,
+    check_fitness,
+    import_torch,
+    no_gpu,
+    reseed,
+    restore_environment,
 )
 from .parts import parts_of
 from .plain import CHILD_ENV, INHERITED_ENV, probe, start_plain
@@ -123,11 +132,13 @@ __all__ = [
     "CheckSpec",
     "ContractError",
     "Ended",
+    "Forks",
     "Header",
     "ParameterError",
     "Report",
     "Start",
     "TomlError",
+    "Unfit",
     "amount",
     "assess",
     "at_values",
@@ -135,6 +146,7 @@ __all__ = [
     "build_slug",
     "cell_checks",
     "cheap_facts",
+    "check_fitness",
     "check_order",
     "check_spec",
     "child_command",
@@ -147,6 +159,7 @@ __all__ = [
     "evidence_digest",
     "exit_status",
     "identity",
+    "import_torch",
     "is_check",
     "judge",
     "judge_variant",
@@ -155,6 +168,7 @@ __all__ = [
     "list_checks",
     "main",
     "misrecorded",
+    "no_gpu",
     "observation_problems",
     "parse_dependency",
     "parse_header",
@@ -171,6 +185,8 @@ __all__ = [
     "read_values",
     "release",
     "reported_observations",
+    "reseed",
+    "restore_environment",
     "sealed",
     "sentences",
     "settings_of",

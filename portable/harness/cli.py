@@ -14,6 +14,7 @@ from .driver import drive
 from .fields import ContractError
 from .identity import source_text
 from .parameters import read_settings
+from .parent import run_parent
 from .plain import start_plain
 from .values import EXIT_CODES, dumps
 from .words import EXIT_STATUS, sentences, settings_of
@@ -107,6 +108,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     try:
         if arguments[:1] == ["--child"]:
             run_child(arguments[1:])
+        if arguments[:1] == ["--parent"]:
+            return run_parent(arguments[1:])
         return _run_command(_arguments(arguments))
     except ContractError as error:
         for problem in error.errors:

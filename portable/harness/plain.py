@@ -9,10 +9,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from typing import Callable, Dict, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
 from .process import (
     Ended,
+    Process,
     child_command,
     exit_status,
     kill_marked,
@@ -194,6 +195,9 @@ def child_environment(scratch: str, compile_cache: str = "") -> Dict[str, str]:
     return env
 
 
+Fork = Callable[[str, CheckSpec, str, Mapping[str, str]], Optional[Process]]
+
+
 def start_plain(
     python: str,
     repro: str,
@@ -201,11 +205,12 @@ def start_plain(
     harness: str = "",
     on_line: Optional[Callable[[str, str, str], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
+    fork: Optional[Fork] = None,
 ) -> Start:
     """A Start without a sandbox: a child of this machine under `python` (tier E).
 
     `repro`: path of the source that `drive` gets. `on_line(check, stream, text)`. The
-    child dies with the thread that called it.
+    child dies with the thread that called it. `fork`: `Forks.start`, asked first.
     """
     harness = os.path.abspath(harness or os.path.dirname(__file__))
     repro = repro if repro == "-" else os.path.abspath(repro)
@@ -218,15 +223,14 @@ def start_plain(
                 on_line(spec.name, stream, text)
 
         scratch = tempfile.mkdtemp(prefix="doesitnan-")
+        env = plain_environment(scratch, spec.environment, shared.name)
+        watched: Any = {"on_line": tell, "cancelled": cancelled}
         try:
-            return supervise(
-                child_command(python, harness, repro, spec),
-                spec,
-                cwd=scratch,
-                env=plain_environment(scratch, spec.environment, shared.name),
-                on_line=tell,
-                cancelled=cancelled,
-            )
+            forked = fork(repro, spec, scratch, env) if fork else None
+            if forked:
+                return watch(forked, spec, served="warm", **watched)
+            command = child_command(python, harness, repro, spec)
+            return supervise(command, spec, cwd=scratch, env=env, **watched)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

@@ -120,7 +120,11 @@ def read_bytes(path: str) -> bytes:
 
 
 def session_members(session: int) -> List[int]:
-    return [pid for pid in _processes() if _session(pid) == session]
+    return [pid for pid in _processes() if _stat(pid, 3) == session]
+
+
+def children_of(parent: int) -> List[int]:
+    return [pid for pid in _processes() if _stat(pid, 1) == parent]
 
 
 def private_mib(members: Sequence[int]) -> float:
@@ -148,10 +152,10 @@ def _shared_out_kib(pid: int) -> int:
     return part or _resident_kib(pid)
 
 
-def _session(pid: int) -> int:
+def _stat(pid: int, field: int) -> int:
     # pid (comm) state ppid pgrp session …; comm may hold anything.
     fields = read_bytes("/proc/%d/stat" % pid).rpartition(b") ")[2].split()
-    return int(fields[3]) if len(fields) > 3 else -1
+    return int(fields[field]) if len(fields) > field else -1
 
 
 def _kib(path: str, *names: bytes) -> int:

@@ -19,15 +19,13 @@ import gc
 import importlib
 import importlib.util
 import os
-import select
 import shutil
 import signal
 import socket
 import sys
 import tempfile
-import time
 import types
-from typing import Any, Dict, List, NoReturn, Optional
+from typing import Any, Dict, List, Optional
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 if HERE not in sys.path:
@@ -40,23 +38,6 @@ import namespaces  # noqa: E402
 import seccomp  # noqa: E402
 import wire  # noqa: E402
 
-PROBE_S = 30.0
-# How many threads the parent may start; no check sees these.
-PARENT_ENV = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "TORCHINDUCTOR_COMPILE_THREADS",
-)
-# What a backward pass and an optimizer's first step import, 0.3 to 1.2 s each time.
-PRELOAD = (
-    "torch.fx.experimental.symbolic_shapes",
-    "torch._dynamo",
-    "torch._subclasses.schema_check_mode",
-    "torch.utils.checkpoint",
-    "torch.utils.data",
-    "numpy.random",
-)
 # What torch.compile imports at its first use.
 PRELOAD_COMPILER = (
     "torch._inductor.compile_fx",
@@ -92,10 +73,6 @@ MADV_COLLAPSE = 25  # Linux 6.1
 HUGE = 2 * 1024 * 1024
 
 
-class Unfit(Exception):
-    """This build cannot be the parent of checks; the text says why."""
-
-
 def main(argv: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--fd", type=int, required=True)
@@ -111,13 +88,11 @@ def main(argv: Optional[List[str]] = None) -> int:
     kernel.die_with_parent()
     try:
         harness = load_harness(options.harness)
-        torch = load_torch(options.compiler, options.bare, options.seed)
-        with no_gpu(torch):  # Since 2.10, cuDNN's version asks for the GPUs.
-            harness.identity(torch, None)  # once for all children
+        torch = load_torch(harness, options.compiler, options.bare, options.seed)
         ready = stamp(torch)
-        check_fitness(torch, harness)
+        harness.check_fitness(torch)
         warm_caches(harness)
-    except (Unfit, ImportError, OSError, SyntaxError) as error:
+    except (ImportError, OSError, SyntaxError) as error:
         wire.send(pool, {"failed": "%s: %s" % (type(error).__name__, error)})
         return 1
     gc.collect()
@@ -135,7 +110,7 @@ def load_harness(path: str) -> Any:
         "harness", os.path.join(path, "__init__.py"), submodule_search_locations=[path]
     )
     if spec is None or spec.loader is None:
-        raise Unfit("no harness at %s" % path)
+        raise ImportError("no harness at %s" % path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["harness"] = module
     spec.loader.exec_module(module)
@@ -149,19 +124,15 @@ def main_of(harness: Any) -> types.ModuleType:
     return main
 
 
-def load_torch(compiler: bool, bare: bool, seed: str) -> Any:
-    """Import torch and what checks commonly import later on."""
+def load_torch(harness: Any, compiler: bool, bare: bool, seed: str) -> Any:
+    """Import torch and, unless `bare`, what checks commonly import later on."""
     # The siblings of this file are no library; their names must not hide one.
     sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != HERE]
-    torch = importlib.import_module("torch")
-    names = () if bare else PRELOAD + PRELOAD_COMPILER * compiler
-    with no_gpu(torch):
-        for name in names:
-            if name.startswith("torch.") and not hasattr(torch, "compile"):
-                continue  # Before 2.0 nothing imports these by itself.
-            with contextlib.suppress(Exception):  # This release has no such module.
-                importlib.import_module(name)
-        if compiler and not bare:
+    if bare:
+        return importlib.import_module("torch")
+    torch = harness.import_torch(PRELOAD_COMPILER * compiler)
+    if compiler:
+        with harness.no_gpu(torch):
             probe_vector_isa(seed)
     return torch
 
@@ -186,26 +157,6 @@ def probe_vector_isa(seed: str) -> None:
     os.environ.pop(name)
     if previous is not None:
         os.environ[name] = previous
-
-
-@contextlib.contextmanager
-def no_gpu(torch: Any) -> Any:
-    """Keep imports from asking the CUDA runtime, which would spoil every child.
-
-    Here the answer is known: CUDA_VISIBLE_DEVICES is empty. torch._dynamo of 2.1 asks.
-    """
-    cuda = getattr(torch, "cuda", None)
-    answers: Dict[str, Any] = {"is_available": False, "device_count": 0}
-    originals = {name: getattr(cuda, name) for name in answers if hasattr(cuda, name)}
-    if os.environ.get("CUDA_VISIBLE_DEVICES") != "":
-        originals = {}
-    for name in originals:
-        setattr(cuda, name, lambda answer=answers[name]: answer)
-    try:
-        yield
-    finally:
-        for name, function in originals.items():
-            setattr(cuda, name, function)
 
 
 def merge_pages() -> None:
@@ -241,62 +192,6 @@ def stamp(torch: Any) -> Dict[str, Any]:
     names = (os.path.join(place, name) for name in ("version.py", "__init__.py"))
     files = {name: os.stat(name).st_mtime_ns for name in names if os.path.exists(name)}
     return {"torch": str(torch.__version__), "files": files}
-
-
-# --- fitness -------------------------------------------------------------------
-
-
-def check_fitness(torch: Any, harness: Any) -> None:
-    """Raise Unfit unless forks of this process work like fresh processes."""
-    tasks = os.listdir("/proc/self/task")
-    if len(tasks) != 1:
-        raise Unfit("%d threads run after the imports" % len(tasks))
-    if kernel.children(os.getpid()):
-        raise Unfit("the imports started another process")
-    pid = os.fork()
-    if pid == 0:
-        probe(torch, harness)
-    answer = wait_for(pid, PROBE_S)
-    if answer is None:
-        raise Unfit("a forked child hangs at its first parallel operation")
-    if answer:
-        words = {3: "the imports initialised CUDA"}
-        raise Unfit(words.get(answer, "a forked child ended with status %d" % answer))
-
-
-def probe(torch: Any, harness: Any) -> NoReturn:
-    """In a fork: exit with 0 if torch works, 3 if CUDA cannot be used any more."""
-    status = 1
-    try:
-        poisoned = getattr(getattr(torch, "cuda", None), "_is_in_bad_fork", None)
-        if poisoned is not None and poisoned():
-            status = 3
-        else:
-            if hasattr(torch, "ones"):
-                restore_environment()
-                harness.settle_torch(torch)
-                x = torch.ones(256, 256)
-                status = 0 if float((x @ x).exp().sum()) > 0 else 1
-            else:
-                status = 0
-    finally:
-        os._exit(status)
-
-
-def wait_for(pid: int, limit_s: float) -> Optional[int]:
-    """Exit status of a child, negative for a signal; None, and dead, at the limit."""
-    deadline = time.monotonic() + limit_s
-    pause_s = 0.001
-    while time.monotonic() < deadline:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            killed = os.WIFSIGNALED(status)
-            return -os.WTERMSIG(status) if killed else os.WEXITSTATUS(status)
-        select.select([], [], [], pause_s)
-        pause_s = min(pause_s * 2, 0.05)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return None
 
 
 # --- children ------------------------------------------------------------------
@@ -355,8 +250,8 @@ class Check:
 
     def prepare(self) -> None:
         """Set up, receive the request, and confine the process."""
-        restore_environment()
-        reseed(self.torch)
+        self.harness.restore_environment()
+        self.harness.reseed(self.torch)
         sys.modules["__main__"] = main_of(self.harness)
         with socket.socket(fileno=self.request) as stream:
             message = wire.receive_stream(stream)
@@ -388,24 +283,6 @@ class Check:
             order["cpu_s"],
             order["parameters"],
         )
-
-
-def restore_environment() -> None:
-    for name in PARENT_ENV:
-        os.environ.pop(name, None)
-
-
-def reseed(torch: Any) -> None:
-    """Reseed the generators of torch (CPU) and numpy, as in a fresh process.
-
-    Python reseeds `random` after a fork; generators of devices start with a constant.
-    """
-    tempfile.tempdir = None
-    if hasattr(torch, "default_generator"):
-        torch.default_generator.seed()
-    numpy_random: Any = sys.modules.get("numpy.random")
-    if numpy_random is not None:
-        numpy_random.seed()
 
 
 if __name__ == "__main__":

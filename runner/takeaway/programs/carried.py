@@ -40,10 +40,18 @@ def run(
     parameters: Optional[Json] = None,
     on_event: Optional[Callable[[str, str], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
+    forks: Any = None,
 ) -> Json:
-    """The evidence of one repro under `python`; raises what `harness.drive` does."""
+    """The evidence of one repro under `python`; raises what `harness.drive` does.
+
+    `forks`: `harness.Forks` of that Python, which several repros share.
+    """
+    python = python or sys.executable
     start = harness.start_plain(
-        python or sys.executable, path_of(folder, repro), cancelled=cancelled
+        python,
+        path_of(folder, repro),
+        cancelled=cancelled,
+        fork=(forks or harness.Forks(python)).start,
     )
     evidence: Json = harness.drive(
         source_of(folder, repro),

@@ -284,7 +284,8 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     build = build_of(python, options)
     if not build:
         return 2
-    execute = functools.partial(carried.run, folder, python=python)
+    forks = harness.Forks(python)
+    execute = functools.partial(carried.run, folder, python=python, forks=forks)
     repros = chosen(manifest, options)
     examination = Examination(repros, options, build, manifest["words"], execute)
     examination.start()

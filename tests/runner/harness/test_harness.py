@@ -248,9 +248,9 @@ SPECS = {
 }
 
 
-def run_all(names: Sequence[str]) -> dict[str, Report]:
+def run_all(names: Sequence[str], fork: Any = None) -> dict[str, Report]:
     """Checks of the faulty repro, each in a real process."""
-    plain = harness.start_plain(STAND_IN, str(FAULTY))
+    plain = harness.start_plain(STAND_IN, str(FAULTY), fork=fork)
     real = harness.start_plain(torch_python(), str(FAULTY))
 
     def start(name: str) -> Report:
@@ -304,7 +304,11 @@ class FaultyTest(TestCase):
         os.environ["SECRET_OF_THE_PARENT"] = "1"
         cls.addClassCleanup(os.environ.pop, "SECRET_OF_THE_PARENT")
         names = re.findall(r"^def (refuted_\w+)", FAULTY.read_text(), re.MULTILINE)
-        cls.reports = run_all([*names, "refuted_nothing"])
+        cls.reports = run_all([*names, "refuted_nothing"], cls.fork())
+
+    @staticmethod
+    def fork() -> Any:
+        return None
 
     def assert_ends(self, name: str, reason: str) -> Report:
         report = self.reports[name]
@@ -418,6 +422,43 @@ class FaultyTest(TestCase):
         # This interpreter is the site's: it has no torch, by design.
         report = harness.probe(sys.executable)
         self.assertEqual(report.failure, "import")
+
+
+class FaultyForkTest(FaultyTest):
+    """The same of checks that are forks of a parent."""
+
+    @staticmethod
+    def fork() -> Any:
+        return harness.Forks(STAND_IN).start
+
+    def test_only_what_needs_an_interpreter_of_its_own_has_one(self) -> None:
+        cold = {name for name, found in self.reports.items() if found.served == "cold"}
+        # Of these one sets a variable, and one asks the real torch.
+        self.assertEqual(cold, {"refuted_environment", "refuted_returns_tensor"})
+        for old, new in (
+            ('"cpu"', '"cuda"'),
+            ('"cpu"', '"cpu"\n# needs = ["compiler"]'),
+        ):
+            with edited(FAULTY.read_text().replace(old, new)) as path:
+                start = harness.Forks(STAND_IN).start
+                self.assertIsNone(start(path, CheckSpec("control"), "/", {}), new)
+
+    def test_a_parent_that_died_is_replaced(self) -> None:
+        forks = harness.Forks(STAND_IN)
+        start = harness.start_plain(STAND_IN, str(HEALTHY), fork=forks.start)
+        header, _ = harness.read_repro(HEALTHY.read_text())
+        spec = dataclasses.replace(harness.check_spec(header, "detector"), env={})
+        self.assertEqual(start(spec).served, "warm")
+        forks.local.parent.process.kill()
+        forks.local.parent.process.wait()
+        again = start(spec)
+        self.assertEqual((again.served, again.failure), ("warm", None), again.log_text)
+
+    def test_without_torch_each_check_says_so_itself(self) -> None:
+        fork = harness.Forks(sys.executable).start
+        start = harness.start_plain(sys.executable, str(FAULTY), fork=fork)
+        report = start(CheckSpec("control"))
+        self.assertEqual((report.served, report.messages[0]["t"]), ("cold", "raised"))
         self.assertIn("No module named 'torch'", report.log_text)
 
 
