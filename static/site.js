@@ -18,7 +18,8 @@
     document.execCommand("copy");
     area.remove();
   };
-  const source = (button) => {
+  const source = async (button) => {
+    if (button.dataset.copyPage !== undefined) return (await fetch(button.href)).text();
     if (button.dataset.copyText !== undefined) return button.dataset.copyText;
     if (button.dataset.copyUrl !== undefined) {
       return new URL(button.dataset.copyUrl, location.href).href;
@@ -26,7 +27,7 @@
     return one(button.dataset.copy).textContent;
   };
   const press = async (button) => {
-    await copy(source(button));
+    await copy(await source(button));
     const label = button.firstChild;
     const before = label.textContent;
     if (button.dataset.done !== undefined && !button.hasAttribute("aria-live")) {
@@ -39,7 +40,7 @@
     }
   };
   document.addEventListener("click", (event) => {
-    const button = event.target.closest("button[data-copy], button[data-copy-text], [data-copy-url]");
+    const button = event.target.closest("button[data-copy], button[data-copy-text], [data-copy-url], [data-copy-page]");
     if (!button) return;
     // What is a link leads there without a script.
     event.preventDefault();

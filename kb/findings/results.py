@@ -38,6 +38,11 @@ class Cell:
     device_name: str = ""
     made_with: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    @property
+    def short(self) -> str:
+        """Of its evidence, as in addresses."""
+        return self.evidence.removeprefix("sha256:")[:12]
+
 
 @dataclass(frozen=True)
 class Flip:

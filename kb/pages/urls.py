@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
-from kb.syndication import as_markdown, crawlers
+from kb.syndication import as_github, as_markdown, crawlers
 from kb.syndication.cards import views as cards
 from kb.syndication.feeds import ChangesFeed
 
@@ -18,11 +18,22 @@ urlpatterns = [
     path("records/", views.record_list, name="record-list"),
     path("search/", views.search, name="search"),
     path("lookup/", views.look_up, name="look-up"),
+    path("contribute/", views.contribute, name="contribute"),
     path("claims/", views.claim_list, name="claim-list"),
     path("contradictions/", views.contradiction_list, name="contradiction-list"),
     path("symptoms/<slug:slug>/", views.symptom_detail, name="symptom-detail"),
     path("laws/<slug:slug>/", views.law_detail, name="law-detail"),
     path("problems/<slug:slug>/", views.problem_detail, name="problem-detail"),
+    re_path(
+        r"^(?P<record_id>NAN-\d{4})/github\.md$",
+        as_github.record,
+        name="record-github",
+    ),
+    re_path(
+        r"^(?P<record_id>NAN-\d{4})/report-(?P<about>mine|error)\.txt$",
+        as_github.report,
+        name="record-report",
+    ),
     re_path(
         r"^(?P<record_id>NAN-\d{4})(?:/[-a-z0-9_]+)?\.md$",
         as_markdown.record,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost, RequestDataTooBig
 from django.db import connection
@@ -128,6 +129,12 @@ def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
     response = redirect(record.get_absolute_url() + (f"?{query}" if query else ""))
     patch_vary_headers(response, ("Accept-Language", "Cookie"))
     return response
+
+
+@require_safe
+def contribute(request: HttpRequest) -> HttpResponse:
+    context = {"repository": settings.REPOSITORY_URL}
+    return render(request, "kb/contribute.html", context)
 
 
 @require_safe

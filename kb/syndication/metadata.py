@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import reverse
 
 from kb.languages import HTML_TAG, current_lang
 from kb.models import Record
@@ -56,12 +54,3 @@ def article(record: Record, base: str) -> dict[str, Any]:
         "citation": [row["url"] for row in record.sources if row.get("url")],
         "isAccessibleForFree": True,
     }
-
-
-def report_address(record: Record, base: str) -> str:
-    """A new report about a record where the site names its repository, else ""."""
-    if not settings.REPOSITORY_URL:
-        return ""
-    page = base + reverse("record-neutral", args=[record.id])
-    query = urlencode({"title": f"{record.id}: ", "body": f"{page}\n\n"})
-    return f"{settings.REPOSITORY_URL}/issues/new?{query}"

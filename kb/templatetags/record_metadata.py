@@ -9,7 +9,7 @@ from django.utils.html import json_script
 from django.utils.safestring import SafeString, mark_safe
 
 from kb.models import Record
-from kb.syndication import metadata
+from kb.syndication import as_github, metadata
 from kb.syndication.cards import content
 
 register = template.Library()
@@ -34,6 +34,7 @@ def card_of(context: Any, record: Record) -> dict[str, str]:
 
 
 @register.simple_tag(takes_context=True)
-def report_address(context: Any, record: Record) -> str:
-    base = metadata.base_address(context["request"])
-    return metadata.report_address(record, base)
+def report_address(context: Any, record: Record, about: str) -> str:
+    return as_github.report_address(
+        record, metadata.base_address(context.request), about
+    )

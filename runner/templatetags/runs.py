@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django import template
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -29,11 +30,15 @@ register = template.Library()
 
 @register.simple_tag
 def share_url(record: Record, answer: RecordAnswer) -> str:
-    """The record in the reader's own language, on the build that is looked at."""
-    about = {"torch": answer.choice.value if answer.choice else ""}
-    about["device"] = answer.device
-    query = urlencode({name: value for name, value in about.items() if value})
-    return f"/{record.pk}?{query}"
+    """The record in the reader's own language, on the build that is looked at.
+
+    Not on one that lacks the bug: what others open would clear theirs.
+    """
+    page = reverse("record-neutral", args=[record.pk])
+    if not answer.choice or answer.css != "fail":
+        return page
+    about = {"torch": answer.choice.value, "device": answer.device}
+    return f"{page}?{urlencode(about)}"
 
 
 @register.simple_tag

@@ -78,6 +78,7 @@ def make() -> list[PageType]:
         PageType("lookup, several causes", "", 200, {"log": SEVERAL}, "lookup/"),
         PageType("symptom", "symptoms/loss-zero-grad-norm-nan/"),
         PageType("law", "laws/log-of-zero/"),
+        PageType("contribute", "contribute/"),
         PageType(
             "run refused",
             "NAN-9001/sample/",

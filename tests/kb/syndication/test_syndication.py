@@ -82,15 +82,44 @@ class MetadataTests(Loaded):
         self.assertIn("http://testserver/zh/search/?q={searchTerms}", text)
         ElementTree.fromstring(text)
 
-    def test_reports_go_to_the_repository_where_one_is_named(self) -> None:
-        self.assertNotIn("/issues/new", self.text(PATH))
+    def test_reports_go_to_the_repository_or_are_text_to_copy(self) -> None:
+        for about, asked in (("mine", "What helped:"), ("error", "What is wrong:")):
+            place = f"/en/NAN-9001/report-{about}.txt"
+            self.assertIn(f'href="{place}"', self.text(PATH))
+            self.assertIn("http://testserver/NAN-9001\n", self.text(place))
+            self.assertIn(asked, self.text(place))
+        self.assertIn("Send this to", self.text("/en/contribute/"))
         with self.settings(REPOSITORY_URL="https://code.example/nan"):
-            html = self.text(PATH)
+            html, page = self.text(PATH), self.text("/en/contribute/")
         self.assertIn(
-            "https://code.example/nan/issues/new?title=NAN-9001%3A+&amp;"
+            "https://code.example/nan/issues/new?title=NAN-9001%3A+Was+this+it%3F&amp;"
             "body=http%3A%2F%2Ftestserver%2FNAN-9001",
             html,
         )
+        self.assertNotIn("/report-", html)
+        self.assertIn('href="https://code.example/nan/issues/new"', page)
+
+    def test_what_a_thread_needs_can_be_copied(self) -> None:
+        place = "/en/NAN-9001/github.md"
+        self.assertIn("Not run on any release yet.", self.text(place))
+        evidence = store.add(runs.make_evidence(self.repro, bug=True), origin="site")
+        self.assertIn(f'href="{place}"', self.text(PATH))
+        text = self.text(place)
+        for part in (
+            "](http://testserver/badge/NAN-9001/releases.svg)",
+            "| 9.9.0 | CPU | Bug | 9.9.0: [`sha256:",
+            f"http://testserver/en/evidence/{evidence.short}/",
+            "```sh\ncurl -fsS http://testserver/api/v1/records/NAN-9001/repro.py",
+        ):
+            self.assertIn(part, text)
+        self.assertIn("| 有此缺陷 |", self.text(place.replace("/en/", "/zh/")))
+        self.text("/en/NAN-9999/github.md", 404)
+
+    def test_share_names_no_build_that_lacks_the_bug(self) -> None:
+        for bug, shared in ((True, f"?torch={runs.SLUG}&amp;device=cpu"), (False, "")):
+            store.add(runs.make_evidence(self.repro, bug=bug), origin="site")
+            html = self.text(f"{PATH}?torch={runs.SLUG}")
+            self.assertIn(f'data-copy-url="/NAN-9001{shared}"', html)
 
 
 class DescriptionTests(Loaded):
