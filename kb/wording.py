@@ -245,9 +245,8 @@ NOT_EXECUTED = {
 OVER_TIME = Said("◌", _("Not tested · the time limit was reached"))
 EXIT_STATUS = pair(*words.EXIT_STATUS)
 CONCLUSION = _(
-    "{total} repros in {seconds:.0f} s: {counted} bugs that are not by design "
-    "reproduced, {design} by design, {none} without a verdict, {left_out} left out. "
-    "Nothing was uploaded."
+    "Repros run: {total}, in {seconds:.0f} s. Bugs reproduced: {counted}, and {design} "
+    "by design. Without a verdict: {none}. Left out: {left_out}. Nothing was uploaded."
 )
 CLEARS_NO_GPU = _(
     "A run on the CPU does not clear a GPU: what did not show here may show there."

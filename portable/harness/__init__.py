@@ -14,10 +14,11 @@ machines that have nothing but torch. Only the child imports torch.
 Exit status: 0 bug_absent, 1 bug_present, 125 not_applicable, 2 anything else.
 """
 
-from .cells import CELL_FIELDS, Cells, cell_checks, judged_cell
+from .cells import CELL_FIELDS, Cells, judged_cell
 from .channel import DEEPEST_FRAME, too_deep
 from .checks import (
     REQUIRED_CHECKS,
+    cell_checks,
     check_order,
     check_spec,
     is_check,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
-from .checks import CHECK_FAMILIES, check_order
+from .checks import cell_checks, check_order
 from .driver import Follower, Run
 from .fields import Header
 from .judge import gate_of, judge
@@ -59,11 +59,6 @@ class Cells:
 
 
 CELL_FIELDS = ("name", "trial", "outcome", "reason", "observations")
-
-
-def cell_checks(names: Sequence[str]) -> List[str]:
-    """The checks of a cell, of those that a repro has."""
-    return [name for name in names if not name.startswith(CHECK_FAMILIES)]
 
 
 def judged_cell(

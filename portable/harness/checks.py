@@ -128,6 +128,11 @@ def check_order(checks: Sequence[str], trials: int) -> List[Tuple[str, int]]:
     return order
 
 
+def cell_checks(names: Sequence[str]) -> List[str]:
+    """Those that give a verdict; a cell of a sweep has no others."""
+    return [name for name in names if not name.startswith(CHECK_FAMILIES)]
+
+
 def times_of(check: str, trials: int) -> int:
     """How often a check runs: what may hide by chance, as often as there are trials."""
     return trials if check == "trigger" or check.startswith("workaround_") else 1

@@ -18,6 +18,7 @@ from typing import (
 )
 
 from .checks import (
+    cell_checks,
     check_order,
     check_spec,
     phase_of,
@@ -318,17 +319,21 @@ def drive(
     on_event: Optional[Callable[[str, str], None]] = None,
     on_check: Optional[Callable[[Dict[str, Any]], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
+    quick: bool = False,
 ) -> Dict[str, Any]:
     """Run every check of a repro and return its evidence object, digest included.
 
     `start` starts one check and returns its Report. `on_event(phase, text)` tells a
     person what goes on, `on_check` gets each recorded check. `parameters`: values other
     than the defaults; without any, a run that shows the bug goes on with the variants.
+    `quick`: only the checks that give a verdict.
     Raises ContractError for a source that keeps no contract or values that it does not
     allow, Cancelled once `cancelled()` is true.
     """
     each = Follower(on_event, on_check, cancelled)
     run = Run(source, start, parameters)
+    if quick:
+        run.names, run.in_variants = cell_checks(run.names), []
     count = trials or run.header.trials
     started_at, clock = utc_now(), time.monotonic()
 

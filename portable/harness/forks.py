@@ -19,7 +19,7 @@ from .child import wanted_threads
 from .contract import parse_header
 from .identity import source_text
 from .parent import MESSAGE_BYTES, PARENT_ENV
-from .plain import child_environment
+from .plain import child_environment, located
 from .process import (
     Ended,
     exit_status,
@@ -38,7 +38,7 @@ class Forks:
     """Forks of one interpreter; each thread that asks has a parent of its own."""
 
     def __init__(self, python: str) -> None:
-        self.python = python
+        self.python = located(python)
         # Home of the parents; removed when this is no longer used.
         self.home = tempfile.TemporaryDirectory(prefix="doesitnan-parent-")
         self.local = threading.local()

@@ -195,6 +195,11 @@ def child_environment(scratch: str, compile_cache: str = "") -> Dict[str, str]:
     return env
 
 
+def located(python: str) -> str:
+    """An interpreter as the shell means it, wherever a check then starts it from."""
+    return os.path.abspath(python) if os.sep in python else python
+
+
 Fork = Callable[[str, CheckSpec, str, Mapping[str, str]], Optional[Process]]
 
 
@@ -212,6 +217,7 @@ def start_plain(
     `repro`: path of the source that `drive` gets. `on_line(check, stream, text)`. The
     child dies with the thread that called it. `fork`: `Forks.start`, asked first.
     """
+    python = located(python)
     harness = os.path.abspath(harness or os.path.dirname(__file__))
     repro = repro if repro == "-" else os.path.abspath(repro)
     # Removed when the Start that holds it is no longer used.

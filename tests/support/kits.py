@@ -96,7 +96,7 @@ class KitCase(TestCase):
         pipe = self.folder / record
         os.mkfifo(pipe, 0o644)
         process = self.start("--resume", "evidence.json", prefix=prefix)
-        self.until(process, f"{record} repro · control")
+        self.until(process, f"{record} repro")
         process.kill()
         process.wait()
         pipe.unlink()

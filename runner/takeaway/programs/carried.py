@@ -6,9 +6,10 @@
 import importlib
 import json
 import os
+import shutil
 import sys
 import textwrap
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional
 
 # Its neighbour in the folder it is laid into, not the site's.
 harness: Any = importlib.import_module("portable.harness")
@@ -41,6 +42,7 @@ def run(
     on_event: Optional[Callable[[str, str], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
     forks: Any = None,
+    quick: bool = False,
 ) -> Json:
     """The evidence of one repro under `python`; raises what `harness.drive` does.
 
@@ -62,19 +64,42 @@ def run(
         parameters=parameters,
         on_event=on_event,
         cancelled=cancelled,
+        quick=quick,
     )
     return evidence
 
 
 def say(text: str = "") -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    """A line of the result; ends the program where nobody reads on (`| head`)."""
+    follow("")
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2)
 
 
 def tell(text: str) -> None:
-    """Progress, beside the result."""
+    """A line beside the result."""
+    follow("")
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
+
+
+def follow(text: str) -> None:
+    """What goes on now, on a terminal: one line, written over until another comes."""
+    if sys.stderr.isatty():
+        # Most letters of Chinese are two columns wide.
+        most = shutil.get_terminal_size().columns // (1 if text.isascii() else 2)
+        sys.stderr.write("\r\x1b[K" + text[: most - 1])
+        sys.stderr.flush()
+
+
+def language() -> str:
+    """What the user's locale asks for."""
+    names = map(os.environ.get, ("LC_ALL", "LC_MESSAGES", "LANG"))
+    return "zh" if next(filter(None, names), "").startswith("zh") else "en"
 
 
 def speak_utf8() -> None:
@@ -132,12 +157,12 @@ def position(order: List[str], name: str) -> int:
 def workaround_lines(
     words: Json,
     evidence: Json,
+    lang: str,
     indent: str = "",
     code: Optional[Json] = None,
     costs: Optional[Json] = None,
-    langs: Sequence[str] = LANGS,
 ) -> None:
-    """Each workaround with its status, on one line in all `langs`.
+    """Each workaround with its status, on one line.
 
     `code`: of each by name; of those that helped it is shown. `costs`: of each by
     name, in the order in which to try them.
@@ -147,9 +172,8 @@ def workaround_lines(
     for name in sorted(found, key=lambda name: (position(order, name), name)):
         status = found[name]
         shape, text = words["workarounds"][status]
-        said = " / ".join(text[lang] for lang in langs)
-        say(indent + "%s %s: %s" % (shape, said, name))
+        say(indent + "%s %s: %s" % (shape, text[lang], name))
         if status == "verified" and costs and name in costs:
-            say(indent + "    " + " / ".join(costs[name][lang] for lang in langs))
+            say(indent + "    " + str(costs[name][lang]))
         if status == "verified" and code and name in code:
             say(textwrap.indent(code[name], indent + "    "))

@@ -24,6 +24,10 @@ sarif: Any = importlib.import_module("sarif")
 INTERRUPTED = 130  # as a shell calls what SIGINT ended
 SCHEMA = "doesitnan.doctor/1"
 NO_VERDICT = (None, "error", "inconclusive")
+STOPPED = {
+    "en": "Interrupted: %d of %d done.",
+    "zh": "已中断：%d/%d 已完成。",
+}
 TIME_LEFT = {
     ("en", "s"): ", %.0f s left",
     ("en", "min"): ", %.0f min left",
@@ -151,11 +155,14 @@ class Examination:
                 show(self.words, self.results[-1], self.options.lang)
 
     def progress(self, repro: Json) -> Any:
+        name = "%s %s" % (repro["record"], repro["name"])
+
         def on_event(phase: str, text: str) -> None:
             if text == "started":
-                name = "%s %s" % (repro["record"], repro["name"])
-                carried.tell("%s %s · %s" % (self.place(), name, phase))
+                carried.follow("%s %s · %s" % (self.place(), name, phase))
 
+        if not sys.stderr.isatty():
+            carried.tell("%s %s" % (self.place(), name))
         return on_event
 
     def place(self) -> str:
@@ -249,7 +256,7 @@ def show(words: Json, result: Json, lang: str) -> None:
     reason = evidence and carried.reason_text(words, evidence["reason"], lang)
     carried.say(" " * 23 + (line + " · " + reason if reason else line))
     if result["verdict"] == "bug_present":
-        carried.workaround_lines(words, evidence, " " * 23, langs=[lang])
+        carried.workaround_lines(words, evidence, lang, " " * 23)
         if result["page"]:
             carried.say(" " * 23 + result["page"])
 
@@ -285,7 +292,9 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     if not build:
         return 2
     forks = harness.Forks(python)
-    execute = functools.partial(carried.run, folder, python=python, forks=forks)
+    execute = functools.partial(
+        carried.run, folder, python=python, forks=forks, quick=options.quick
+    )
     repros = chosen(manifest, options)
     examination = Examination(repros, options, build, manifest["words"], execute)
     examination.start()
@@ -293,7 +302,7 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     if options.json == "-":
         carried.say(harness.dumps(whole, indent=2))
     else:
-        conclude(manifest, whole, options.lang)
+        conclude(manifest, whole, options.lang, examination.interrupted.is_set())
     if options.json not in (None, "-"):
         write(options.json, harness.dumps(whole, indent=2))
     if options.sarif:
@@ -318,8 +327,11 @@ def build_of(python: str, options: Any) -> Json:
     return build
 
 
-def conclude(manifest: Json, whole: Json, lang: str) -> None:
+def conclude(manifest: Json, whole: Json, lang: str, stopped: bool) -> None:
     results = whole["results"]
+    if stopped:
+        total, results = len(results), [row for row in results if row["evidence"]]
+        carried.say(STOPPED[lang] % (len(results), total))
     verdicts = [(result["device"], result["verdict"]) for result in results]
     numbers = {
         "total": len(results),

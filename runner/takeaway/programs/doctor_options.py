@@ -7,6 +7,8 @@ from typing import Any, Dict, List
 
 carried: Any = importlib.import_module("carried")
 
+# Where a project names its torch.
+REQUIREMENTS = ("requirements.txt", "pyproject.toml", "setup.py", "environment.yml")
 Json = Dict[str, Any]
 
 
@@ -34,6 +36,11 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cuda", action="store_true", help="also what needs a GPU / 也运行 CUDA 脚本"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="verdicts only, without workarounds and variants / 只求结论",
     )
     parser.add_argument(
         "--no-models",
@@ -73,14 +80,14 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--requirements",
-        default="requirements.txt",
         metavar="FILE",
-        help="the file whose line about torch SARIF points at / SARIF 所指的依赖文件",
+        help="the file whose line about torch SARIF points at; else the first that is "
+        "here of %s / SARIF 所指的依赖文件" % ", ".join(REQUIREMENTS),
     )
     parser.add_argument(
         "--lang",
         choices=carried.LANGS,
-        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
+        default=carried.language(),
     )
     parser.add_argument(
         "--list", action="store_true", help="only list the repros / 仅列出"
@@ -91,6 +98,14 @@ def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
     parser = parser_of()
     options = parser.parse_args(argv)
     check_common(parser, options, manifest, "--timeout-s")
+    if options.sarif and not options.requirements:
+        here = [name for name in REQUIREMENTS if os.path.isfile(name)]
+        options.requirements = here[0] if here else None
+    if options.sarif and not os.path.isfile(options.requirements or ""):
+        parser.error(
+            "%s is no file here: --requirements names the one that SARIF points at"
+            % (options.requirements or " or ".join(REQUIREMENTS))
+        )
     return options
 
 

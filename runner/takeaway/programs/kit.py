@@ -5,7 +5,7 @@ allows, each with the wheels that it came with, on GPUs that are locked and watc
 What time is left then goes to sweeps. The evidence file is written anew after each
 repro and each cell of a sweep, and a later start goes on from it.
 
-Exit status: 0 all that can run here has run, 1 some are left for another start,
+Exit status: 0 all repros that can run here have run, 1 some are left for another start,
 2 wrong usage or trouble, 125 there is nothing to run here, 130 after Ctrl-C.
 """
 
@@ -47,8 +47,8 @@ def parser_of() -> argparse.ArgumentParser:
         description="Run reviewed repros on the torch of this Python and keep the "
         "evidence in one file. Nothing is sent anywhere. / 在当前 Python 的 torch 上"
         "运行已审核的复现脚本，证据存入一个文件，不上传任何内容。",
-        epilog="Exit status: 0 all has run, 1 some is left (--resume), 2 trouble, "
-        "125 nothing to run here, 130 interrupted.",
+        epilog="Exit status: 0 all repros have run, 1 some are left (--resume), 2 "
+        "trouble, 125 nothing to run here, 130 interrupted.",
     )
     parser.add_argument(
         "--json", metavar="FILE", help="where the evidence is kept / 证据文件"
@@ -100,7 +100,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lang",
         choices=carried.LANGS,
-        default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
+        default=carried.language(),
     )
     parser.add_argument(
         "--list", action="store_true", help="only say what it would run / 仅列出计划"
@@ -263,9 +263,10 @@ def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
 def do(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
     """The repros, then the sweeps, then what came of it."""
     options = examination.options
+    only = options.sweeps == "only"  # Else sweeps are what time is left for.
     examination.exit_status = lambda results: (
         LEFT
-        if sweeping.left() or not all(result["evidence"] for result in results)
+        if (only and sweeping.left()) or not all(row["evidence"] for row in results)
         else 0
     )
     examination.heed_signals()

@@ -9,7 +9,7 @@ from kb.rules import sarif
 
 harness: Any = importlib.import_module("portable.harness")
 
-TORCH = re.compile(r"\s*['\"]?torch\b(?![-_.]\w)")
+TORCH = re.compile(r"[^#]*(?:^|[\s'\"\[])torch\b(?![-_.]\w)")
 Json = Dict[str, Any]
 
 
@@ -48,12 +48,6 @@ def result(row: Json, build: Json, requirements: str, line: int) -> Json:
 
 
 def torch_line(path: str) -> int:
-    """The line that names torch; 1 where none does or the file cannot be read."""
-    try:
-        with io.open(path, encoding="utf-8", errors="replace") as file:
-            for number, text in enumerate(file, 1):
-                if TORCH.match(text):
-                    return number
-    except OSError:
-        pass
-    return 1
+    """The line that names torch; 1 where none does."""
+    with io.open(path, encoding="utf-8", errors="replace") as file:
+        return next((n for n, text in enumerate(file, 1) if TORCH.match(text)), 1)

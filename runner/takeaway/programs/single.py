@@ -63,6 +63,7 @@ def parser_of(repro: Any) -> Parser:
         default="",
         help="interpreter with the torch to test / 要测试的解释器",
     )
+    parser.add_argument("--lang", choices=carried.LANGS, default=carried.language())
     parser.add_argument(
         "--bisect",
         action="store_true",
@@ -158,7 +159,7 @@ def report(folder: str, manifest: Any, repro: Any, options: Any) -> int:
         options.python,
         options.trials,
         harness.read_settings(header, options.set),
-        on_event=lambda phase, text: carried.tell("%s · %s" % (phase, text)),
+        on_event=progress,
     )
     text = harness.dumps(evidence, indent=2)
     if options.json == "-":
@@ -166,7 +167,7 @@ def report(folder: str, manifest: Any, repro: Any, options: Any) -> int:
     else:
         if options.json:
             write(options.json, text)
-        summarise(manifest, repro, evidence)
+        summarise(manifest, repro, evidence, options.lang)
     verdict = evidence["verdict"]
     if not options.bisect:
         return int(harness.EXIT_CODES[verdict])
@@ -175,21 +176,28 @@ def report(folder: str, manifest: Any, repro: Any, options: Any) -> int:
     return status
 
 
+def progress(phase: str, text: str) -> None:
+    """A line for each check, once it has ended."""
+    show = carried.follow if text == "started" else carried.tell
+    show("%s · %s" % (phase, text))
+
+
 def write(path: str, text: str) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + "\n")
 
 
-def summarise(manifest: Any, repro: Any, evidence: Any) -> None:
+def summarise(manifest: Any, repro: Any, evidence: Any, lang: str) -> None:
     words = manifest["words"]
-    for lang, badge in zip(carried.LANGS, harness.sentences(evidence)):
-        carried.say("%s · %s" % (repro["record"], repro["title"][lang]))
-        carried.say(badge)
-        carried.say("  " + carried.sentence(words, evidence, lang))
-    carried.workaround_lines(words, evidence, code=repro["code"], costs=repro["costs"])
+    carried.say("%s · %s" % (repro["record"], repro["title"][lang]))
+    carried.say(dict(zip(carried.LANGS, harness.sentences(evidence)))[lang])
+    carried.say("  " + carried.sentence(words, evidence, lang))
+    carried.workaround_lines(
+        words, evidence, lang, code=repro["code"], costs=repro["costs"]
+    )
     log_of_failure(evidence)
-    upstream = words["upstream"][repro["upstream"]]
-    carried.say("upstream / 上游: %(en)s / %(zh)s" % upstream)
+    upstream = {"en": "upstream: ", "zh": "上游："}[lang]
+    carried.say(upstream + str(words["upstream"][repro["upstream"]][lang]))
     if repro["page"]:
         carried.say(repro["page"])
     carried.say(evidence["digest"])

@@ -131,12 +131,13 @@ class DoctorTest(DoctorCase):
             "✖ FAIL · bug reproduced (1/1)",
             "A sample · upstream: by design",
             "✔ Workaround verified: off",
-            "0 bugs that are not by design reproduced, 1 by design",
-            "1 left out",
+            "Repros run: 1, in ",
+            "Bugs reproduced: 0, and 1 by design.",
+            "Left out: 1.",
         ):
             self.assertIn(words, english.stdout)
         self.assertNotRegex(english.stdout, "[一-鿿]")
-        self.assertIn("[1/1] NAN-9001 repro · control", english.stderr)
+        self.assertEqual(english.stderr, "[1/1] NAN-9001 repro\n")
         chinese = self.run_doctor("--lang", "zh")
         for words in (
             "✖ 未通过 · 缺陷已复现（1/1）",
@@ -145,6 +146,46 @@ class DoctorTest(DoctorCase):
             "未上传任何内容",
         ):
             self.assertIn(words, chinese.stdout)
+
+    def test_quick_gives_the_same_verdict_of_fewer_checks(self) -> None:
+        self.add("NAN-9001", body=runs.CHECKS)
+        status, found = self.results("--quick")
+        evidence = found["NAN-9001 repro"]["evidence"]
+        self.assertEqual((status, evidence["verdict"]), (1, "bug_present"))
+        names = [check["name"] for check in evidence["checks"]]
+        self.assertEqual(names, ["requirements", "control", "detector", "trigger"])
+        self.assertEqual(evidence["served"], "warm")
+
+    def test_a_terminal_sees_one_line_that_changes(self) -> None:
+        self.add("NAN-9001")
+        path = self.folder / "doctor.py"
+        path.write_text(doctor(), encoding="utf-8")
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        subprocess.run(
+            [self.python, str(path)],
+            stdout=subprocess.DEVNULL,
+            stderr=theirs,
+            cwd=self.folder,
+            check=False,
+        )
+        os.close(theirs)
+        told = os.read(ours, 65536).decode()
+        self.assertIn("\r\x1b[K[1/1] NAN-9001 repro · control", told)
+        self.assertTrue(told.endswith("\r\x1b[K"), "the line is gone at the end")
+        self.assertNotIn("\n", told)
+
+    def test_a_reader_that_has_enough_ends_it_quietly(self) -> None:
+        self.add("NAN-9001")
+        path = self.folder / "doctor.py"
+        path.write_text(doctor(), encoding="utf-8")
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [self.python, str(path), "--list"], stdout=writer, stderr=subprocess.PIPE
+        )
+        os.close(writer)
+        self.assertEqual((done.returncode, done.stderr), (2, b""))
 
     def test_a_run_on_the_cpu_clears_no_gpu(self) -> None:
         self.add("NAN-9001", trigger=CLEAN)
@@ -187,6 +228,8 @@ class DoctorTest(DoctorCase):
         out, _ = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         self.assertIn("NAN-9001 repro", out)
+        self.assertIn("Interrupted: 1 of 2 done.", out)
+        self.assertIn("Without a verdict: 0.", out)
         self.assertEqual(
             self.states(), {"NAN-9001": "finished", "NAN-9002": "cancelled"}
         )
@@ -217,6 +260,19 @@ class DoctorTest(DoctorCase):
         self.assertEqual(place["region"]["startLine"], 4)
         prints = {str(found["partialFingerprints"]) for found in run["results"]}
         self.assertEqual(len(prints), 2)
+        lines = "[project]\n# torch\ndependencies = ['torchaudio', 'torch>=2']\n"
+        for asked in ([], ["--requirements", "gone.txt"]):
+            done = self.run_doctor("--sarif", "o.sarif", *asked)
+            self.assertEqual(done.returncode, 2, "it would point at no file")
+            self.assertIn(
+                *(asked[1:] or ["requirements.txt or pyproject"]), done.stderr
+            )
+        (self.folder / "pyproject.toml").write_text(lines)
+        self.run_doctor("--sarif", "o.sarif", "--record", "NAN-9001")
+        (run,) = json.loads((self.folder / "o.sarif").read_text())["runs"]
+        place = run["results"][0]["locations"][0]["physicalLocation"]
+        self.assertEqual(place["artifactLocation"]["uri"], "pyproject.toml")
+        self.assertEqual(place["region"]["startLine"], 3)
 
     def test_wrong_usage_is_status_two(self) -> None:
         self.add("NAN-9001")

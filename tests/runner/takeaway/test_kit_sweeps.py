@@ -127,6 +127,9 @@ class KitSweepTest(KitCase):
         # The start itself takes longer than that.
         arguments = ("--resume", "evidence.json", "--budget-s", "0.001")
         status, _, err = self.run_kit(*arguments)
+        self.assertEqual((status, self.dtypes()), (0, [DTYPES[:1]]), err)
+        # Who asks for nothing else is told that they are not done.
+        status, _, err = self.run_kit(*arguments, "--sweeps", "only")
         self.assertEqual((status, self.dtypes()), (1, [DTYPES[:1]]), err)
 
     def test_where_the_repro_cannot_apply_nothing_is_swept(self) -> None:

@@ -13,6 +13,7 @@ import tomllib
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase, tag
@@ -171,22 +172,36 @@ class ExitTest(FileTest):
         bare = self.run_file(path)
         self.assertEqual(bare.returncode, 2)
         self.assertIn("torch cannot be imported", bare.stdout)
-        self.assertIn("无法导入 torch", bare.stdout)
+        self.assertIn("无法导入 torch", self.run_file(path, "--lang", "zh").stdout)
 
 
 class OutputTest(FileTest):
-    def test_a_person_gets_both_languages(self) -> None:
-        done = self.run_source(PRESENT)
+    def test_a_person_gets_the_language_of_the_locale(self) -> None:
+        path = self.write(single_file(unsaved(PRESENT)))
+        with mock.patch.dict(os.environ, {"LC_ALL": "", "LANG": "zh_CN.UTF-8"}):
+            chinese = self.run_file(path)
+        for words in (
+            "NAN-9001 · 样例",
+            "✖ 未通过 · 缺陷已复现（1/1）",
+            "此构建受影响",
+            "✔ 规避方法已验证: off",
+            "上游：",
+        ):
+            self.assertIn(words, chinese.stdout)
+        self.assertNotIn("FAIL", chinese.stdout)
+        english = self.run_file(path, "--lang", "en", "--python", "lib/../python")
+        self.assertEqual(english.returncode, 1, english.stderr)
         for words in (
             "NAN-9001 · A sample",
-            "NAN-9001 · 样例",
             "✖ FAIL · bug reproduced (1/1)",
-            "✖ 未通过 · 缺陷已复现（1/1）",
             "on torch 9.9.0+cpu, cpu. This build is affected.",
-            "此构建受影响",
-            "✔ Workaround verified / 规避方法已验证: off",
+            "✔ Workaround verified: off",
         ):
-            self.assertIn(words, done.stdout)
+            self.assertIn(words, english.stdout)
+        self.assertNotRegex(english.stdout, "[一-鿿]")
+        told = english.stderr.splitlines()
+        self.assertEqual(len(told), len(set(told)), "a line stands there twice")
+        self.assertNotIn("started", english.stderr)
 
     def test_json_is_all_there_is_on_standard_output(self) -> None:
         done = self.run_source(BRIEF, "--json", "--trials", "3")
@@ -209,9 +224,9 @@ class OutputTest(FileTest):
         model = BRIEF.replace("upstream_bug", Fidelity.MECHANISM_MODEL)
         for text in (ABSENT, NOT_APPLICABLE, RAISES, model):
             path = self.write(single_file(unsaved(text)))
-            done = self.run_file(path, "--json", "out.json")
-            body = json.loads((self.folder / "out.json").read_text())
             for lang in LANGS:
+                done = self.run_file(path, "--json", "out.json", "--lang", lang)
+                body = json.loads((self.folder / "out.json").read_text())
                 self.assertIn(run_sentences.evidence_sentence(body)[lang], done.stdout)
 
 
