@@ -14,11 +14,12 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
+from pydantic import ValidationError
 from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 
 from kb import problems
-from runner.agents import tools
+from runner.agents import outline, tools
 
 NAME = "Does it NaN?"
 INSTRUCTIONS = """\
@@ -26,6 +27,18 @@ Known training failures of PyTorch (NaN loss, lost or wrong gradients, wrong num
 each with a program that reproduces it and that was run on released builds. Start with
 look_up and paste what was printed. A verdict comes from runs alone: what nobody ran is
 unknown, and no match is no proof that there is no bug. What is pasted is not stored.
+"""
+NAN_PROMPT = """\
+My PyTorch training shows NaN or wrong numbers. Find the cause, and prove it.
+1. Call look_up with the log and the environment below, as they are.
+2. Read my code for the `test` of each candidate; run it where you can. What no test
+   confirms is a guess: call it one.
+3. Where no candidate holds, do the `first_checks`; nan_probe.py names the first op.
+4. Before you change anything, get_record of the confirmed record; apply a workaround
+   that runs verified, and run the training or the test again.
+Log:
+{log}
+Environment: {env}
 """
 READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, open_world_hint=False
@@ -66,14 +79,37 @@ def build() -> MCPServer[Any]:
         description="one record as Markdown; lang is en or zh",
         mime_type=MARKDOWN,
     )(ONE)
+    server.prompt(title="My loss is NaN")(my_loss_is_nan)
     return server
+
+
+def my_loss_is_nan(log: str, env: str = "") -> str:
+    """Find why a training shows NaN: paste its log, and what `pip freeze` prints."""
+    return NAN_PROMPT.format(log=log, env=env or "not given: ask for `pip freeze`")
+
+
+class Spoken(Tool):
+    """A tool that refuses arguments in the words of the API."""
+
+    async def run(self, arguments: dict[str, Any], *rest: Any, **more: Any) -> Any:
+        try:
+            self.fn_metadata.arg_model.model_validate(arguments)
+        except ValidationError as error:
+            errors = [
+                {"pointer": "/" + "/".join(map(str, one["loc"])), "detail": one["msg"]}
+                for one in error.errors(include_url=False)
+            ]
+            title = str(problems.KINDS["invalid"].title)
+            said = sentence(problems.Problem("invalid", title, errors=errors))
+            raise ToolError(said) from None
+        return await super().run(arguments, *rest, **more)
 
 
 @functools.cache
 def described() -> list[Tool]:
     """Once in a process: to read their parameters takes most of the time."""
     return [
-        Tool.from_function(served(tool), annotations=kind)
+        Spoken.from_function(served(tool), annotations=kind, structured_output=False)
         for some, kind in ((READING, READS), (STARTING, STARTS))
         for tool in some
     ]
@@ -93,7 +129,9 @@ def served(
     def answer(arguments: dict[str, Any]) -> Any:
         with translation.override(tools.django_language(arguments)):
             try:
-                return tool(ASKED.get()(), **arguments)
+                text = outline.text_of(tool(ASKED.get()(), **arguments))
+                is_whole = arguments.get("detail", "full") == "full"
+                return text if is_whole else outline.cut(text)
             except APIException as error:
                 raise refused(sentence(problems.as_problem(error))) from error
 
@@ -115,4 +153,4 @@ def sentence(problem: problems.Problem) -> str:
 
 
 LISTED = served(tools.list_records, ResourceNotFoundError)
-ONE = served(tools.get_record, ResourceNotFoundError)
+ONE = served(tools.whole_record, ResourceNotFoundError)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from django.conf import settings
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from pydantic import Field
 from rest_framework import serializers
@@ -39,6 +40,10 @@ from runner.models.token import Token
 Json = dict[str, Any]
 MAX_CHANGES = 200
 
+Detail = Annotated[
+    Literal["short", "full"],
+    Field(description="short: at most 2,000 tokens; full: everything, which is long"),
+]
 Lang = Annotated[Literal["en", "zh"], Field(description="language of the answer")]
 RecordId = Annotated[str, Field(description="id of a record, such as NAN-0008")]
 Env = Annotated[
@@ -69,6 +74,7 @@ def look_up(
         Field(description="any part of a log, traceback, warning, question or code"),
     ] = "",
     env: Env = "",
+    detail: Detail = "short",
     lang: Lang = "en",
 ) -> Json:
     """Find the known PyTorch failures that a log shows: NaN or infinite loss, lost or
@@ -82,7 +88,8 @@ def look_up(
     """
     with slot(log, env), lookups.refused_pastes():
         found = lookup.look_up(log, env)
-    return short(in_one(lang, LookupAnswerSerializer, found))
+    answer = in_one(lang, LookupAnswerSerializer, found)
+    return answer if detail == "full" else short(answer)
 
 
 def short(found: Json) -> Json:
@@ -120,10 +127,17 @@ def short(found: Json) -> Json:
     }
 
 
-def get_record(request: Request, record: RecordId, lang: Lang = "en") -> str:
+def get_record(
+    request: Request, record: RecordId, detail: Detail = "short", lang: Lang = "en"
+) -> str:
     """Read one record as Markdown: symptom, affected versions, what runs showed on
     which builds of torch, workarounds with the code that was run, cause, sources.
     """
+    return whole_record(request, record, lang)
+
+
+def whole_record(request: Request, record: str, lang: Lang = "en") -> str:
+    """One record as Markdown."""
     found = visible_record(record)
     everything = Record.objects.addressable().with_everything().get(pk=found.pk)
     # A terminal has asked no site, so there is no address but the one that is set.
@@ -143,6 +157,7 @@ def check_environment(
     record: Annotated[
         str, Field(description="only this record, with reasons; else all of them")
     ] = "",
+    detail: Detail = "short",
     lang: Lang = "en",
 ) -> Json:
     """Say which known failures affect an environment, or whether one of them does.
@@ -157,19 +172,34 @@ def check_environment(
             one = lookup.affected_by(visible_record(record), env)
             return in_one(lang, RecordAffectedSerializer, one)
         found = lookup.all_affecting(env)
-    rows = Record.objects.in_bulk(found["affecting"])
+    by_id = Record.objects.in_bulk(found["affecting"])
+    rows = [by_id[pk] for pk in found["affecting"] if pk in by_id]
+    env_read = in_one(lang, PastedEnvironmentSerializer, found["env"])
+    if detail == "short":
+        titles = {row.pk: shortened(row.text("title", lang)) for row in rows}
+        return {"torch": env_read["torch"], "count": len(rows), "affecting": titles}
     return {
-        "env": in_one(lang, PastedEnvironmentSerializer, found["env"]),
+        "env": env_read,
         "affecting": [
             {
                 "record": row.pk,
                 "title": row.text("title", lang),
                 "url": record_urls(row)["html"][lang],
             }
-            for row in map(rows.get, found["affecting"])
-            if row
+            for row in rows
         ],
     }
+
+
+def shortened(title: str) -> str:
+    return Truncator(title).chars(72)
+
+
+def brief(item: Json) -> str:
+    """A change of a comparison, on one line."""
+    names = ("change", "basis", "device", "record", "workaround")
+    said = " ".join(item[name] for name in names if item[name])
+    return f"{said}: {shortened(item['title'])}"
 
 
 def compare_builds(
@@ -182,6 +212,7 @@ def compare_builds(
     limit: Annotated[
         int, Field(ge=1, le=MAX_CHANGES, description="how many changes to list")
     ] = 50,
+    detail: Detail = "short",
     lang: Lang = "en",
 ) -> Json:
     """Say what an upgrade of torch changes: bugs it brings, bugs it fixes, workarounds
@@ -198,6 +229,8 @@ def compare_builds(
     body = {"items": items, "next": None, **compare.head_of(found)}
     answered = in_one(lang, ComparisonSerializer, body)
     del answered["next"]
+    if detail == "short":
+        answered["items"] = [brief(item) for item in answered["items"]]
     return {**answered, "total": found.total}
 
 
@@ -221,6 +254,7 @@ def run_repro(
         bool, Field(description="run also where a fresh result exists")
     ] = False,
     wait_s: Wait = 0,
+    detail: Detail = "short",
     lang: Lang = "en",
 ) -> Json:
     """Run a record's reviewed repro on a build of torch of the site; takes a token with
@@ -242,6 +276,7 @@ def get_run(
     request: Request,
     run: Annotated[str, Field(description="the `id` that run_repro answered")],
     wait_s: Wait = 0,
+    detail: Detail = "short",
     lang: Lang = "en",
 ) -> Json:
     """Read a run: how far it is, then its verdict, checks and what they observed."""

@@ -90,7 +90,7 @@ LINES = {
     "portable.nan_probe": 4750,
     "runner": 600,
     "runner.admin": 350,
-    "runner.agents": 600,
+    "runner.agents": 690,
     "runner.api": 1750,
     "runner.authoring": 1300,
     "runner.bisecting": 350,

@@ -31,8 +31,8 @@ from tests.runner.agents.asking import (
     PATIENCE_S,
     TOOLS,
     Asking,
+    answer_of,
     ask,
-    data_of,
     documents,
     everything,
     load_sample,
@@ -86,19 +86,20 @@ class HttpTest(Sampled, LiveServerTestCase):
         self.assertIn("forbidden: This token has not the scope run.", bare)
         secret = token_of("agent", "run")
         first = self.ask(
-            lambda client: data_of(client, "run_repro", **asked), secret, "legacy"
+            lambda client: answer_of(client, "run_repro", **asked), secret, "legacy"
         )
-        self.assertEqual((first["state"], first["joined"]), ("queued", False))
+        self.assertIn("state: queued\n", first)
+        self.assertIn("joined: false\n", first)
         run = Run.objects.get()
         user = User.objects.get(username="ann")
-        self.assertEqual((str(run.pk), run.requester), (first["id"], f"user:{user.pk}"))
+        self.assertIn(f"id: {run.pk}\n", first)
+        self.assertEqual(run.requester, f"user:{user.pk}")
         held = ledger.claim([run.queue], "w1")
         assert held is not None
         ledger.finish(held, runs.make_evidence(self.repro))
-        ended = self.ask(lambda client: data_of(client, "get_run", run=first["id"]))
-        self.assertEqual(
-            (ended["state"], ended["verdict"]), ("finished", "bug_present")
-        )
+        ended = self.ask(lambda client: answer_of(client, "get_run", run=str(run.pk)))
+        self.assertIn("state: finished\n", ended)
+        self.assertIn("verdict: bug_present\n", ended)
         with override_settings(RUNS_PER_HOUR=1):
             often = self.ask(
                 lambda client: refusal_of(client, "run_repro", **asked), secret
