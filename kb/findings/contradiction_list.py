@@ -7,11 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet, Value
+from django.db.models.functions import Concat
 from django.http import QueryDict
 
 from kb.findings import checks, contradictions
-from kb.models import Claim, Record
+from kb.models import Claim, Finding, Record
 
 # Most records that one step reads, and how many with one query of their findings.
 RECORDS_PER_STEP = 200
@@ -19,6 +20,13 @@ RECORDS_AT_ONCE = 8
 SHOWN = 50
 # Builds of one line that are shown without unfolding.
 OPEN = 3
+# Verdicts, and what checks of claims show: a third of all findings.
+ASKED = Q(check_name="trigger") | Exists(
+    Claim.objects.filter(
+        record=OuterRef("record"),
+        check_ref=Concat(OuterRef("repro"), Value(":"), OuterRef("check_name")),
+    )
+)
 RECORD_ID = re.compile(r"NAN-\d{4}")
 
 
@@ -120,7 +128,8 @@ def grouped(items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 def with_contradictions() -> QuerySet[Record]:
     """Published records by id, without those that are known to have none."""
     rows = Record.objects.visible().exclude(standing__contradicted=0)
-    return rows.order_by("id").defer("html").prefetch_related("findings", "claims")
+    rows = rows.order_by("id").defer("html").prefetch_related("claims")
+    return rows.prefetch_related(Prefetch("findings", Finding.objects.filter(ASKED)))
 
 
 def newest_record() -> str:

@@ -15,7 +15,7 @@ from kb.pages.paging import Window, window
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested
 
 # Records on a page; each brings its claims.
-PER_PAGE = 20
+PER_PAGE = 12
 # Of a record, without unfolding.
 OPEN = 4
 

@@ -101,7 +101,7 @@ class SizeTest(ListCase):
         self.assertIn(f"{total} to {total} of {total}", last)
         self.assertIn("NAN-9001", last)
         claims = self.page("/en/claims/?state=documented")
-        self.assertIn(f"1 to 20 of {total}", claims)
+        self.assertIn(f"1 to 12 of {total}", claims)
 
     def test_windows(self) -> None:
         for asked, found, first, last in [
