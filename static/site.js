@@ -161,7 +161,7 @@
     "/": () => { const box = one("#q") || one("#log"); if (box) box.focus(); },
     j: () => step(1),
     k: () => step(-1),
-    r: () => { const button = one("#run-button"); if (button) button.focus(); },
+    r: () => go("#run-button"),
     l: () => { const log = one("#log-lines"); if (log) { log.scrollIntoView(); log.focus(); } },
     y: () => go("#permalink"),
     m: () => go("#nav-matrix"),
