@@ -26,9 +26,9 @@ from kb.releases.comparison import (
     compare,
     item_of,
 )
-from kb.releases.curve import Point, curve
 from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
+from kb.releases.turns import Turns, of_releases
 from kb.search.index.generation import current_generation
 
 SHOWN = 30
@@ -69,9 +69,9 @@ class ComparePage:
     paste_error: str = ""
 
     @property
-    def releases(self) -> list[Point]:
-        """How many bugs are open on each, the newest first."""
-        return list(reversed(curve(current_generation())))
+    def releases(self) -> list[Turns]:
+        """What arrives with each and what leaves, the newest first."""
+        return list(reversed(of_releases(current_generation())))
 
     @property
     def turned_round(self) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Flip, Record, Standing
-from kb.releases import curve, sides
+from kb.releases import sides, turns
 from kb.releases.sides import Side
 from kb.syndication.feeds import Entry, EntryFeed, flips
 
@@ -93,4 +93,4 @@ class ReleaseFeed(FlipFeed):
         return reverse("release-feed", args=[obj.name])
 
     def rows(self, obj: Side) -> QuerySet[Flip]:
-        return curve.turning_in(obj)
+        return turns.turning_in(obj)

@@ -1,4 +1,4 @@
-"""Open bugs by release, and where verdicts turn on one."""
+"""Which bugs arrive with a release and which leave: where verdicts turn on one."""
 
 from __future__ import annotations
 
@@ -7,30 +7,33 @@ from typing import NamedTuple
 
 from django.db.models import QuerySet
 
-from kb.models import Flip, Standing
+from kb.models import Flip, Record, Standing
 from kb.releases.sides import Side, releases, tested
-from kb.releases.verdicts import answers_of, records_of
 from kb.search.index.generation import Generation
 
 
-class Point(NamedTuple):
-    """Of a release: records whose bug was reproduced, of those with a verdict."""
+class Turns(NamedTuple):
+    """Of a release: records whose bug is first seen on it, and no longer seen."""
 
     release: str
-    bad: int
-    judged: int
+    arrived: tuple[Record, ...]
+    left: tuple[Record, ...]
 
 
 @lru_cache(maxsize=2)
-def curve(generation: Generation) -> tuple[Point, ...]:
-    """Every release that was tested, oldest first."""
-    visible = set(Standing.objects.values_list("pk", flat=True))
+def of_releases(_generation: Generation) -> tuple[Turns, ...]:
+    """Every release that was tested, oldest first; each record once."""
+    listed = Record.objects.filter(pk__in=Standing.objects.values("pk"))
+    records = listed.only("slug", "title_en", "title_zh").in_bulk()
     found = []
     for name, side in releases(tested()).items():
-        answers = answers_of(generation, side.builds)
-        bad = visible.intersection(records_of(answers.bad | answers.differs))
-        judged = visible.intersection(records_of(answers.judged))
-        found.append(Point(name, len(bad), len(judged)))
+        flips = [row for row in turning_in(side) if row.record_id in records]
+        arrived, left = (
+            dict.fromkeys(row.record_id for row in flips if row.is_good == is_good)
+            for is_good in (False, True)
+        )
+        rows = (tuple(records[pk] for pk in kind) for kind in (arrived, left))
+        found.append(Turns(name, *rows))
     return tuple(found)
 
 

@@ -13,7 +13,8 @@ async () => {
   const ending = document.getAnimations().filter(
     animation => animation.effect.getComputedTiming().endTime < Infinity);
   await Promise.allSettled(ending.map(animation => animation.finished));
-  const found = await axe.run(document, {resultTypes: ["violations"]});
+  const found = await axe.run(document, {
+    resultTypes: ["violations"], rules: {"target-size": {enabled: true}}});
   return found.violations.flatMap(rule => rule.nodes.map(node =>
     `${rule.id}: ${node.target.join(" ")}: ${node.html.slice(0, 160)} ` +
     `(${node.failureSummary.split("\\n").slice(1).join(";").trim().slice(0, 240)})`));

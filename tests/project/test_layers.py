@@ -79,7 +79,7 @@ LINES = {
     "kb.publishing": 550,
     "kb.records": 2800,
     "kb.release_pages": 420,
-    "kb.releases": 1250,
+    "kb.releases": 1240,
     "kb.rules": 2750,
     "kb.search": 4500,
     "kb.syndication": 1755,

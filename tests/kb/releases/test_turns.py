@@ -1,14 +1,14 @@
-"""How many bugs are open on each release, and where a release's page is."""
+"""What arrives with each release and what leaves, and where a release's page is."""
 
 from __future__ import annotations
 
-from kb.releases.curve import Point, curve
+from kb.releases.turns import of_releases
 from kb.search.index.generation import current_generation
 from tests.kb.releases.test_comparison import ComparisonCase, finding
 
 
-class CurveTest(ComparisonCase):
-    def test_the_curve_counts_records_not_builds(self) -> None:
+class TurnsTest(ComparisonCase):
+    def test_a_record_arrives_once_and_leaves_once(self) -> None:
         record = self.records[0]
         self.keep(
             0,
@@ -16,10 +16,14 @@ class CurveTest(ComparisonCase):
             finding(record, "2.6.0", False),
             finding(record, "2.6.0", False, local="cu124"),
         )
-        self.verdicts(1, v2_5_1=True, v2_6_0=True)
+        self.verdicts(1, v2_5_1=False, v2_6_0=True)
         self.verdicts(2, v2_5_1=None)
-        found = curve(current_generation())
-        self.assertEqual(found, (Point("2.5.1", 2, 2), Point("2.6.0", 1, 2)))
+        found = [
+            (turns.release, *([row.pk for row in rows] for rows in turns[1:]))
+            for turns in of_releases(current_generation())
+        ]
+        wanted = ("2.6.0", [self.records[1].pk], [record.pk])
+        self.assertEqual(found, [("2.5.1", [], []), wanted])
 
     def test_a_release_is_a_comparison_with_its_predecessor(self) -> None:
         self.verdicts(0, v2_5_1=True, v2_6_0=False)
