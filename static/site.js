@@ -123,14 +123,12 @@
   });
 
   // --- seconds that go on between two answers of the server -------------------------
-  // data-tick is the number of decimals; a progress bar has none to show.
+  // data-tick is the number of decimals.
   const tick = () => {
     const now = performance.now() / 1000;
     for (const node of document.querySelectorAll("[data-tick]")) {
-      node.began ??= now - Number(node.value ?? node.textContent);
-      const seconds = now - node.began;
-      if (node.value !== undefined) node.value = seconds;
-      else node.textContent = seconds.toFixed(Number(node.dataset.tick));
+      node.began ??= now - Number(node.textContent);
+      node.textContent = (now - node.began).toFixed(Number(node.dataset.tick));
     }
   };
   if (one("[data-tick]")) setInterval(tick, 100);

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db.models import BooleanField, ExpressionWrapper, F, Q
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from kb import badges
@@ -31,7 +32,6 @@ from runner.pages.observations import Observations, bug_of, group_of, observatio
 from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.runs import waits
 from runner.pages.runs.killed import kills_of
-from runner.pages.runs.pace import Pace, pace_of
 from runner.runs import joining, live_log, scheduling
 
 LOG_LINES = 2000
@@ -96,7 +96,6 @@ class RunPage:
     log: list[LogLine]
     log_next: int
     log_more: bool
-    pace: Pace | None
     may_cancel: bool
     # Who else waits for it, and whether one's own cancel would end it all the same.
     others: int
@@ -133,6 +132,14 @@ class RunPage:
             yield _("The verdict is written once, when every check has reported.")
         yield from waits.of_queued(self.place.position, self.place.eta_s)
         yield _("This page refreshes by itself; you may close it.")
+
+    @property
+    def elapsed_s(self) -> float:
+        """Since it began to run or, while it waits, since it was asked for."""
+        began = self.run.started_at if self.run.state == Run.State.RUNNING else None
+        passed = timezone.now() - (began or self.run.created_at)
+        # Not below 0 where the database's clock is ahead of this one.
+        return max(0.0, passed.total_seconds())
 
     @property
     def is_cancelling(self) -> bool:
@@ -193,7 +200,6 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
         log=log,
         log_next=log[-1].number if log else after,
         log_more=more,
-        pace=pace_of(run, steps),
         may_cancel=not run.is_over and access.may_cancel(request, run),
         others=others,
         ends_it=not others or access.may_operate(request.user),

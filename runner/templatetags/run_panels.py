@@ -28,8 +28,6 @@ from runner.pages.record import (
 from runner.pages.record.opening import Opening
 from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
-from runner.pages.runs import waits
-from runner.pages.runs.pace import Usual
 
 register = template.Library()
 Context = dict[str, Any]
@@ -100,16 +98,6 @@ def environment(body: dict[str, Any], worker: str = "") -> Context:
         "limits": environment_facts.limits(body),
         "body": body,
     }
-
-
-@register.filter
-def duration(seconds: float) -> str:
-    return waits.duration(seconds)
-
-
-@register.simple_tag
-def usual_words(usual: Usual) -> str:
-    return waits.usual(usual.seconds, usual.runs, usual.where)
 
 
 @register.filter

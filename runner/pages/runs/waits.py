@@ -49,34 +49,3 @@ def of_wish(position: int | None, eta_s: int | None) -> Iterator[str]:
     yield ahead(position)
     if eta_s:
         yield _("It would start in %(wait)s.") % {"wait": wait_words(eta_s)}
-
-
-def duration(seconds: float) -> str:
-    """What something took, or may take: no digits that nobody reads."""
-    if seconds < 10:
-        return _("%(count).1f s") % {"count": seconds}
-    if seconds < 90:
-        return _("%(count)d s") % {"count": round(seconds)}
-    return _("%(count)d min") % {"count": round(seconds / 60)}
-
-
-def usual(seconds: float, runs: int, where: str) -> str:
-    """What equal runs took; `where` they were executed, see `Usual`."""
-    said = {
-        "build": ngettext(
-            "Usually %(time)s: the last run on this build.",
-            "Usually %(time)s: the median of %(runs)s runs on this build.",
-            runs,
-        ),
-        "repro": ngettext(
-            "Usually %(time)s: the last run of this repro, on another build.",
-            "Usually %(time)s: the median of %(runs)s runs on other builds.",
-            runs,
-        ),
-        "recorded": ngettext(
-            "Took %(time)s where its evidence comes from.",
-            "Took %(time)s where its evidence comes from: the median of %(runs)s.",
-            runs,
-        ),
-    }[where]
-    return said % {"time": duration(seconds), "runs": runs}
