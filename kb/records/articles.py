@@ -174,16 +174,6 @@ def order_problems(
         yield "headings", _("wrong order; the order is %s") % headings
 
 
-def format_article(
-    sections: Mapping[str, str], lang: str, depth: str = Depth.FULL
-) -> str:
-    """The canonical article file of these sections."""
-    return "\n".join(
-        f"## {title}\n\n{sections[name]}\n"
-        for name, title in headings_of(lang, depth).items()
-    )
-
-
 def split_workarounds(markdown: str) -> dict[str, str]:
     """The `### name` parts of a workaround section, by name, in order.
 

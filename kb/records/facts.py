@@ -13,7 +13,6 @@ from kb.choices import (
     HOLDS_ANYWHERE_BY,
     HOLDS_ON,
     HOLDS_THERE_BY,
-    LANGS,
     PRECONDITION_KEYS,
     RULE_SEVERITIES,
     SIGNATURE_KINDS,
@@ -59,7 +58,6 @@ __all__ = [
     "SCHEMA",
     "TABLES",
     "Facts",
-    "canonical",
     "depth_of",
     "facts_problems",
     "rows",
@@ -294,31 +292,3 @@ def claim_problems(facts: Facts) -> Problems:
             yield f"{path}.expects", _("is missing; `check` needs it")
         if "expects" in row and "check" not in row:
             yield f"{path}.check", _("is missing; `expects` needs it")
-
-
-def canonical(facts: Facts) -> Facts:
-    """The same facts with their keys in order and empty optional ones left out."""
-    return ordered(facts, KEYS)
-
-
-def ordered(value: Mapping[str, Any], keys: tuple[Key, ...]) -> Facts:
-    present = {
-        key.name: value[key.name]
-        for key in keys
-        if key.name in value and (value[key.name] or not key.optional)
-    }
-    return {name: ordered_value(name, entry) for name, entry in present.items()}
-
-
-def ordered_value(name: str, value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == set(LANGS):
-        return {lang: value[lang] for lang in LANGS}
-    if name == "fix" and isinstance(value, dict):
-        return rules.fix_in_order(value)
-    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
-        return value
-    if name == "step":
-        return [rules.step_in_order(step) for step in value]
-    if name in TABLES:
-        return [ordered(row, TABLES[name]) for row in value]
-    return [ordered(row, BUILD) if name == "builds" else row for row in value]

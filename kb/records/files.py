@@ -1,4 +1,4 @@
-"""One record as files: reading a folder, checking it, writing it. No database."""
+"""One record as files: reading a folder and checking it. No database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from kb.choices import LANGS, Fidelity, Publication
 from kb.records.articles import (
     ArticleError,
     article_problems,
-    format_article,
     parse_article,
     split_workarounds,
 )
@@ -31,7 +30,6 @@ from kb.records.snippets import (
     snippets_of,
     source_problems,
 )
-from kb.records.toml_writer import write_facts
 
 __all__ = [
     "Problem",
@@ -44,8 +42,6 @@ __all__ = [
     "read_record",
     "repro_problems",
     "split_workarounds",
-    "validate",
-    "write_record",
 ]
 
 FACTS_FILE = "issue.toml"
@@ -273,15 +269,6 @@ def build_problems(
 
 
 # --- checking -----------------------------------------------------------------------
-def validate(record: RecordFile) -> list[Problem]:
-    """Every problem of one record, its repros apart."""
-    return [
-        *facts_file_problems(record.facts),
-        *article_file_problems(record),
-        *snippet_problems(record),
-    ]
-
-
 def facts_file_problems(facts: Facts) -> list[Problem]:
     problems = facts_problems(facts)
     return [Problem(FACTS_FILE, key, message) for key, message in problems]
@@ -384,16 +371,6 @@ def check_problems(
         if row["name"] not in known:
             message = _("no repro has the check %s") % row["name"]
             yield Problem(FACTS_FILE, f"{path}.name", message)
-
-
-# --- writing ------------------------------------------------------------------------
-def write_record(record: RecordFile) -> dict[str, bytes]:
-    """The canonical files of a record, by name."""
-    files = {FACTS_FILE: write_facts(record.facts)}
-    for lang, name in ARTICLE_FILES.items():
-        files[name] = format_article(record.articles[lang], lang, record.depth)
-    files |= {f"{name}.py": source for name, source in record.repros.items()}
-    return {name: files[name].encode() for name in sorted(files)}
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:

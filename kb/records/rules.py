@@ -138,43 +138,6 @@ def steps(value: Any) -> Problems:
 fix: Check = table(FIX)
 
 
-# --- order --------------------------------------------------------------------------
-# A database may keep the keys of JSON in any order (PostgreSQL does).
-def step_in_order(step: Mapping[str, Any]) -> dict[str, Any]:
-    """A step with its keys, and those of its conditions, in the one order."""
-    found = keys_in_order(step, STEP)
-    if "with" in found:
-        found["with"] = arguments_in_order(found["with"])
-    if "inside" in found:
-        found["inside"] = [step_in_order(place) for place in found["inside"]]
-    return found
-
-
-def arguments_in_order(given: Mapping[str, Any]) -> dict[str, Any]:
-    """By the arguments' names, each of them with its condition or conditions."""
-    return {
-        name: [condition_in_order(entry) for entry in given[name]]
-        if isinstance(given[name], list)
-        else condition_in_order(given[name])
-        for name in sorted(given)
-    }
-
-
-def condition_in_order(condition: Mapping[str, Any]) -> dict[str, Any]:
-    found = keys_in_order(condition, CONDITION)
-    if "of" in found:
-        found["of"] = arguments_in_order(found["of"])
-    return found
-
-
-def fix_in_order(value: Mapping[str, Any]) -> dict[str, Any]:
-    return keys_in_order(value, FIX)
-
-
-def keys_in_order(value: Mapping[str, Any], keys: tuple[Key, ...]) -> dict[str, Any]:
-    return {key.name: value[key.name] for key in keys if key.name in value}
-
-
 # --- proof --------------------------------------------------------------------------
 def proof_problems(
     rules: Mapping[str, Mapping[str, Any]],

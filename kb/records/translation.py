@@ -16,7 +16,6 @@ from django.utils.translation import gettext as _
 
 from kb.choices import LANGS, SECTIONS
 from kb.languages import OTHER
-from kb.records.facts import canonical
 from kb.records.files import FACTS_FILE, Problem, RecordFile
 
 DIGITS = 16
@@ -25,7 +24,7 @@ DIGITS = 16
 def digest(file: RecordFile, lang: str) -> str:
     """Of every text of the record in this language; how it is laid out is no matter."""
     article = file.articles.get(lang, {})
-    said = [*texts(canonical(file.facts), lang)]
+    said = [*texts(file.facts, lang)]
     said += [article.get(name, "") for name in SECTIONS]
     text = json.dumps([" ".join(part.split()) for part in said], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

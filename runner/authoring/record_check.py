@@ -53,8 +53,6 @@ def check(question: Question) -> Iterator[Part]:
     read = record_files.read(question.root, question.slug)
     yield from read.parts
     if read.is_whole:
-        canonical = record_files.canonical_problems(question.root, question.slug)
-        yield Part("canonical form", canonical)
         behind = in_folder(question.slug, translation.problems(read.file))
         yield Part("translation", [located(question.root, row) for row in behind])
     with execution.pool():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from kb.records.files import (
     build_problems,
     in_folder,
     read_folder,
-    read_record,
     repro_problems,
-    write_record,
 )
 from kb.records.open_places import open_places
 from kb.records.places import located
@@ -138,23 +135,3 @@ def inspected(file: RecordFile) -> tuple[dict[str, ReproFacts], list[Problem]]:
         except ReproRefused as error:
             problems += [Problem(f"{name}.py", "", text) for text in error.errors]
     return facts, problems
-
-
-def canonical_problems(root: Path, slug: str) -> list[str]:
-    """Files that are not written as the site would write them."""
-    return [
-        f"{slug}/{name}: is not in canonical form (order of keys, notes, spaces). "
-        f"Run: manage.py check_record {slug} --format"
-        for name, text in canonical(root, slug).items()
-        if (root / slug / name).read_bytes() != text
-    ]
-
-
-def canonical(root: Path, slug: str) -> Mapping[str, bytes]:
-    return write_record(read_record(root / slug))
-
-
-def rewrite(root: Path, slug: str) -> None:
-    """Write the files in canonical form. Raises RecordError where they are unsound."""
-    for name, content in canonical(root, slug).items():
-        (root / slug / name).write_bytes(content)

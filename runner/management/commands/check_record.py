@@ -11,9 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import override
 
-from kb.records.files import RecordError
 from portable import harness
-from runner.authoring import record_files, skeleton
+from runner.authoring import skeleton
 from runner.authoring.command_options import add_logs, add_root
 from runner.authoring.record_check import Question, check
 from runner.authoring.record_runs import Bench
@@ -41,19 +40,12 @@ class Command(BaseCommand):
             "(default: the site's default build)",
         )
         add_logs(parser)
-        parser.add_argument(
-            "--format",
-            action="store_true",
-            help="first write the files in canonical form; notes in issue.toml go",
-        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         root = options["root"]
         slug = folder_name(root, options["slug"])
         # The words of problems and of this command in one language.
         with override("en"):
-            if options["format"]:
-                self.rewrite(root, slug)
             missing = self.report(self.question(root, slug, options))
         if missing:
             sys.exit(1)
@@ -91,17 +83,6 @@ class Command(BaseCommand):
             line = f"{phase} · {text[:60]}" if phase else ""
             self.stderr.write(f"\r\033[K{line}", ending="")
             self.stderr.flush()
-
-    def rewrite(self, root: Path, slug: str) -> None:
-        left = record_files.open_lines(root / slug)
-        if left:
-            raise CommandError(
-                "The notes are still needed, places are open:\n" + "\n".join(left)
-            )
-        try:
-            record_files.rewrite(root, slug)
-        except RecordError as error:
-            raise CommandError(f"{error}\nNothing was written.") from error
 
 
 def folder_name(root: Path, named: str) -> str:

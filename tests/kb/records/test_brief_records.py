@@ -10,7 +10,6 @@ from django.core.management import CommandError, call_command
 from django.test import TestCase
 
 from kb.models import Record
-from kb.records.files import read_record, write_record
 from tests.support.brief_record import FILES, write_brief
 from tests.support.sample_record import edit, write_sample
 
@@ -31,10 +30,6 @@ class BriefRecordTest(TestCase):
             self.load()
         self.assertFalse(Record.objects.exists())
         return str(caught.exception)
-
-    def test_the_canonical_files_are_the_same_bytes(self) -> None:
-        written = write_record(read_record(self.folder))
-        self.assertEqual({k: v.decode() for k, v in written.items()}, FILES)
 
     def test_pages_and_api_say_that_it_is_brief_and_not_run(self) -> None:
         self.load()

@@ -8,7 +8,6 @@ from django.test import SimpleTestCase
 from django.utils import translation
 
 from kb.records import rules
-from kb.records.toml_writer import literal
 
 STEP: dict[str, Any] = {"event": ["torch.where"]}
 
@@ -66,8 +65,3 @@ class StepsTest(SimpleTestCase):
                 found = self.problems(step)
                 self.assertTrue(any(line.startswith(text) for line in found), found)
         self.assertEqual(self.problems(*[STEP] * 5), [": has 5 entries; 4 is the most"])
-
-    def test_rules_are_written_as_toml(self) -> None:
-        value = {"input@0": {"given": False, "below": -1e9, "is": 0.5}}
-        written = '{"input@0" = {given = false, below = -1000000000.0, is = 0.5}}'
-        self.assertEqual(literal(value), written)
