@@ -1,8 +1,4 @@
-"""Which records affect an environment, asked of all of them at once.
-
-What was run on the pasted build is kept by record, and each range that records share is
-read once: ten thousand records take no longer than a page of them.
-"""
+"""Which records affect an environment, asked of all of them at once."""
 
 from __future__ import annotations
 
@@ -31,19 +27,11 @@ def also_affecting(
     if not env.is_given:
         return []
     ran = run_on(generation, builds_of(env.torch_raw, generation))
-    answer = documented.answers(env)
-
-    def is_affected(key: str, facts: documented.Facts) -> bool:
-        if key in ran:
-            known = documented.read(facts)
-            return bool(affected.answer_for(known, env, ran[key]).is_affected)
-        return bool(answer(facts).is_affected)
-
-    every = documented.facts_of_all(generation[0])
     return [
         key
-        for key, facts in every.items()
-        if key not in matched and is_affected(key, facts)
+        for key, known in documented.facts_of_all(generation[0]).items()
+        if key not in matched
+        and affected.answer_for(known, env, ran.get(key, ())).is_affected
     ]
 
 

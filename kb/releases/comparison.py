@@ -21,7 +21,7 @@ from django.db.models import F, Max, Min, Q, QuerySet
 from kb.environments.environment import Environment
 from kb.models import Finding
 from kb.releases import installed, verdicts
-from kb.releases.documented import Facts, answers, facts_of_all, read
+from kb.releases.documented import facts_of_all
 from kb.releases.installed import Narrowed
 from kb.releases.sides import Side
 from kb.releases.verdicts import (
@@ -53,7 +53,7 @@ STANDING_OF_A_RECORD = (NEW, FIXED, DIFFERS, BAD_ON_BOTH, GOOD_ON_BOTH)
 # Counted by what is told, not by record.
 BESIDE = [kind for kind in CHANGES if kind not in STANDING_OF_A_RECORD]
 # By documents: the kind where the later side was run, and where it was not.
-TURNED = {
+TURNED: dict[tuple[str, ...], tuple[str, str]] = {
     (AFFECTED, NOT_AFFECTED): (FIXED, LIKELY_FIXED),
     (NOT_AFFECTED, AFFECTED): (NEW, LIKELY_NEW),
 }
@@ -218,7 +218,7 @@ def compared(
         envs=envs,
         kinds=kinds,
         changed={kind: sorted(found[kind]) for kind in CHANGES if found[kind]},
-        devices=frozenset(key.rpartition(" ")[2] for key in both),
+        devices=frozenset(key[2] for key in both),
         only_before=len(here),
         only_after=len(there),
         narrowed=narrowed,
@@ -226,28 +226,29 @@ def compared(
 
 
 def by_documents(
-    facts: Mapping[str, Facts], alone: Answers, sides: list[tuple[Side, Environment]]
+    facts: Mapping[str, Documented],
+    alone: Answers,
+    sides: list[tuple[Side, Environment]],
 ) -> defaultdict[str, list[Key]]:
     """Of records that were not run on both: what documents say, unless a run says that
     they err. `alone`: what runs show on the later side only; they are told of.
     """
-    said = [answers(env) for _side, env in sides]
-    turned: dict[str, tuple[str, str]] = {}
+    turned: dict[str, tuple[str, ...]] = {}
     for key, fact in facts.items():
-        both = said[0](fact).answer, said[1](fact).answer
+        both = tuple(answer_for(fact, env).answer for _side, env in sides)
         if both in TURNED:
             turned[key] = both
     ran = verdicts.runs_on([side.builds for side, _env in sides], turned)
     shown = {AFFECTED: by_record(alone.bad), NOT_AFFECTED: by_record(alone.good)}
     found: defaultdict[str, list[Key]] = defaultdict(list)
     for key, both in turned.items():
-        known, rows = read(facts[key]), ran.get(key, [[], []])
+        known, rows = facts[key], ran.get(key, [[], []])
         if not any(
             is_contradicted(known, env, answer, several)
             for (_side, env), answer, several in zip(sides, both, rows, strict=True)
         ):
             runs = shown[both[1]].get(key, [])
-            found[TURNED[both][0 if runs else 1]] += runs or [key]
+            found[TURNED[both][0 if runs else 1]] += runs or [(key,)]
     return found
 
 
@@ -326,7 +327,7 @@ def turns_between(first: Answers, last: Answers) -> dict[str, Keys]:
 
 
 def item_of(kind: str, key: Key) -> Item:
-    return Item(kind, *key.split(" "))
+    return Item(kind, *key)
 
 
 def workarounds_between(
@@ -354,7 +355,7 @@ def behaviour_between(
     keys = ("record_id", "repro", "device_class")
     settled = Q(before=F("before_too"), after=F("after_too"))
     found = grouped(rows, *keys, **said).filter(settled & ~Q(before=F("after")))
-    return [" ".join(row[:3]) for row in found]
+    return [row[:3] for row in found]
 
 
 def grouped(rows: QuerySet[Finding], *keys: str, **seen: Any) -> QuerySet[Any, Any]:

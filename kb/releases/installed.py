@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from kb.environments.environment import Environment
 from kb.environments.package_lines import canonical
-from kb.releases.documented import Facts, packages_of, read
-from kb.versions.affected import unverified_preconditions
+from kb.releases.documented import packages_of
+from kb.versions.affected import Documented, unverified_preconditions
 
 TORCH = "torch"
 
@@ -30,7 +30,7 @@ class Narrowed:
     other_packages: dict[str, list[str]]
 
 
-def narrow(facts: Mapping[str, Facts], env: Environment) -> Narrowed:
+def narrow(facts: Mapping[str, Documented], env: Environment) -> Narrowed:
     found = Narrowed(env, [], {}, {}, {})
     here = {TORCH, *map(canonical, env.packages)}
     for record, fact in facts.items():
@@ -40,7 +40,7 @@ def narrow(facts: Mapping[str, Facts], env: Environment) -> Narrowed:
                 found.left_out.setdefault(package, []).append(record)
             continue
         found.records.append(record)
-        for key in unverified_preconditions(read(fact).preconditions, env):
+        for key in unverified_preconditions(fact.preconditions, env):
             found.unsettled.setdefault(key, []).append(record)
         for package in sorted(packages - {TORCH}):
             if package in here:

@@ -1,16 +1,10 @@
-"""What runs show on a build or a release, as sets of keys.
-
-The database joins the keys of one answer into one text: ten thousand rows read one by
-one take several times as long, and what two sides show are then operations on sets.
-"""
+"""What runs show on a build or a release, as sets of keys."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
-
-from django.db.models import Aggregate, F, Func, Q, TextField
+from typing import NamedTuple
 
 from kb.choices import Outcome, Verdict
 from kb.environments.environment import Environment
@@ -20,55 +14,27 @@ from kb.search.index.generation import Generation
 from kb.versions import runs
 
 BAD, GOOD, DIFFERS = "bad", "good", "differs"
-# Some 2 MB each with 10,000 records.
 KEPT_BUILDS = 32
-# "NAN-0001 repro cpu", of a workaround "NAN-0001 repro cpu workaround_off". No part has
-# a blank, and these sort as their parts do.
-Key = str
+# Record, repro and class of device; of a workaround its check, too. What only documents
+# say has the record alone.
+Key = tuple[str, ...]
 Keys = frozenset[Key]
-
-
-class Joined(Aggregate):
-    """The values of a group, a line each. Null where there are none."""
-
-    name = "Joined"
-    function = "STRING_AGG"
-    template = "%(function)s(%(expressions)s, '\n')"
-    output_field = TextField()
-
-    def as_sqlite(self, compiler: Any, connection: Any, **options: Any) -> Any:
-        return self.as_sql(compiler, connection, function="GROUP_CONCAT", **options)
-
-
-def joined_key(*columns: str) -> Func:
-    return Func(
-        *map(F, columns),
-        template="(%(expressions)s)",
-        arg_joiner=" || ' ' || ",
-        output_field=TextField(),
-    )
-
-
-TRIGGER_KEY = joined_key("record_id", "repro", "device_class")
-CHECK_KEY = joined_key("record_id", "repro", "device_class", "check_name")
-
-
-def keys_of(text: str | None) -> Keys:
-    return frozenset(text.split("\n") if text else ())
+TRIGGER_KEY = ("record_id", "repro", "device_class")
+CHECK_KEY = (*TRIGGER_KEY, "check_name")
 
 
 def record_of(key: Key) -> str:
-    return key.partition(" ")[0]
+    return key[0]
 
 
 def trigger_of(key: Key) -> Key:
     """Of a workaround or a trigger."""
-    return " ".join(key.split(" ", 3)[:3])
+    return key[:3]
 
 
 def records_of(keys: Iterable[Key]) -> list[str]:
     """With repetitions."""
-    return [key.partition(" ")[0] for key in keys]
+    return [record_of(key) for key in keys]
 
 
 class Answers(NamedTuple):
@@ -103,8 +69,8 @@ def on_build(generation: Generation, build: str) -> Answers:
 
 
 def answers_by(rows: FindingQuerySet) -> Answers:
-    bad, good = Q(verdict=Verdict.BUG_PRESENT), Q(verdict=Verdict.BUG_ABSENT)
-    return Answers(*joined(rows, TRIGGER_KEY, bad, good))
+    shown = rows.values_list("verdict", *TRIGGER_KEY)
+    return Answers(*keys_by(shown, Verdict.BUG_PRESENT, Verdict.BUG_ABSENT))
 
 
 def with_packages(build: str, env: Environment) -> Answers:
@@ -118,24 +84,20 @@ def with_packages(build: str, env: Environment) -> Answers:
 def workarounds_on(generation: Generation, build: str) -> tuple[Keys, Keys]:
     """Those that were clean against the bug, and those that were not."""
     rows = of_the_bug([build]).filter(
-        # For the index, which SQLite does not use for a prefix; "w" is the last letter
-        # that a check begins with, in any order of letters, and no other has it.
-        check_name__gte="workaround",
-        check_name__lt="x",
-        verdict=Verdict.BUG_PRESENT,
+        check_name__startswith="workaround", verdict=Verdict.BUG_PRESENT
     )
-    helped, failed = joined(
-        rows, CHECK_KEY, Q(outcome=Outcome.CLEAN), Q(outcome=Outcome.BUG)
-    )
+    shown = rows.values_list("outcome", *CHECK_KEY)
+    helped, failed = keys_by(shown, Outcome.CLEAN, Outcome.BUG)
     return helped, failed
 
 
-def joined(rows: FindingQuerySet, key: Func, *conditions: Q) -> list[Keys]:
-    """The keys of the rows that meet each condition."""
-    texts: Mapping[str, str | None] = rows.aggregate(
-        **{f"k{at}": Joined(key, filter=met) for at, met in enumerate(conditions)}
-    )
-    return [keys_of(texts[f"k{at}"]) for at in range(len(conditions))]
+def keys_by(rows: Iterable[tuple[str, ...]], *first: str) -> list[Keys]:
+    """The keys of the rows that begin with each of these."""
+    found: dict[str, set[Key]] = {one: set() for one in first}
+    for one, *key in rows:
+        if one in found:
+            found[one].add(tuple(key))
+    return [frozenset(found[one]) for one in first]
 
 
 def runs_on(
@@ -161,7 +123,7 @@ def of_the_bug(builds: Iterable[str]) -> FindingQuerySet:
 
 def on_device(keys: Keys, device: str) -> Keys:
     """Of triggers."""
-    return frozenset(key for key in keys if key.endswith(f" {device}"))
+    return frozenset(key for key in keys if key[2] == device)
 
 
 def answers_of(

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from kb.environments.environment import Environment
 from kb.environments.package_lines import canonical
 from kb.models import Finding
-from kb.releases.documented import facts_of_all, read
+from kb.releases.documented import facts_of_all
 from kb.search.index.generation import current_generation
 from kb.syndication.osv.documents import ECOSYSTEM, exported_entries, verdict_rows
 from kb.versions.affected import Documented, answer_for
@@ -80,8 +80,7 @@ def exported(records: int) -> Mapping[str, dict[str, Documented]]:
     `records`: the part of the generation that changes with records.
     """
     by_package: dict[str, dict[str, Documented]] = defaultdict(dict)
-    for record, facts in facts_of_all(records).items():
-        whole = read(facts)
+    for record, whole in facts_of_all(records).items():
         entries = exported_entries(whole.affected, whole.affected_when)
         for entry in entries:
             package = canonical(entry["package"])
