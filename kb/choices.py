@@ -95,7 +95,7 @@ HOLDS_ANYWHERE_BY = {
     "formula": _("a formula, the same on every device"),
     "type": _("the range or rounding of a data type, the same on every device"),
     "shared": _("code that all devices share, above their kernels"),
-    "graph": _("a step of the compiler before it makes code for a device"),
+    "graph": _("a compiler step that comes before device code"),
 }
 # Why it does; `seen`: it was seen or reported there, and nobody looked elsewhere.
 HOLDS_THERE_BY = {

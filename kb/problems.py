@@ -164,17 +164,19 @@ KINDS: dict[str, Kind] = {
     "throttled": Kind(
         429,
         gettext_lazy("Too many requests"),
-        gettext_lazy("Retry-After says when to come back."),
+        gettext_lazy("Try again after the time in Retry-After."),
     ),
     "busy": Kind(
         503,
         gettext_lazy("The site is busy"),
-        gettext_lazy("Retry-After says when to come back."),
+        gettext_lazy("Try again after the time in Retry-After."),
     ),
     "internal": Kind(
         500,
         gettext_lazy("The site is at fault"),
-        gettext_lazy("Try again; if it stays, report what you sent and `request_id`."),
+        gettext_lazy(
+            "Try again. If it persists, report what you sent and `request_id`."
+        ),
     ),
 }
 # Django REST framework's own exceptions, by their default code.

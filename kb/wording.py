@@ -77,12 +77,15 @@ SENTENCES = {
         "self-check passed. Other devices or shapes may differ."
     ),
     "not_applicable": _(
-        "This cannot apply on torch {build}: {reason}. "
-        "That says nothing about the bug elsewhere."
+        "Not applicable on torch {build}: {reason}. Other environments may still "
+        "have the bug."
     ),
-    "inconclusive": _("The repro ran, but {reason}. This says nothing about the bug."),
+    "inconclusive": _(
+        "The repro ran, but {reason}. So we cannot tell whether the bug is there."
+    ),
     "error": _(
-        "The repro did not run to the end ({reason}). This says nothing about the bug."
+        "The repro did not run to the end ({reason}). So we cannot tell whether the "
+        "bug is there."
     ),
 }
 MODEL_SENTENCE = _(
@@ -93,12 +96,14 @@ SOMETIMES = _("It happens sometimes.")
 # Of a run with other values than those that were reviewed: no verdict of the record.
 AT_VALUES = {
     "bug_present": _(
-        "With {values} the bug happened in {k} of {n} runs on torch {build}, {device}. "
-        "These are not the reviewed values: the record's verdict is another matter."
+        "With {values} the bug happened in {k} of {n} runs on torch {build}, "
+        "{device}. These are not the reviewed values, so the record's verdict does "
+        "not change."
     ),
     "bug_absent": _(
-        "With {values} the bug did not happen in {n} runs on torch {build}, {device}. "
-        "These are not the reviewed values: the record's verdict is another matter."
+        "With {values} the bug did not happen in {n} runs on torch {build}, "
+        "{device}. These are not the reviewed values, so the record's verdict does "
+        "not change."
     ),
 }
 
@@ -110,8 +115,8 @@ REASONS = {
     "memory": _("this needs a GPU with more memory"),
     "devices": _("this needs more GPUs"),
     "stack": _(
-        "a package that this repro is about cannot be imported on this build; "
-        "install it with `manage.py builds add --with`"
+        "this build cannot import a package that the repro tests; install it with "
+        "`manage.py builds add --with`"
     ),
     "api": _("this build lacks an API that the repro calls"),
     "compiler": _(
@@ -122,10 +127,8 @@ REASONS = {
     "loopback": _("processes cannot talk over the loopback network here"),
     "not_taken": _("torch did not take the code path in question"),
     "said": Text(""),
-    "control": _("the control, which must be clean, was not"),
-    "detector_silent": _(
-        "the detector did not fire on the symptom made by construction"
-    ),
+    "control": _("the control should show no bug, but it did"),
+    "detector_silent": _("the detector missed a symptom that was made on purpose"),
     "reference": _("the reference is not usable"),
     "metric": _("an observation is missing or of the wrong type"),
     "changed": _("it changes the result"),
@@ -203,8 +206,8 @@ CAPTURE_CLASSES = {
 }
 # Of evidence that somebody sent.
 SENT = {
-    "bug_present": Said("◌", _("SENT · bug reproduced, says {origin}; not run here")),
-    "bug_absent": Said("◌", _("SENT · bug not seen, says {origin}; not run here")),
+    "bug_present": Said("◌", _("SENT · bug reproduced by {origin}; not run here")),
+    "bug_absent": Said("◌", _("SENT · bug not seen by {origin}; not run here")),
     "other": Said("◌", _("SENT · by {origin}; not run here")),
 }
 # The same of a workaround on a build that shows the bug.
@@ -238,7 +241,7 @@ NOT_EXECUTED = {
     "setting": _("not executed: a setting of a framework"),
     "model": _("not executed: a check applies it to a model only"),
     "gpu": _("not executed: it needs a GPU, and nobody has run it on one"),
-    "bug_unseen": _("executed only where the bug did not show"),
+    "bug_unseen": _("executed only on builds without the bug"),
     "changed": _("executed: it changes the result"),
     "no_result": _("executed without a result: its check ended in an error"),
 }
@@ -249,13 +252,13 @@ CONCLUSION = _(
     "by design. Without a verdict: {none}. Left out: {left_out}. Nothing was uploaded."
 )
 CLEARS_NO_GPU = _(
-    "A run on the CPU does not clear a GPU: what did not show here may show there."
+    "A run on the CPU does not clear a GPU: the bug may still appear there."
 )
 # What a check does, where its record does not say it.
 CHECKS = {
     "trigger": _("The bug's own repro"),
-    "control": _("The same without what triggers the bug"),
-    "detector": _("The symptom, made by construction"),
+    "control": _("The same code without the trigger"),
+    "detector": _("A symptom made on purpose"),
     "reference": _("An independent reference"),
 }
 # What came out of a check, behind what it does.
@@ -279,10 +282,9 @@ REFUSED_VALUES = {
     "whole": _("must be a whole number from {min} to {max}"),
     "number": _("must be a number from {min} to {max}"),
     "memory_mib": _(
-        "such a run would take some {needed} MiB of memory, and its limit is "
-        "{limit} MiB"
+        "this run would need about {needed} MiB of memory; the limit is {limit} MiB"
     ),
-    "time_s": _("such a check would take some {needed} s, and its limit is {limit} s"),
+    "time_s": _("this check would need about {needed} s; the limit is {limit} s"),
     "axis": _(
         "a sweep takes values (64,128), START:STOP:STEP, START:STOP:xFACTOR or "
         "START..STOP"
@@ -296,9 +298,7 @@ REFUSED_VALUES = {
 Answer = tuple[str, bool]
 ANSWER_BADGES: dict[Answer, Said] = {
     ("affected", True): Said("✖", _("Affected · tested on your exact build")),
-    ("not_affected", True): Said(
-        "✔", _("Not affected as tested · on your exact build")
-    ),
+    ("not_affected", True): Said("✔", _("Not affected · tested on your exact build")),
     ("affected", False): Said("⋯", _("Likely affected")),
     ("not_affected", False): Said("⋯", _("Likely not affected")),
 }
@@ -337,30 +337,26 @@ AFFECTED_BADGES: dict[tuple[str, str], Said] = {
 }
 NAME_A_VERSION = _("name a version: ?torch=2.4.1")
 NOT_RUN = {
-    "affected": _("Not run on torch {build}; what is documented says affected."),
-    "not_affected": _(
-        "Not run on torch {build}; what is documented says not affected."
-    ),
-    "unknown": _(
-        "Not run on torch {build}, and what is documented does not settle it."
-    ),
+    "affected": _("Not run on torch {build}; documented as affected."),
+    "not_affected": _("Not run on torch {build}; documented as not affected."),
+    "unknown": _("Not run on torch {build}, and the documents do not decide it."),
 }
 # Where the reader has not chosen one.
 SEEN_BADGE = Said("⋯", _("Choose your build"))
 SEEN_ON = _(
-    "Builds run here on {device}: {total}. Of these {present} showed the bug, the "
+    "Builds tested here on {device}: {total}. Builds with the bug: {present}, the "
     "oldest {first}, the newest {last}."
 )
 SEEN_NOWHERE = _(
-    "Builds run here on {device}: {total}, {first} to {last}. None showed the bug. "
-    "The range above is what is documented."
+    "Builds tested here on {device}: {total}, {first} to {last}. None showed the "
+    "bug. The range above is the documented one."
 )
 # Where there is no build to speak of.
 ON_DEVICE = {"cuda": _("a GPU"), "cpu": _("a processor")}
 NEVER_RUN = {
     "affected": _(
-        "Nobody has run it here on {device} yet; what is documented says affected. "
-        "Choose your build to see whether it is among the affected versions."
+        "Nobody has run it here on {device} yet, but documents name affected "
+        "versions. Choose your build to see whether it is one of them."
     ),
     "unknown": _(
         "Nobody has run it here on {device} yet, and no affected version is "
@@ -385,7 +381,7 @@ CONFIDENCES = {
 FIRST_CHECKS = _("First checks, whatever the cause:")
 RULED_OUT = _("Ruled out:")
 REPRODUCE = _("Reproduce it here:")
-NAME_TORCH = _("With --env the answer is about the torch that is installed here.")
+NAME_TORCH = _("With --env, you get the answer for the torch installed here.")
 
 # --- comparisons --------------------------------------------------------------------
 # What a list of packages does not tell, by the key of a precondition.

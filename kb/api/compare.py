@@ -54,7 +54,7 @@ class Compare(Endpoint):
         tags=["records"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
-        """What two builds or releases show of every record, and where they differ.
+        """Compare two builds or releases, record by record.
 
         A release stands for all of its builds. `items` are the changes: by runs on
         both sides, or by a run on `to` where documents speak of `from`; by documents
@@ -102,7 +102,7 @@ def head_of(found: Comparison) -> dict[str, Any]:
 def side(text: str, builds: list[TestedBuild]) -> Side:
     found = sides.find(text, builds)
     if found is None:
-        said = _("“%s” is no torch build or release that can be compared.")
+        said = _("“%s” is not a torch build or release that we can compare.")
         raise Problem("unknown_build", said % text[:80])
     return found
 

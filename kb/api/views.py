@@ -189,7 +189,7 @@ class RecordDetail(Endpoint):
         tags=["records"],
     )
     def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
-        """One record, whole. A withdrawn one says so in `publication`."""
+        """One full record. `publication` tells whether it is withdrawn."""
 
         def make() -> Response:
             record = get_record(record_id, "repros", "claims", "findings")
@@ -225,7 +225,7 @@ class ContradictionList(Endpoint):
         tags=["claims"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
-        """Where documented ranges, fixes and claims do not fit what was run.
+        """Documented ranges, fixes and claims that runs contradict.
 
         Pages hold the contradictions of whole records: sometimes more than `limit`
         of them, sometimes fewer although there is a `next`.

@@ -37,34 +37,32 @@ FIXES_THAT_END_IT = {
 }
 SENTENCES = {
     ("range", Verdict.BUG_PRESENT): _(
-        "What is documented says that {build} is not affected; we reproduce the bug on "
-        "it ({hits}/{trials})."
+        "Documented as not affected; we reproduce the bug on {build} ({hits}/{trials})."
     ),
     ("range", Verdict.BUG_ABSENT): _(
-        "What is documented says that {build} is affected; the bug was not seen on it "
-        "({hits}/{trials})."
+        "Documented as affected; we did not see the bug on {build} ({hits}/{trials})."
     ),
     ("fix", Verdict.BUG_PRESENT): _(
         "Documented as fixed in {documented} ({how}); we still reproduce it on {build} "
         "({hits}/{trials})."
     ),
     ("claim", Outcome.BUG): _(
-        "{did}: on {build} the bug shows ({hits}/{trials}). If the claim held, it "
+        "{did}: {build} has the bug ({hits}/{trials}). If the claim were true, it "
         "would not."
     ),
     ("claim", Outcome.CLEAN): _(
-        "{did}: on {build} the bug does not show ({hits}/{trials}). If the claim "
-        "held, it would."
+        "{did}: no bug seen on {build} ({hits}/{trials}). If the claim were true, it "
+        "would appear."
     ),
 }
 SENTENCES_OF_SEVERAL = {
     Outcome.BUG: _(
-        "{did}: on {builds} builds the bug shows ({hits}/{trials}). If the claim "
-        "held, it would not."
+        "{did}: {builds} builds have the bug ({hits}/{trials}). If the claim were "
+        "true, they would not."
     ),
     Outcome.CLEAN: _(
-        "{did}: on {builds} builds the bug does not show ({hits}/{trials}). If the "
-        "claim held, it would."
+        "{did}: no bug seen on {builds} builds ({hits}/{trials}). If the claim were "
+        "true, it would appear."
     ),
 }
 

@@ -69,7 +69,9 @@ def look_up(
     check_size(log, env)
     log, env = readable(log), readable(env)
     if not (log.strip() or env.strip()):
-        raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
+        raise EmptyPaste(
+            _("Nothing was pasted. Paste a warning, a traceback or a log.")
+        )
     return answer(read_paste(log, parts), env, said or {}, dropped)
 
 
@@ -81,7 +83,9 @@ def look_up_stream(log: BinaryIO, env: str = "") -> Json:
     paste = read_stream(log)
     env = readable(env)
     if not (paste.text.strip() or env.strip()):
-        raise EmptyPaste(_("Nothing was pasted: paste a warning, a traceback, a log."))
+        raise EmptyPaste(
+            _("Nothing was pasted. Paste a warning, a traceback or a log.")
+        )
     return answer(paste, env)
 
 
@@ -222,5 +226,5 @@ def read_environment(env: str) -> Environment:
     check_size("", env)
     env = readable(env)
     if not env.strip():
-        raise EmptyPaste(_("No environment was given: send what pip freeze prints."))
+        raise EmptyPaste(_("No environment was given. Send the output of pip freeze."))
     return parse_environment(env)

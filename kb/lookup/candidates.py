@@ -380,7 +380,7 @@ def affected_document(candidate: Candidate) -> Json | None:
     return replace(answer, answer=UNKNOWN, basis=NONE, reasons=why).as_dict()
 
 
-IN_BUILD = _("These versions have it. Whether your code meets it, the test tells.")
+IN_BUILD = _("These versions have it. Use the test to see whether your code meets it.")
 IS_IT_SO = _("Does this hold: {text}")
 
 

@@ -15,8 +15,8 @@ from kb.lookup.paste import Paste
 from kb.models import Law
 from kb.search.reading.signatures import OP
 
-NAMED = _("Line {line} says how it was made: {laws}.")
-MAY_BE = _("What line {line} names is NaN by one of these: {laws}.")
+NAMED = _("Line {line} shows how the value was made: {laws}.")
+MAY_BE = _("The operation in line {line} gives NaN by one of these: {laws}.")
 Json = dict[str, Any]
 
 

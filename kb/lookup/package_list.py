@@ -20,8 +20,8 @@ GROUPS = {
     "by_design": (_("By design"), ()),
 }
 OF_LIST = _(
-    "For {torch}: {silent} silently wrong, {nan} NaN, {error} errors; {by_design} more "
-    "are by design. What your code needs to meet one, a list cannot say."
+    "For {torch}: {silent} silently wrong, {nan} NaN, {error} errors; {by_design} "
+    "more are by design. A package list cannot tell which of them your code meets."
 )
 NO_TORCH = _("this list, which names no torch")
 FIELDS = ("slug", "title_en", "title_zh", "upstream", "symptom_class", "fixes")

@@ -30,7 +30,7 @@ SYMPTOM = _("it is a known cause of “{title}”")
 AND = _(" and ")
 # What a predicate that holds says, by its fact.
 FACTS = {
-    "trainer": _("your paste is of {value}"),
+    "trainer": _("your paste comes from {value}"),
     "method": _("you train {value}"),
     "device": _("the device is {value}"),
     "dtype": _("the number format is {value}"),
@@ -46,7 +46,7 @@ FACTS = {
     "error": _("the error is {value}"),
     "frame": _("the traceback passes {value}"),
     "node": _("the backward node is {value}"),
-    "probe": _("the report says {value}"),
+    "probe": _("the report shows {value}"),
     "says": _("your paste says “{value}”"),
     "finite_steps": _("several steps were finite before"),
     "growth": _("the loss grew many times over"),

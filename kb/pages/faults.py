@@ -34,8 +34,8 @@ def problem_of(request: HttpRequest, *, is_away: bool) -> HttpResponse:
     problem = Problem("internal", _("Something broke here; it is in the log."))
     if is_away:
         said = _(
-            "The site's database does not answer or is full. Ask again later: what you "
-            "sent may not have been kept."
+            "The site's database does not respond or is full. Try again later: what "
+            "you sent may not be saved."
         )
         problem = Problem("busy", said)
     return JsonResponse(

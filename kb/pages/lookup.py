@@ -149,9 +149,9 @@ def answers_in(sent: Iterable[str]) -> dict[str, bool]:
 
 def too_large() -> str:
     return _(
-        "That is more than a form may hold. Go back: what you pasted is still in the "
-        "box. Send the log as a file, up to 64 MiB, or paste the part around the first "
-        "warning or traceback."
+        "Your paste is too large for a form. Go back: it is still in the box. Send "
+        "the log as a file, up to 64 MiB, or paste the part around the first warning "
+        "or traceback."
     )
 
 

@@ -212,7 +212,7 @@ def log_fences(sections: Mapping[str, str]) -> list[str]:
 def section_problems(markdown: str) -> Iterator[str]:
     """Problems of one section that do not depend on its language."""
     if not markdown.strip():
-        yield _("is empty; say “not established” where nothing is known")
+        yield _("is empty; write “not established” if nothing is known")
     if len(markdown.encode(errors="replace")) > MAX_SECTION_BYTES:
         yield _("is longer than %d KiB") % (MAX_SECTION_BYTES // 1024)
     if INVISIBLE.search(markdown):
@@ -228,7 +228,7 @@ def section_problems(markdown: str) -> Iterator[str]:
         text = "" if line.fenced else INLINE_CODE.sub("", line.text)
         yield from (on_line(line.number, message) for message in line_problems(text))
         if UNDERLINE.match(text) and before.strip():
-            yield on_line(line.number, _("dashes make a heading of the line above"))
+            yield on_line(line.number, _("dashes turn the line above into a heading"))
         before = text
 
 
@@ -275,7 +275,7 @@ def brief_problems(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     lines = test_of(sections["symptom"]).count("\n") + 1
     if lines > MAX_TEST_LINES:
         values = {"n": lines, "most": MAX_TEST_LINES}
-        yield "symptom", _("its test has %(n)d lines; %(most)d is the most") % values
+        yield "symptom", _("its test has %(n)d lines; the limit is %(most)d") % values
 
 
 def test_of(markdown: str) -> str:

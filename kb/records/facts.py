@@ -218,7 +218,10 @@ def rows(facts: Facts, table_name: str) -> Iterator[tuple[str, Facts]]:
 def withdrawal_problems(facts: Facts) -> Problems:
     withdrawn = facts.get("publication") == Publication.WITHDRAWN
     if withdrawn and "withdrawn_because" not in facts:
-        yield "withdrawn_because", _("is missing; a withdrawn record says why")
+        yield (
+            "withdrawn_because",
+            _("is missing; a withdrawn record must give its reason"),
+        )
     if not withdrawn and "withdrawn_because" in facts:
         yield "withdrawn_because", _("only a withdrawn record has it")
 

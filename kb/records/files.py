@@ -295,7 +295,7 @@ def snippet_problems(record: RecordFile) -> Iterator[Problem]:
             message = _("is missing; or a repro has the function %s") % name
             yield Problem(FACTS_FILE, f"{path}.apply", message)
         elif name in record.snippets and "apply" in row:
-            message = _("leave it out: it is %s of the repro") % name
+            message = _("leave it out: the repro has it as %s") % name
             yield Problem(FACTS_FILE, f"{path}.apply", message)
         for lang, sections in record.articles.items() if "apply" not in row else ():
             part = split_workarounds(sections["workaround"]).get(row["name"], "")
@@ -313,7 +313,7 @@ def source_problems_of(record: RecordFile) -> Iterator[Problem]:
         for table in ("workaround", "diagnosis")
     }
     for name, stems in different_snippets(record.repros).items():
-        message = _("is written otherwise in %s.py") % stems[0]
+        message = _("differs from %s.py") % stems[0]
         yield Problem(f"{stems[1]}.py", name, message)
     for stem, source in record.repros.items():
         for function, message in source_problems(

@@ -100,7 +100,7 @@ def read_law(folder: Path, laws: list[LawFile]) -> Found:
         try:
             laws.append(LawFile(facts, columns_of(facts, source, files)))
         except (KeyError, TypeError, AttributeError) as error:
-            problems = [(name, "", _("is no evidence of a law: %r") % error)]
+            problems = [(name, "", _("is not evidence of a law: %r") % error)]
         except (OSError, ValueError) as error:
             problems = [(name, "", str(error))]
     yield from problems
@@ -171,10 +171,10 @@ def judged(body: Json, source: str) -> dict[str, str]:
     if body["digest"] != harness.evidence_digest(body):
         raise ValueError(_("was changed after it was written"))
     if body["repro"]["digest"] != harness.source_digest(source):
-        raise ValueError(_("is of another repro.py: run this one"))
+        raise ValueError(_("comes from another repro.py: run this one"))
     found = harness.judge(header, body["checks"], names)
     if harness.misrecorded(header, body["checks"]) or found.verdict != body["verdict"]:
-        raise ValueError(_("says otherwise than its checks"))
+        raise ValueError(_("disagrees with its checks"))
     if found.verdict != "bug_present":
         raise ValueError(_("does not show the law: %s") % found.verdict)
     return dict(found.workarounds)

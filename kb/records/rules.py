@@ -74,7 +74,7 @@ def condition_problems(value: Any) -> Problems:
     if not value:
         yield "", _("must not be empty")
     if {"made_by", "from"} <= value.keys():
-        yield "", _("has made_by and from; one of them says it")
+        yield "", _("has both made_by and from; keep one of them")
     if "of" in value and not {"made_by", "from"} & value.keys():
         yield ".of", _("belongs to made_by or from")
 
@@ -124,7 +124,7 @@ def steps(value: Any) -> Problems:
     if isinstance(value, list) and len(value) > MOST_STEPS:
         yield (
             "",
-            _("has %(n)d entries; %(most)d is the most")
+            _("has %(n)d entries; the limit is %(most)d")
             % {
                 "n": len(value),
                 "most": MOST_STEPS,
@@ -132,7 +132,10 @@ def steps(value: Any) -> Problems:
         )
     first = value[0] if isinstance(value, list) and value else None
     if isinstance(first, dict) and "without" in first:
-        yield "[0].without", _("only a later step has it: nothing stands before")
+        yield (
+            "[0].without",
+            _("only a later step can have it: nothing comes before the first"),
+        )
 
 
 fix: Check = table(FIX)
@@ -164,12 +167,12 @@ def proof_problems(
             if fires(rule, module, function, defaults(headers.get(stem, {})))
         }
         if not any(function == "trigger" for _stem, function in fired):
-            yield key, _("fires in the trigger of no repro")
+            yield key, _("fires in no repro's trigger")
         for stem, function in sorted(fired):
             if function != "trigger":
                 yield (
                     key,
-                    _("fires in %s, which is free of the trap")
+                    _("fires in %s, which does not have the trap")
                     % (f"{stem}.py:{function}"),
                 )
 

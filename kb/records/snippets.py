@@ -143,7 +143,7 @@ def fence_problems(markdown: str, name: str) -> Iterator[str]:
     if bodies.count(f"apply_{name}") != 1:
         yield _("needs the fence ```python with the one line %s") % f"apply_{name}"
     if any(not NAME.fullmatch(body) for body in bodies):
-        yield _("prints code that is not run; it belongs into %s") % f"apply_{name}"
+        yield _("shows code that nothing runs; move it to %s") % f"apply_{name}"
 
 
 # --- in sources -----------------------------------------------------------------------
@@ -168,7 +168,7 @@ def source_problems(
         for caller in CALLERS[f"{prefix}_"]:
             caller = caller.format(rest)
             if name not in reached(by_name, caller):
-                yield name, _("%s must call it: what is printed is run") % caller
+                yield name, _("%s must call it: all code on a page is run") % caller
 
 
 def whole_problems(
@@ -177,13 +177,15 @@ def whole_problems(
     known = BUILTINS | imports(module).keys() | {function.name}
     outside = sorted(global_names(code_of(source, function)) - known)
     if outside:
-        yield _("uses %s of the repro, which a reader has not") % ", ".join(outside)
+        yield _("uses %s from the repro, which readers do not have") % ", ".join(
+            outside
+        )
     if not ast.get_docstring(function):
         yield _("needs a docstring: what to pass, and what it returns or changes")
     first = function.body[1] if len(function.body) > 1 else function.body[0]
     length = (function.end_lineno or 0) - first.lineno + 1
     if function.name.startswith("diagnose_") and length > MAX_DIAGNOSIS_LINES:
-        yield _("has %(n)d lines; %(most)d is the most") % {
+        yield _("has %(n)d lines; the limit is %(most)d") % {
             "n": length,
             "most": MAX_DIAGNOSIS_LINES,
         }

@@ -35,7 +35,7 @@ def predicate(value: Any) -> Iterator[tuple[str, str]]:
     try:
         tellers.parse(value if isinstance(value, str) else "")
     except ValueError as error:
-        yield "", _("is no predicate: %s") % error
+        yield "", _("is not a predicate: %s") % error
 
 
 CAUSE = (

@@ -57,12 +57,12 @@ def problems(file: RecordFile) -> Iterator[Problem]:
     source = next(iter(named or {"en": ""}))
     now = f'translated_from = {{{source} = "{digest(file, source)}"}}'
     if named is None:
-        message = _("is missing; where both languages say the same, write: %s") % now
+        message = _("is missing; if both languages say the same, write: %s") % now
     else:
         values = {"lang": OTHER[source], "source": source, "now": now}
         message = _(
-            "%(lang)s was made from another text in %(source)s; bring it in step, then "
-            "write: %(now)s"
+            "%(lang)s was translated from an older text in %(source)s; update it, "
+            "then write: %(now)s"
         )
         message %= values
     yield Problem(FACTS_FILE, "translated_from", message)

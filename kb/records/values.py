@@ -59,7 +59,10 @@ def translated_from(value: Any) -> Problems:
         return
     for lang, digest in value.items():
         if not (isinstance(digest, str) and TEXT_DIGEST.fullmatch(digest)):
-            yield lang, _("must be 16 hexadecimal digits; manage.py check_record says")
+            yield (
+                lang,
+                _("must be 16 hexadecimal digits; manage.py check_record prints them"),
+            )
 
 
 def one_of(words: Iterable[str]) -> Check:
@@ -96,7 +99,7 @@ def condition(value: Any) -> Problems:
     try:
         conditions.parse(value if isinstance(value, str) else "")
     except conditions.ConditionError as error:
-        yield "", _("is no condition: %s") % error
+        yield "", _("is not a condition: %s") % error
 
 
 def both_languages(longest: int = 2000, one_line: bool = False) -> Check:

@@ -148,7 +148,7 @@ def unknown(
 ) -> ComparePage:
     missing = next(text for text, side in zip(typed, found, strict=True) if not side)
     said = (
-        _("“%s” is no torch build or release that can be compared.") % missing[:80]
+        _("“%s” is not a torch build or release that we can compare.") % missing[:80]
         if missing
         else _("Choose two builds or releases.")
     )

@@ -29,7 +29,7 @@ NOTHING_RUN = _("nothing was run on both")
 NOTHING_RUN_THERE = _("on {device} nothing was run on both")
 REST = _("{same} the same, {not_tested} not tested on both")
 DIFFERING = _("{differs} where builds of a release differ")
-NOTHING_IN_COMMON = _("No record was judged on both {before} and {after}.")
+NOTHING_IN_COMMON = _("No record has a verdict on both {before} and {after}.")
 TITLES = {
     NEW: _("New"),
     LIKELY_NEW: _("Likely new"),
@@ -42,34 +42,33 @@ TITLES = {
 }
 MEANINGS = {
     NEW: _(
-        "Reproduced on {after}. On {before} it was not seen or, where nothing was run, "
-        "it is not there by what is documented."
+        "Reproduced on {after}. On {before} it was not seen, or nothing was run and "
+        "documents say that it is not affected."
     ),
     FIXED: _(
-        "Not seen on {after}. On {before} it was reproduced or, where nothing was run, "
-        "it is there by what is documented."
+        "Not seen on {after}. On {before} it was reproduced, or nothing was run and "
+        "documents say that it is affected."
     ),
     CEASES: _(
-        "The bug is on both. Run against it, the workaround helped on {before} and "
-        "does not on {after}."
+        "Both have the bug. In our runs, the workaround helps on {before} and does "
+        "not help on {after}."
     ),
     BEGINS: _(
-        "The bug is on both. Run against it, the workaround did not help on {before} "
-        "and does on {after}."
+        "Both have the bug. In our runs, the workaround does not help on {before} "
+        "and helps on {after}."
     ),
     BEHAVIOUR: _(
-        "The verdict is the same on both; what the repro observed beside it is not, "
-        "such as a warning."
+        "The verdict is the same on both, but something else that the repro observed "
+        "is not, such as a warning."
     ),
-    DIFFERS: _(
-        "A release stands for its builds, and these do not agree; compare single "
-        "builds."
-    ),
+    DIFFERS: _("The builds of one release disagree; compare single builds."),
     LIKELY_NEW: _(
-        "By what is documented alone, {before} is not affected and {after} is."
+        "Not run on both. According to the documents, {before} is not affected and "
+        "{after} is."
     ),
     LIKELY_FIXED: _(
-        "By what is documented alone, {before} is affected and {after} is not."
+        "Not run on both. According to the documents, {before} is affected and "
+        "{after} is not."
     ),
 }
 

@@ -14,8 +14,8 @@ SENTENCES = {
     ),
     "everywhere": _("Its cause is the same on every device, {device} included."),
     "clean_elsewhere": _(
-        "The bug was not seen with exactly these versions on {ran}; on {device} that "
-        "run says nothing."
+        "The bug was not seen with exactly these versions on {ran}. That run cannot "
+        "tell about {device}."
     ),
     "listed_affected": _("{package} {version} is listed in the record as affected."),
     "listed_not_affected": _(
@@ -49,44 +49,44 @@ SENTENCES = {
         "{package} {version} cannot be placed in the documented range ({ranges}): its "
         "version does not say which changes it contains, and it is not listed."
     ),
-    "not_listed": _("The record says nothing of {package} {version}."),
+    "not_listed": _("The record does not mention {package} {version}."),
     "contradicting": _(
-        "What was pasted names two releases of {package}, {version}: it is not known "
-        "which of them runs."
+        "Your paste names two releases of {package} ({version}); we cannot tell "
+        "which one runs."
     ),
     "other_device": _(
-        "Nothing was run and nothing is reported on {version}: it is not known whether "
-        "the bug is there."
+        "There is no run and no report for {version}, so we cannot tell whether it "
+        "has the bug."
     ),
     "other_code": _("The bug is in code for {ranges}, which {version} does not run."),
     "said_fixed": _(
-        "Said to be fixed in {package} {ranges}, and {version} is installed; no run "
-        "here has confirmed it."
+        "Documented as fixed in {package} {ranges}, and {version} is installed. No "
+        "run here has confirmed it."
     ),
     "seen_fixed": _(
         "Fixed in {package} {ranges}, and {version} is installed. A run with {ran}, on "
         "{device}, did not show the bug."
     ),
     "fixed_elsewhere": _(
-        "The fix in {package} {ranges} does not reach {device}: it is not known if "
-        "the bug is still there."
+        "The fix in {package} {ranges} does not cover {device}. We do not know "
+        "whether the bug is still there."
     ),
     "absent": _("{package} is not among the installed packages."),
     "by_hand": _(
-        "Builds for a CUDA before {ranges} take this path only where it is switched "
-        "on; {version} is one."
+        "Builds for CUDA before {ranges} take this path only when it is switched on; "
+        "{version} is one."
     ),
     "nobody_knows": _(
-        "Nobody knows whether {package} {version} has it: the record is silent about "
-        "{ranges}."
+        "We do not know whether {package} {version} has it: the record does not "
+        "cover {ranges}."
     ),
     "missing": _(
-        "What the bug is in does not exist in {package} {version}; a run on {ranges} "
-        "did not find it either."
+        "The feature with the bug does not exist in {package} {version}; a run on "
+        "{ranges} did not find it either."
     ),
-    "not_given": _("It is not known which {package} is installed."),
+    "not_given": _("We do not know which {package} is installed."),
     "nothing_documented": _("The record names no affected versions."),
-    "of_code": _("It depends on the code, not on a version: the test tells."),
+    "of_code": _("It depends on your code, not on a version: use the test."),
 }
 
 

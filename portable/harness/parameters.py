@@ -38,9 +38,9 @@ PARAMETER_TEXTS = {
     "choice": "must be one of %(choices)s",
     "whole": "must be a whole number from %(min)s to %(max)s",
     "number": "must be a number from %(min)s to %(max)s",
-    "memory_mib": "such a run would take some %(needed)s MiB of memory, and its "
-    "limit is %(limit)s MiB",
-    "time_s": "such a check would take some %(needed)s s, and its limit is %(limit)s s",
+    "memory_mib": "this run would need about %(needed)s MiB of memory; the limit is "
+    "%(limit)s MiB",
+    "time_s": "this check would need about %(needed)s s; the limit is %(limit)s s",
     "axis": "a sweep takes values (64,128), START:STOP:STEP, START:STOP:xFACTOR or "
     "START..STOP",
     "step": "the step must be a number above 0, or x and a number above 1",

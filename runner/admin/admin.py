@@ -139,7 +139,7 @@ class WorkerAdmin(ReadOnlyAdmin):
     actions = ("pause", "resume", "drain")
 
     @admin.action(
-        description=_("Pause: they finish what they have and start nothing more"),
+        description=_("Pause: finish current runs and start no more"),
         permissions=["operate"],
     )
     def pause(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
@@ -152,7 +152,7 @@ class WorkerAdmin(ReadOnlyAdmin):
         self.message_user(request, _("Workers resumed: %(n)d") % {"n": count})
 
     @admin.action(
-        description=_("Drain: they finish what they have and end"),
+        description=_("Drain: finish current runs, then stop"),
         permissions=["operate"],
     )
     def drain(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
@@ -173,7 +173,7 @@ class DeviceAdmin(ReadOnlyAdmin):
         return request.user.has_perm("runner.change_device")
 
     @admin.action(
-        description=_("Pause: no further run gets these GPUs"), permissions=["operate"]
+        description=_("Pause: give these GPUs no further runs"), permissions=["operate"]
     )
     def pause(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
         count = host_gpus.pause(queryset)
@@ -208,7 +208,7 @@ class JobAdmin(KeptAdmin):
         count = sum(done)
         self.message_user(request, self.cancelled(count) % {"n": count})
         if count < len(done):
-            over = _("Those that were over already stay as they are: %(n)d")
+            over = _("Already finished and left unchanged: %(n)d")
             left = over % {"n": len(done) - count}
             self.message_user(request, left, messages.WARNING)
 

@@ -78,7 +78,7 @@ class SingleFile(Endpoint):
     def get(
         self, request: Request, record_id: str, name: str, query: dict[str, Any]
     ) -> HttpResponseBase:
-        """A repro as one file that runs alone; ?form=source its reviewed source."""
+        """A repro as one standalone file; ?form=source gives its source."""
         repro = wanted_repro(get_record(record_id), name)
         text = repro.source if query["form"] == SOURCE else single_file(repro)
         return python_file(request, text, file_name(repro))

@@ -89,7 +89,7 @@ def cancel(
 def own(request: Request, job: Kind) -> Kind:
     """Raises the Problem `forbidden` for whom did not ask for it."""
     if not may_cancel(request, job):
-        raise Problem("forbidden", _("You do not wait for it; others asked for it."))
+        raise Problem("forbidden", _("You do not wait for it; others requested it."))
     return job
 
 

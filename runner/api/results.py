@@ -108,7 +108,7 @@ class EvidenceList(Endpoint):
         assert isinstance(request.auth, Token)  # noqa: S101 - runner.api.rules
         sent = Evidence.objects.filter(origin=request.auth.name)
         if wait_s := Quota.of(sent, "added_at", settings.EVIDENCE_PER_HOUR).wait_s:
-            said = _("This token has sent as much as it may in an hour.")
+            said = _("This token has reached its limit for this hour.")
             raise Problem("throttled", said, wait=wait_s)
         try:
             sent_by = request.auth.name, request.auth.user.get_username()

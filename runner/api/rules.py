@@ -39,7 +39,7 @@ def read(request: Request) -> None:
 def run(request: Request) -> None:
     read(request)
     if isinstance(request.auth, Token) and Token.Scope.RUN not in request.auth.scopes:
-        raise Problem("forbidden", _("This token has not the scope run."))
+        raise Problem("forbidden", _("This token lacks the scope run."))
     if access.may_run(request.user):
         return
     if request.user.is_authenticated:
@@ -52,7 +52,7 @@ def evidence(request: Request) -> None:
         said = _("Send a token with the scope evidence: Authorization: Bearer dtn_…")
         raise Problem("unauthenticated", said)
     if Token.Scope.EVIDENCE not in request.auth.scopes:
-        raise Problem("forbidden", _("This token has not the scope evidence."))
+        raise Problem("forbidden", _("This token lacks the scope evidence."))
 
 
 Rule = Callable[[Request], None]

@@ -220,7 +220,7 @@ class RunList(Endpoint):
     def post(
         self, request: Request, query: dict[str, Any], body: dict[str, Any]
     ) -> Response:
-        """Submit a run: 202 new or joined, 200 a fresh equal result or waited for.
+        """Submit a run: 202 queued or joined, 200 recent result or waited for.
 
         The queue, how many runs one may have waiting and how many one may start in an
         hour are limited: 429 and 503 come with Retry-After.
@@ -300,7 +300,7 @@ class RunLog(Endpoint):
         tags=["runs"],
     )
     def get(self, request: Request, run_id: str, query: dict[str, Any]) -> Response:
-        """The log lines after one; `end` once no more can come."""
+        """The log lines after a given one; `end` when no more will come."""
         run = get_run(run_id)
         rows = live_log.lines(run, query["after"], LOG_PAGE)
         found = {
@@ -316,7 +316,7 @@ class RunCancel(Endpoint):
     def post(
         self, request: Request, run_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
-        """Take back one's request; where nobody else waits, the run is cancelled.
+        """Withdraw your request; if nobody else waits, the run is cancelled.
 
         A queued one at once, a running one as soon as its worker sees. Where others
         wait, it goes on, and `others_waiting` says so. Operators cancel it for all.

@@ -173,6 +173,6 @@ class SweepCancel(Endpoint):
     def post(
         self, request: Request, sweep_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
-        """Cancel: a queued sweep at once, a running one after the cell at hand."""
+        """Cancel: a queued sweep at once, a running one after its current cell."""
         find = partial(get_sweep, sweep_id)
         return jobs.cancel(request, query, SweepSerializer, find)

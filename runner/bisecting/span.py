@@ -32,7 +32,7 @@ def between(subject: Subject, order: Sequence[str], good: str, bad: str) -> Span
     last = max(ends, key=lambda name: ends[name][-1])
     low, high = ends[first][0], ends[last][-1]
     if first == last or low == high:
-        raise SpanError("Name two ends: one that is good and another that is bad.")
+        raise SpanError("Name two ends: a build without the bug and another with it.")
     return Span(list(order[low : high + 1]), first)
 
 

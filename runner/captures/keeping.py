@@ -33,17 +33,15 @@ HEADERS = {
 # What is wrong with a capture, by the code of the refusal; English is its own sentence.
 REFUSALS = {
     "size": _("The capture is too large to be sent: let nan_probe shrink it."),
-    "encoding": _("This is no UTF-8 text: send capture.json as it was written."),
+    "encoding": _("This is not UTF-8 text: send capture.json as it was written."),
     "truncated": _("The capture is cut off: send the whole of capture.json."),
-    "kind": _("This is no capture: send the capture.json that nan_probe wrote."),
+    "kind": _("This is not a capture: send the capture.json that nan_probe wrote."),
     "version": _("A capture of another version: fetch nan_probe here and catch again."),
     "digest": _("The capture was changed after it was written: send it as it was."),
-    "field": _("A field of the capture is not what it may be."),
-    "function": _("The captured function is not among those that are run here."),
+    "field": _("A field of the capture has a wrong value."),
+    "function": _("This site does not run the captured function."),
     "value": _("An argument of the captured call is refused."),
-    "numbers": _(
-        "The call has more numbers than are run here: let nan_probe shrink it."
-    ),
+    "numbers": _("The call has too many numbers to run here: let nan_probe shrink it."),
 }
 
 

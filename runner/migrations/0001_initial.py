@@ -334,7 +334,7 @@ class Migration(migrations.Migration):
             name='Token',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='Lower case, digits and . _ - only; evidence shows it as origin.', max_length=40, unique=True, validators=[django.core.validators.RegexValidator('^(?!(?:site|repository)\\Z)[a-z0-9._-]{1,40}\\Z')])),
+                ('name', models.CharField(help_text='Lower case, digits and . _ - only. Evidence shows it as its origin.', max_length=40, unique=True, validators=[django.core.validators.RegexValidator('^(?!(?:site|repository)\\Z)[a-z0-9._-]{1,40}\\Z')])),
                 ('digest', models.CharField(editable=False, max_length=64, unique=True)),
                 ('start', models.CharField(editable=False, max_length=10)),
                 ('scopes', models.JSONField(blank=True, default=list)),

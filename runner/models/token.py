@@ -36,7 +36,9 @@ class Token(models.Model):
         max_length=40,
         unique=True,
         validators=[NAME],
-        help_text=_("Lower case, digits and . _ - only; evidence shows it as origin."),
+        help_text=_(
+            "Lower case, digits and . _ - only. Evidence shows it as its origin."
+        ),
     )
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="api_tokens"

@@ -75,7 +75,7 @@ def require_right(request: HttpRequest) -> None:
         return
     if request.user.is_authenticated:
         raise Refusal(_("Your account may not start runs."), 403)
-    raise Refusal(_("Log in to start runs: this site asks for it."), 403)
+    raise Refusal(_("Log in to start runs. This site requires it."), 403)
 
 
 def refusal_of(error: RunRefused) -> Refusal:

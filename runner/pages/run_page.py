@@ -282,7 +282,7 @@ def sentence_of(evidence: Evidence) -> str:
     told = run_sentences.evidence_sentence(evidence.body)[lang]
     if not evidence.is_sent:
         return told
-    said = _("That is what %(origin)s says, who sent it; it was not run here.")
+    said = _("Sent by %(origin)s; not run here.")
     return told + ("" if lang == "zh" else " ") + said % {"origin": evidence.origin}
 
 

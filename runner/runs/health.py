@@ -124,9 +124,9 @@ def alarms(
         yield _("No worker is online.")
     late = last_reap is None or timezone.now() - last_reap > REAP_LATE
     if active and late:
-        yield _("Nobody has looked for lost runs lately.")
+        yield _("The check for lost runs has not run lately.")
     for host, reason in cold_hosts(online):
-        yield _("%(host)s answers cold, because %(reason)s") % {
+        yield _("Runs on %(host)s start slowly (cold), because %(reason)s") % {
             "host": host,
             "reason": reason,
         }
@@ -137,8 +137,8 @@ def alarms(
             }
         elif row.idle_slots and row.oldest_s > FORGOTTEN.total_seconds():
             yield _(
-                "Runs wait in %(queue)s although a worker idles: its broker may be "
-                "away, or a requester's limit holds them."
+                "Runs wait in %(queue)s although a worker is idle. Its broker may be "
+                "down, or a requester may be at the limit."
             ) % {"queue": row.queue}
 
 

@@ -65,8 +65,8 @@ OFFLINE = _(
     "or start it again with: manage.py worker"
 )
 BROKEN = _(
-    "torch {raw} is installed, but cannot be used: {reason}. Its page shows the whole "
-    "message; manage.py builds scan looks again."
+    "torch {raw} is installed, but cannot be used: {reason}. Its page shows the full "
+    "message. To check again, run: manage.py builds scan"
 )
 NO_INSTALLATION = _(
     "torch {raw} is not installed on any machine of this site. Add it with: manage.py "

@@ -11,12 +11,12 @@ from portable.harness import shown_value
 from runner.sweeps.boundary import Boundary
 
 WHERE = _(
-    "It happens where {rule}: in {bug} of {bug} cells; elsewhere in 0 of {clean}."
+    "It happens in all {bug} cells where {rule}, and in none of the other {clean}."
 )
 EVERYWHERE = _("It happens in all cells: {bug} of {bug}.")
 NOWHERE = _("It happens in no cell: 0 of {judged}.")
 UNEXPLAINED = _(
-    "It happens in {bug} of {judged} cells, and no simple rule explains in which."
+    "It happens in {bug} of {judged} cells, and no simple rule explains which."
 )
 NO_AXES = _("A sweep takes one or two parameters, such as length=64,128.")
 TOO_MANY = _(
@@ -24,8 +24,8 @@ TOO_MANY = _(
     "START..STOP, which looks for the boundary."
 )
 SMALLEST = _(
-    "The smallest values that were found to show it: {values}. A smaller value of one "
-    "of them alone, where it was tried, does not."
+    "Smallest values found that show the bug: {values}. Where one of them alone was "
+    "made smaller, the bug was not seen."
 )
 NOT_AT_ALL = _("The bug does not show at the reviewed values on this build.")
 NOTHING = _("No cell has a verdict.")

@@ -83,7 +83,7 @@ class FrontPageTest(BrowserTest):
                 page.set_input_files("#file", self.file(text))
             page.wait_for_selector("#paste-note:not([hidden])")
             said = page.locator("#paste-note").inner_text()
-            self.assertIn("4,000 telling lines of 60,000", said)
+            self.assertIn("the 4,000 relevant lines of 60,000", said)
             self.assertLess(len(page.input_value("#log")), 200_000)
             page.wait_for_function("!document.querySelector('#file').value")
             found = self.send(page)

@@ -140,7 +140,7 @@ class PlaceTest(BrowserTest):
         page = self.open("/en/records/")
         page.evaluate(
             "document.querySelector('main > .wrap').insertAdjacentHTML('afterbegin',"
-            "'<div class=notice id=underway>All is loaded.</div>')"
+            "'<div class=notice id=underway>Everything is loaded.</div>')"
         )
         notice = page.locator("#underway").bounding_box()
         heading = page.locator(".pagehead").bounding_box()

@@ -273,7 +273,7 @@ class CommandTest(LiveServerTestCase):
         self.assertEqual(done.returncode, 3)
         self.assertIn("has several causes", done.stdout)
         # Each with what speaks for it and with the question that tells.
-        self.assertIn("  your paste is of transformers", done.stdout)
+        self.assertIn("  your paste comes from transformers", done.stdout)
         self.assertIn("Does the log say nan instead of 0.0", done.stdout)
         self.assertIn("First checks, whatever the cause:", done.stdout)
 
@@ -298,7 +298,7 @@ class CommandTest(LiveServerTestCase):
         self.assertIn("/no/such/python does not tell its packages", done.stderr)
 
     def test_who_tells_no_torch_is_told_how(self) -> None:
-        hint = "With --env the answer is about the torch that is installed here."
+        hint = "With --env, you get the answer for the torch installed here."
         self.assertIn(hint, self.command(WARNING).stdout)
         told = self.command(f"{WARNING}\ntorch==2.13.0").stdout
         self.assertNotIn(hint, told)

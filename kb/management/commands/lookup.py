@@ -111,7 +111,9 @@ def report(answer: dict[str, Any]) -> list[str]:
         lines.append(f"{row['title'][lang]}: {', '.join(row['slugs'])}")
     cut = answer["query"]["cut"]
     if cut["lines"]:
-        text = _("%(lines)d lines of the middle complain of nothing and were left out.")
+        text = _(
+            "%(lines)d lines in the middle hold no warning or error and were left out."
+        )
         lines.append(text % cut)
     return lines
 

@@ -108,7 +108,7 @@ def sentence(record: Record, strips: list[Strip]) -> str:
     if strips:
         return ""
     if any(row.is_model for row in record.findings.all()):
-        return _("A model of the mechanism was run; no release is judged by it.")
+        return _("Only a model of the mechanism was run; it judges no release.")
     return _("Not run on any release yet.")
 
 

@@ -27,8 +27,8 @@ def kills_of(body: dict[str, Any]) -> Iterator[str]:
         if len(kills) > harness.MOST_REPEATS:
             yield (
                 _(
-                    "%(check)s was killed from outside each time it was started "
-                    "(%(why)s): no fault of the repro."
+                    "%(check)s was killed from outside each time it started "
+                    "(%(why)s). The repro is not at fault."
                 )
                 % said
             )
@@ -42,6 +42,6 @@ def kills_of(body: dict[str, Any]) -> Iterator[str]:
 def reason_of(by: str) -> str:
     words = {
         "oom": _("the host had no memory left"),
-        "signal": _("somebody sent it a signal"),
+        "signal": _("it received a signal"),
     }
     return words.get(by, by)

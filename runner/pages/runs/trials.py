@@ -56,7 +56,7 @@ def now_and_then(hits: int, trials: int) -> str:
 
 
 def by_chance(asked: int) -> str:
-    return _("The bug may depend on chance: its author asks for %(count)d trials.") % {
+    return _("The bug may be random: the record's author set %(count)d trials.") % {
         "count": asked
     }
 

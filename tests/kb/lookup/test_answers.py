@@ -152,7 +152,7 @@ class AnswerTests(TestCase):
         found = look_up(f"{WARNING}\n{STEPS}\n{BAD}")
         self.assertEqual(
             found["decision"]["en"],
-            "NAN-0002 explains line 1. Nothing here explains line 8: grad_norm is nan "
+            "NAN-0002 explains line 1. No record explains line 8: grad_norm is nan "
             "after 6 finite steps.",
         )
         self.assertIn("第 8 行", found["decision"]["zh"])

@@ -48,7 +48,7 @@ class AnswerTest(LawTest):
                 (named,) = found["laws"]
                 self.assertEqual((named["slug"], named["line"]), (law.slug, 6))
                 self.assertTrue(named["is_certain"])
-                said = f"Line 6 says how it was made: {law.title_en}."
+                said = f"Line 6 shows how the value was made: {law.title_en}."
                 self.assertTrue(found["decision"]["en"].startswith(said))
                 self.assertIn(law.title_zh, found["decision"]["zh"])
 

@@ -375,7 +375,7 @@ class ShippedLookUpTest(LookUpCase):
 class LookUpPageTest(LookUpCase):
     def test_an_unknown_text_matches_nothing_and_says_so(self) -> None:
         page = Page(self.paste("KeyError: 'colour'")).text
-        self.assertIn("Nothing here is known to explain this.", page)
+        self.assertIn("No known cause explains this.", page)
         self.assertIn("First checks, whatever the cause", page)
 
     def test_what_was_pasted_is_shown_as_text(self) -> None:

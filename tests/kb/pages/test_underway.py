@@ -88,7 +88,7 @@ class UnderwayTest(TestCase):
         self.assertNotContains(page, "underway")
         self.assertNotContains(page, "htmx-2.0.11.min")
         fragment = self.client.get("/en/underway/")
-        self.assertContains(fragment, "All is loaded.")
+        self.assertContains(fragment, "Everything is loaded.")
         self.assertNotContains(fragment, "hx-get")
 
     def test_all_that_is_underway_is_shown_in_order(self) -> None:

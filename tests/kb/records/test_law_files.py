@@ -107,7 +107,7 @@ class LawFilesTest(TestCase):
             ("law.toml", "schema = 1", "schema = ", "is not TOML"),
             ("repro.py", "def program(a", "def programme(a", "repro.py"),
             ("repro.py", "observe(apply_clamp)", "observe(program)", "apply_clamp"),
-            ("repro.py", "tiny", "eps", "is of another repro.py: run this one"),
+            ("repro.py", "tiny", "eps", "comes from another repro.py: run this one"),
         ]:
             with self.subTest(new):
                 found = self.changed(name, old, new)
@@ -127,9 +127,9 @@ class LawFilesTest(TestCase):
         said = {
             "It says so itself": (
                 lambda body: body.update(verdict="bug_absent"),
-                "says otherwise than its checks",
+                "disagrees with its checks",
             ),
-            "Other numbers": (no_bug, "says otherwise than its checks"),
+            "Other numbers": (no_bug, "disagrees with its checks"),
             "No numbers": (
                 lambda body: body["checks"][4]["observations"].pop("gradient"),
                 "is no evidence of a law: KeyError('gradient')",

@@ -127,7 +127,7 @@ class ReadingTest(SampleTest):
         read_record(self.folder)
         edit(second, "value < eps", "value <= eps")
         self.assertIn(
-            "repro_second.py: apply_turn_off: is written otherwise in repro.py",
+            "repro_second.py: apply_turn_off: differs from repro.py",
             self.problems(),
         )
 

@@ -95,7 +95,7 @@ class SymptomFilesTest(TestCase):
             (
                 'trainer == "trl"',
                 'train == "trl"',
-                "13: cause[0].when[0]: is no predicate: train is no fact",
+                "13: cause[0].when[0]: is not a predicate: train is no fact",
             ),
             (
                 'device == "cpu"',

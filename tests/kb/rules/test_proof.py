@@ -40,7 +40,7 @@ class ProofTest(SimpleTestCase):
             with self.subTest(record.id):
                 sources = {stem: text + clean for stem, text in record.repros.items()}
                 found = self.problems(record, sources)
-                self.assertIn("fires in the trigger of no repro", found)
+                self.assertIn("fires in no repro's trigger", found)
 
     def test_a_control_with_the_trap_is_noticed(self) -> None:
         bad = "\n\ndef control():\n    return trigger()\n"

@@ -334,8 +334,8 @@ class DoubtTests(SimpleTestCase):
         clean = self.finding("bug_absent", "2.6.0+cpu")
         before = self.finding("bug_absent", "2.3.0+cpu")
         for runs, said in (
-            ((), "no run here has confirmed"),
-            ((before,), "no run here has confirmed"),
+            ((), "No run here has confirmed"),
+            ((before,), "No run here has confirmed"),
             ((clean,), "torch 2.6.0+cpu, on CPU, did not show the bug"),
         ):
             with self.subTest(said):

@@ -83,7 +83,7 @@ class HttpTest(Sampled, LiveServerTestCase):
         bare = self.ask(
             lambda client: refusal_of(client, "run_repro", **asked), token_of("bare")
         )
-        self.assertIn("forbidden: This token has not the scope run.", bare)
+        self.assertIn("forbidden: This token lacks the scope run.", bare)
         secret = token_of("agent", "run")
         first = self.ask(
             lambda client: answer_of(client, "run_repro", **asked), secret, "legacy"

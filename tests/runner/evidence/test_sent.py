@@ -117,7 +117,7 @@ class SentTest(TestCase):
         self.client.get("/en/NAN-9001/", follow=True)
         send(self.forged)
         (row,) = Evidence.objects.all()
-        said = "That is what somebody says, who sent it; it was not run here."
+        said = "Sent by somebody; not run here."
         html = self.client.get(row.get_absolute_url()).text
         self.assertEqual(html.count(said), 3, "to see, and twice for a preview")
         for path in ("/en/NAN-9001/", row.get_absolute_url()):

@@ -81,8 +81,8 @@ class ValuesTest(SimpleTestCase):
         self.assertEqual(
             self.refused({"length": 4096}),
             [
-                "length: such a run would take some 16484 MiB of memory, and its limit "
-                "is 2048 MiB"
+                "length: this run would need about 16484 MiB of memory; the limit is "
+                "2048 MiB"
             ],
         )
 

@@ -48,7 +48,7 @@ class KilledTest(PageTest):
         trigger["killed"] = [kill] * 3
         with override("en"):
             once, always = kills_of(body)
-            self.assertIn("no memory left; somebody sent it a signal", once)
+            self.assertIn("no memory left; it received a signal", once)
             self.assertIn("started again", once)
             self.assertIn("no fault of the repro", always)
         with override("zh-hans"):
@@ -142,7 +142,7 @@ class LiveTest(PageTest):
             finished_at=timezone.now(),
         )
         text = self.text(run)
-        self.assertIn("It got as far as: trigger 2/5.", text)
+        self.assertIn("It reached: trigger 2/5.", text)
         self.assertNotIn("The trigger was not reached", text)
         self.assertNotIn("✔", text)
 

@@ -72,7 +72,7 @@ class HealthTest(TestCase):
         worker("two", cold=reason)  # the same host, and so the same pool
         worker("gone", age=600, host="other", cold="2.9.0-cpu: its imports fail")
         (alarm,) = self.alarms()
-        self.assertEqual(alarm, f"h answers cold, because {reason}")
+        self.assertEqual(alarm, f"Runs on h start slowly (cold), because {reason}")
         self.assertIn(
             f'doesitnan_cold_builds{{host="h",because="{reason}"}} 1\n',
             health.metrics(),

@@ -75,19 +75,19 @@ class RuleTest(SimpleTestCase):
         self.assertEqual(found.rule, ())
         self.assertEqual(
             sentences.sentence(found, "en"),
-            "It happens in 9 of 32 cells, and no simple rule explains in which.",
+            "It happens in 9 of 32 cells, and no simple rule explains which.",
         )
 
     def test_the_issues_own_sentence(self) -> None:
         _cells, found = swept(lambda length: length % 256 == 64, length=LENGTHS)
         self.assertEqual(
             sentences.sentence(found, "en"),
-            "It happens where length % 256 = 64: in 16 of 16 cells; elsewhere in 0 of "
-            "48.",
+            "It happens in all 16 cells where length % 256 = 64, and in none of the "
+            "other 48.",
         )
         self.assertEqual(
             sentences.sentence(found, "zh"),
-            "length % 256 = 64 时出现：16 格中有 16 格；其余 48 格中有 0 格。",
+            "满足 length % 256 = 64 的 16 格全部有此缺陷；其余 48 格均未见。",
         )
 
     def test_cells_without_a_verdict_count_apart(self) -> None:
@@ -96,8 +96,8 @@ class RuleTest(SimpleTestCase):
         found = boundary_of(cells)
         self.assertEqual(
             sentences.sentence(found, "en"),
-            "It happens where size ≥ 3: in 3 of 3 cells; elsewhere in 0 of 1. Cells "
-            "where it cannot apply: 1. Cells without a verdict: 1.",
+            "It happens in all 3 cells where size ≥ 3, and in none of the other 1. "
+            "Cells where it cannot apply: 1. Cells without a verdict: 1.",
         )
 
     def test_ends(self) -> None:

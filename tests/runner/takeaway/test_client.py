@@ -330,7 +330,7 @@ class InstalledTest(ClientCase, LiveServerTestCase):
                 *("doesitnan", "lookup", "train.log"),
                 status=1,
             )
-            self.assertIn("Nothing here is known to explain this.", told)
+            self.assertIn("No known cause explains this.", told)
 
     def test_pipx(self) -> None:
         self.write()
