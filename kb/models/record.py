@@ -7,7 +7,6 @@ from functools import lru_cache
 from django.db import models
 from django.db.models import Value
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from kb.choices import (
@@ -108,8 +107,8 @@ class Record(models.Model):
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
     html = models.JSONField(default=dict, blank=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)
-    # When it came to this site; with the new records of the feed.
-    added_at = models.DateTimeField(default=timezone.now, editable=False)
+    # The day on which its text last changed in meaning, or "" (kb.syndication.dates).
+    updated = models.CharField(max_length=10, blank=True, db_default="")
     modified = models.DateTimeField(auto_now=True)
     # The language whose text is behind the other's (kb.records.translation).
     outdated = models.CharField(max_length=2, blank=True, editable=False)

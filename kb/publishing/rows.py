@@ -74,6 +74,7 @@ def apply(
     for column, key in BILINGUAL.items():
         for lang in LANGS:
             setattr(record, f"{column}_{lang}", file.facts.get(key, {}).get(lang, ""))
+    record.updated = file.facts.get("updated", "")
     for column, table in LISTS.items():
         setattr(record, column, file.facts.get(table, []))
     for column, rows in with_code(file).items():

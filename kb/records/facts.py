@@ -181,6 +181,7 @@ KEYS: tuple[Key, ...] = (
     Key("title", both_languages(200, one_line=True)),
     Key("symptom", both_languages(400, one_line=True)),
     Key("translated_from", translated_from, optional=True),
+    Key("updated", day, optional=True),
     Key("environment", list_of(text(200))),
     Key("affected_when", one_of(AffectedWhen.values)),
     Key("holds_on", table(HOLDS)),

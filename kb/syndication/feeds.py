@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from kb.languages import HTML_TAG, current_lang
 from kb.models import Flip, Record, Standing
+from kb.syndication import dates
 
 ENTRIES = 50
 # What an entry says of its record.
@@ -36,12 +37,14 @@ def entries() -> list[Entry]:
 
 
 def new_records() -> list[Entry]:
-    """Published records by when they came to this site."""
+    """Published records by when they first ran; `entries` keeps the newest."""
     rows = Record.objects.filter(pk__in=Standing.objects.values("pk"))
-    newest = rows.order_by("-added_at", "pk").only("added_at", *SHOWN)[:ENTRIES]
+    rows = rows.order_by("pk").only(*dates.SHOWN, *SHOWN)
+    first = {pk: came for pk, (came, _last) in dates.first_and_last(rows).items()}
+    lang = current_lang()
     return [
-        Entry(row, f"{row.id} {row.text('title', current_lang())}", "", row.added_at)
-        for row in newest
+        Entry(row, f"{row.id} {row.text('title', lang)}", "", first[row.pk])
+        for row in rows
     ]
 
 

@@ -82,7 +82,7 @@ LINES = {
     "kb.releases": 1240,
     "kb.rules": 2750,
     "kb.search": 4500,
-    "kb.syndication": 1755,
+    "kb.syndication": 1780,
     "kb.templatetags": 700,
     "kb.versions": 1150,
     "portable": 800,

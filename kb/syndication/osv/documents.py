@@ -7,16 +7,14 @@ OSV has no "and" between packages.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
-
-from django.db.models import Max
 
 from kb.choices import AffectedWhen, Publication
 from kb.environments.package_lines import canonical
 from kb.models import Finding, Record
-from kb.models.finding import FindingQuerySet
+from kb.syndication import dates
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
 
 Json = dict[str, Any]
@@ -63,10 +61,12 @@ def document(record: Record, findings: Iterable[Finding], base: str) -> Json | N
         return None
     verdicts = sorted(findings, key=lambda row: (row.build, row.repro))
     page = base + record.get_absolute_url()
+    first, last = dates.span(record, [row.observed_at for row in verdicts])
     found: Json = {
         "schema_version": SCHEMA_VERSION,
         "id": osv_id(record.id),
-        "modified": timestamp(modified(record, verdicts)),
+        "published": timestamp(first),
+        "modified": timestamp(last),
         "summary": record.title_en,
         "details": details(record, page),
         "affected": [affected_entry(entry) for entry in entries],
@@ -82,7 +82,7 @@ def document(record: Record, findings: Iterable[Finding], base: str) -> Json | N
         },
     }
     if record.publication == Publication.WITHDRAWN:
-        found["withdrawn"] = timestamp(record.modified)
+        found["withdrawn"] = timestamp(last)
     return found
 
 
@@ -135,23 +135,6 @@ def verdict(row: Finding, base: str) -> Json:
         "evidence": f"{base}/api/v1/evidence/{row.evidence}",
         "observed_at": timestamp(row.observed_at),
     }
-
-
-def modified(record: Record, verdicts: Iterable[Finding]) -> datetime:
-    """When text or evidence last changed."""
-    return max([record.modified, *(row.observed_at for row in verdicts)])
-
-
-def verdict_rows() -> FindingQuerySet:
-    """The runs that entries rest on and tell of."""
-    return Finding.objects.fresh().triggers().of_the_bug().order_by()
-
-
-def newest_runs(records: Collection[str]) -> dict[str, datetime]:
-    """Of each of these records the newest run that `document` tells of."""
-    rows = verdict_rows().filter(record__in=records).values("record")
-    newest = rows.annotate(newest=Max("observed_at"))
-    return dict(newest.values_list("record", "newest"))
 
 
 def timestamp(moment: datetime) -> str:

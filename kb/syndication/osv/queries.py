@@ -15,7 +15,8 @@ from kb.environments.package_lines import canonical
 from kb.models import Finding
 from kb.releases.documented import facts_of_all
 from kb.search.index.generation import current_generation
-from kb.syndication.osv.documents import ECOSYSTEM, exported_entries, verdict_rows
+from kb.syndication.dates import verdict_rows
+from kb.syndication.osv.documents import ECOSYSTEM, exported_entries
 from kb.versions.affected import Documented, answer_for
 
 PURL = re.compile(r"pkg:pypi/([\w.-]{1,100})(?:@([^?#]{1,100}))?(?:[?#].*)?")

@@ -21,15 +21,14 @@ from django.views.decorators.http import conditional_page, require_POST, require
 
 from kb.models import Finding, Record
 from kb.search.index.generation import Generation, current_generation
+from kb.syndication.dates import SHOWN, first_and_last, verdict_rows
 from kb.syndication.metadata import base_address
 from kb.syndication.osv.documents import (
     PREFIX,
     Json,
     document,
-    newest_runs,
     osv_id,
     timestamp,
-    verdict_rows,
 )
 from kb.syndication.osv.queries import (
     Asked,
@@ -151,9 +150,8 @@ def documents_of(records: Collection[str], base: str) -> Iterator[Json]:
 
 
 def modified_dates(records: set[str]) -> dict[str, datetime]:
-    runs = newest_runs(records)
-    rows = Record.objects.filter(pk__in=records).values_list("pk", "modified")
-    return {pk: max(date, runs.get(pk, date)) for pk, date in rows}
+    rows = Record.objects.filter(pk__in=records).only(*SHOWN)
+    return {pk: last for pk, (_first, last) in first_and_last(rows).items()}
 
 
 @lru_cache(maxsize=2)

@@ -8,12 +8,14 @@ import json
 import subprocess
 import sys
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import jsonschema
 from django.test import LiveServerTestCase, TestCase, tag
+from django.utils import timezone
 
 from kb.models import Record, Repro
 from kb.publishing import saving
@@ -166,6 +168,29 @@ class QueryTest(TestCase):
         self.assertEqual(
             list(csv.reader([text.strip()])), [[entry["modified"], entry["id"]]]
         )
+
+    def test_dates_are_those_of_the_files_on_every_site(self) -> None:
+        record = Record.objects.get(pk="NAN-9001")
+        told = {"kind": "report", "url": "https://a.b", "title": "t", "id": "t"}
+        record.sources = [{**told, "date": "2024-02-03"}]
+        record.affected = [{**entry, "source": "t"} for entry in record.affected]
+        saving.save(record)
+
+        def dates() -> list[str]:
+            # As if this site had loaded it today, or years ago.
+            Record.objects.update(modified=timezone.now() + timedelta(days=900))
+            entry = self.client.get("/osv/v1/vulns/NAN-9001").json()
+            feed = self.client.get("/en/feed.atom").text
+            self.assertIn(f"<updated>{entry['published'][:10]}", feed)
+            return [entry["published"][:10], entry["modified"][:10]]
+
+        self.assertEqual(dates(), ["2024-02-03", "2024-02-03"])
+        Record.objects.update(updated="2025-06-07")
+        self.assertEqual(dates()[1], "2025-06-07")
+        evidence = runs.make_evidence(record.repros.get())
+        evidence["started_at"] = "2026-01-02T03:04:05Z"
+        store.add(runs.signed(evidence), origin="site")
+        self.assertEqual(dates(), ["2026-01-02", "2026-01-02"])
 
     def test_a_withdrawn_record_says_so_where_it_is_asked_for(self) -> None:
         record = Record.objects.get(pk="NAN-9001")
