@@ -138,7 +138,9 @@ def search(session):
     def updated(self, *given, **named):
         session.check_rest()
         result = update(self, *given, **named)
-        session.tape.clear()
+        # A program that calls backward ends its steps there, and needs them until then.
+        if not session.steps:
+            session.tape.clear()
         return result
 
     searcher.__init__, searcher.update_batch_data = init, updated
