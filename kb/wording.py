@@ -204,6 +204,17 @@ CAPTURE_CLASSES = {
     "input": _("Input · the value came in with the operands"),
     "undecided": _("Undecided · there is no independent reference"),
 }
+# In which other ways it ran; types keep their names.
+CAPTURE_WAYS = {
+    **dict.fromkeys(("float64", "float32", "bfloat16"), None),
+    "reference": _("Python's own arithmetic"),
+    "repeats": _("5 repeats"),
+}
+CAPTURE_ENDS = {
+    "same": _("the same"),
+    "differs": _("not the same"),
+    "absent": _("it does not run"),
+}
 # Of evidence that somebody sent.
 SENT = {
     "bug_present": Said("◌", _("SENT · bug reproduced by {origin}; not run here")),

@@ -18,8 +18,8 @@ import torch
 from .calls import Missing, Run, decoded, encoded
 from .catching import myself
 from .drafting import drafted, repro_of
-from .explaining import CLASSES, explained
-from .schema import KIND, LARGEST, VERSION, Refused, checked, digest_of
+from .explaining import CLASSES, explained, ways
+from .schema import KIND, LARGEST, VERSION, Refused, checked, digest_of, is_slice
 from .shrinking import FAILS, Shrinker
 
 # What a call may raise: an ordinary answer of torch, and no number is told of it.
@@ -39,14 +39,26 @@ WORDS = {
 
 def candidates(call):
     """Runs that may fail by themselves, the public call first."""
-    name, args, kwargs = call["function"], call["args"], call["kwargs"]
+    name, args = call["function"], call["args"]
+    # What a function hands on to modes with its arguments: its defaults.
+    kwargs = {key: one for key, one in call["kwargs"].items() if one is not None}
     if name is not None and call["direction"] == "backward":
-        for one in call["gradients"]:
-            yield Run(name, args, kwargs, one)
+        for one in (*call["gradients"], None):
+            yield Run(
+                name, args, kwargs, ones(name, args, kwargs) if one is None else one
+            )
     elif name is not None:
         yield Run(name, args, kwargs)
     aten, operands = call["aten"]
     yield Run(aten, operands)
+
+
+def ones(name, args, kwargs):
+    """The gradient of a sum, where what came in from above was not seen."""
+    try:
+        return torch.ones_like(Run(name, args, kwargs)()[0])
+    except TROUBLES:
+        return torch.ones(())
 
 
 def shrink(path, folder):
@@ -86,6 +98,7 @@ def capture_of(run, call):
         "aten": call["aten"][0],
         "direction": call["direction"],
         "value": "nan" if any(bool(one.isnan().any()) for one in results) else "inf",
+        **({"slice": call["slice"]} if is_slice(call.get("slice")) else {}),
         **explained(run),
         "environment": {
             "torch": torch.__version__,
@@ -153,12 +166,28 @@ def outcome(capture):
             raise Refused("value", "it gives nothing that could be finite")
         found.update(counted(results))
         if found["status"] == PRESENT:
-            found.update(explained(run))
+            found.update(explained(run), ways=ways(run))
     except Missing as error:
         found.update(status=NOT_APPLICABLE, said=line_of(error))
     except TROUBLES as error:
         return {**found, "status": TROUBLE, "said": line_of(error)}
     return found
+
+
+def diagnosed(capture, name, code, operands):
+    """What a record's own diagnosis says of the captured operands; None: no answer.
+
+    Code, its function's name and the expression of its arguments are the record's:
+    nothing of a capture is run.
+    """
+    run = run_of(capture)
+    names = dict.fromkeys("abcdefgh")
+    names.update(zip("abcdefgh", run.args), kwargs=run.kwargs, torch=torch)
+    try:
+        exec(code, names)
+        return bool(eval(f"{name}({operands})", names))
+    except TROUBLES:
+        return None
 
 
 def line_of(error):

@@ -90,7 +90,7 @@ def kept(birth, folder):
     try:
         path = os.path.join(work, "call.pt")
         call = birth.call._asdict()
-        call["direction"] = birth.place.direction
+        call.update(direction=birth.place.direction, slice=birth.slice)
         torch.save(call, path)
         command, environment = myself()
         done = subprocess.run(

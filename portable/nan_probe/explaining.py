@@ -105,6 +105,34 @@ def computed(function, row):
         return math.nan
 
 
+def ways(run):
+    """How the call ends in other types, by Python's arithmetic, and when repeated."""
+    found = {}
+    types = {one.dtype for one in run.tensors() if floats(one)}
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        if types - {dtype}:
+            found[str(dtype).partition(".")[2]] = ended(run, dtype)
+    known = reference(run)
+    if known is not None:
+        found["reference"] = word([torch.tensor(known)])
+    shown = {str([one.isfinite().tolist() for one in run()]) for _ in range(REPEATS)}
+    found["repeats"] = "same" if len(shown) == 1 else "differs"
+    return found
+
+
+def ended(run, dtype):
+    try:
+        return word(run(*widened(run, dtype)))
+    except FAILS:
+        return "absent"
+
+
+def word(results):
+    if all_finite(results):
+        return "finite"
+    return "nan" if any(bool(one.isnan().any()) for one in results) else "inf"
+
+
 def remedies(run, law):
     """(source, whether it was finite), the cheapest first, each of them tried."""
     names = {"torch": torch, "a": None, "b": None}

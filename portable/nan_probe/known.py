@@ -6,6 +6,8 @@ is tried on the very case before it is recommended.
 
 # ruff: noqa: E501
 
+from __future__ import annotations
+
 LOG_OF_ZERO, LOG_OF_NEGATIVE = "log of 0", "log of a negative number"
 ZERO_BY_ZERO, BY_ZERO = "0 / 0", "a number / 0"
 INF_MINUS_INF, ZERO_TIMES_INF = "inf - inf", "0 * inf"
@@ -38,6 +40,48 @@ FORMS = {
     SUM: [],
     CAST: ["a.clamp(-60000, 60000).half()"],
     NOTHING: [],
+}
+
+
+def is_telling(text: str | None) -> bool:
+    """One op is no fingerprint: many failures end in the same one."""
+    return text is not None and text.count("(") > 1
+
+
+def known_by(text: str | None, law: str | None) -> tuple[list[str], list[str]]:
+    """(records of this very slice, records of this law)."""
+    same = [name for name, (of, _) in RECORDS.items() if of == text and is_telling(of)]
+    alike = [name for name, (_, of) in RECORDS.items() if of == law != UNKNOWN]
+    return same if len(same) == 1 else [], alike
+
+
+# Record -> its `diagnose_`, the captured functions whose operands answer it, and what
+# of them it is given: `a`, `b`, ... are the arguments. Left out is what asks an
+# optimizer, or a whole loss.
+DIAGNOSES = {
+    "NAN-0013": ("all_padding", "softmax", "a"),
+    "NAN-0016": ("equal_points", "sqrt", "a.unsqueeze(-1)"),
+    "NAN-0022": ("dead_row", "logsumexp", "a, kwargs.get('dim', b)"),
+    "NAN-0025": ("zero_base", "pow", "a, b"),
+    "NAN-0027": ("target_zero", "kl_div", "b.requires_grad_()"),
+    "NAN-0029": (
+        "zero_row",
+        "weight_norm",
+        "torch.nn.ParameterDict({'_v': torch.nn.Parameter(a), '_g': torch.nn.Parameter(b)})",
+    ),
+    # Shrunk, of a row only what is ruled out is left.
+    "NAN-0030": (
+        "zero_probability",
+        "mul",
+        "torch.cat([torch.zeros_like(b), b], -1)",
+    ),
+    "NAN-0079": (
+        "eps_is_zero",
+        "normalize",
+        "a, kwargs.get('eps', 1e-12), kwargs.get('dim', 1)",
+    ),
+    "NAN-0088": ("bad_batch", "div truediv", "a / b"),
+    "NAN-0097": ("empty_group", "div truediv", "b"),
 }
 
 # Record -> slice and law of its trigger; `python -m tests.probe.slices` writes it anew.

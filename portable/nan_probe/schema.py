@@ -32,6 +32,8 @@ INTEGERS = {"uint8": (0, 255), "int8": (-128, 127), "int16": (-(2**15), 2**15 - 
 INTEGERS.update(int32=(LOWEST, HIGHEST), int64=(LOWEST, HIGHEST))
 DTYPES = {*FLOATS, *COMPLEX, *INTEGERS, "bool"}
 NUMBER = re.compile(r"-?0x[01]\.[0-9a-f]{1,13}p[+-][0-9]{1,4}|-?inf")
+# An op with what its operands are and hold, as nan_probe.slices tells it.
+SLICE = re.compile(r"(backward of )?[a-z0-9_]+\([a-z0-9_(),:.+ -]{0,400}\)")
 PATTERN = re.compile(r"nan:([0-9a-f]{1,16})")
 CALL = {"function", "args", "kwargs", "gradient"}
 ENVIRONMENT = {"torch", "python", "system", "machine"}
@@ -113,7 +115,7 @@ def no_number(said: str) -> NoReturn:
 
 
 def check_fields(found: dict[str, Any]) -> None:
-    same_names(found, FIELDS, "the capture", may_lack={"shrunk"})
+    same_names(found, FIELDS, "the capture", may_lack={"shrunk", "slice"})
     for name in ("aten", "digest"):
         is_text(found[name], name)
     for name in ("heals", "does_not_heal"):
@@ -122,6 +124,8 @@ def check_fields(found: dict[str, Any]) -> None:
     for name, words in (("direction", DIRECTIONS), ("class", CLASSES), ("law", LAWS)):
         one_of(found[name], words, name)
     one_of(found["value"], ("nan", "inf"), "value")
+    if "slice" in found and not is_slice(found["slice"]):
+        refuse("field", f"slice is none that nan_probe says: {AGAIN}")
     same_names(found["environment"], ENVIRONMENT, "environment")
     for name, one in found["environment"].items():
         is_text(one, f"environment.{name}")
@@ -158,6 +162,10 @@ def listed(found: Any, place: str, most: int) -> list[Any]:
     if not isinstance(found, list) or len(found) > most:
         refuse("field", f"{place} is no list of at most {most}")
     return found
+
+
+def is_slice(found: Any) -> bool:
+    return isinstance(found, str) and SLICE.fullmatch(found) is not None
 
 
 def is_integer(found: Any) -> bool:

@@ -17,10 +17,11 @@ from .captures import read
 from .catching import Public, kept
 from .cheap import Models, any_bad, gradients_of, is_plain, losses_of
 from .explaining import CLASSES
+from .known import known_by
 from .patches import Patches
 from .places import Place, again, inside_backward
 from .reports import Owner, compiled, ranks, written
-from .slices import Chain, known_by
+from .slices import Chain
 from .states import Chance, Weights
 from .steps import Birth, Mode, Step
 from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped

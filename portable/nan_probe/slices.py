@@ -11,7 +11,6 @@ from collections import namedtuple
 
 import torch
 
-from .known import RECORDS, UNKNOWN
 from .values import UNREADABLE, plain_values, storage_of
 
 MOST = 6
@@ -131,15 +130,3 @@ def told(made, left):
         else:
             parts.append(f"{source}: {held}" if held else "x")
     return f"{made.name}({', '.join(parts)})"
-
-
-def is_telling(text):
-    """One op is no fingerprint: many failures end in the same one."""
-    return text is not None and text.count("(") > 1
-
-
-def known_by(text, law):
-    """(records of this very slice, records of this law)."""
-    same = [name for name, (of, _) in RECORDS.items() if of == text and is_telling(of)]
-    alike = [name for name, (_, of) in RECORDS.items() if of == law != UNKNOWN]
-    return same if len(same) == 1 else [], alike

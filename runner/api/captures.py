@@ -30,7 +30,7 @@ from kb.requester import requester
 from portable.nan_probe.schema import KIND, VERSION, digest_of
 from runner.api import jobs
 from runner.api.runs import known_builds, refusal
-from runner.captures import keeping, matrix
+from runner.captures import keeping, known, matrix
 from runner.models import Build, Capture, CaptureRun
 from runner.runs import admission
 from runner.runs.refusals import RunRefused
@@ -87,7 +87,7 @@ class CaptureRunSerializer(Serializer):
     found = serializers.DictField(
         child=serializers.JSONField(),
         help_text="counts `total`, `nan`, `inf`; `law`, `class`, `heals`, "
-        "`does_not_heal`, each by running it there; `said`",
+        "`does_not_heal`, each by running it there; `said`; `is_theirs`",
     )
 
 
@@ -116,6 +116,11 @@ class CaptureSerializer(LangUsed):
     digest = string()
     created_at = moment()
     kept_until = moment()
+    record = MadeMaybe(
+        lambda capture: getattr(known.record_of(capture), "pk", None),
+        help_text="whose trigger has the very slice of this capture; what its own "
+        "diagnosis says of the operands is each run's `found.is_theirs`",
+    )
     first_bad = turned(bad=True)
     first_good = turned(bad=False)
     runs = MadeList(matrix.runs_of, child=CaptureRunSerializer())

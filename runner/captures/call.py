@@ -8,7 +8,7 @@ from typing import Any
 
 NAMES = "abcdefgh"
 # With more numbers the source is of no use to a reader; capture.json has them all.
-MOST_NUMBERS = 64
+MOST_NUMBERS, FEW = 64, 8
 HEAD = "import torch\nfrom torch import inf, nan\n"
 
 
@@ -36,6 +36,14 @@ def source(call: dict[str, Any]) -> str:
     text = "\n".join(lines)
     head = HEAD if re.search(r"\b(inf|nan)\b", text) else HEAD.split("\n")[0] + "\n"
     return f"{head}\n{text}\n"
+
+
+def operands(call: dict[str, Any]) -> str:
+    """The tensors' numbers in one short line; "" where they are too many for one."""
+    tensors = [one["tensor"] for one in call["args"] if is_tensor(one)]
+    if numbers_of(call) > FEW:
+        return ""
+    return "; ".join(f"[{', '.join(flat(one))}]" for one in tensors)
 
 
 def numbers_of(call: dict[str, Any]) -> int:

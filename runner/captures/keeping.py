@@ -64,27 +64,45 @@ def keep(text: str | bytes, builds: Sequence[Build], requester: str) -> Capture:
     if known:
         address = absolute(known.get_absolute_url())
         raise refusals.CAPTURE_KNOWN.refusal("known", address=address)
-    for build in builds:
-        if refused := queue.refusal(build):
-            raise refused
-    if refused := queue.limit(requester, len(builds)):
-        raise refused
+    refuse(builds, requester)
     with transaction.atomic():
         kept = Capture.objects.create(
             digest=capture["digest"],
             text=text if isinstance(text, str) else text.decode(),
             requester=requester,
         )
-        for build in builds:
-            run = CaptureRun.objects.create(
-                capture=kept,
-                build=build,
-                device=DeviceClass.CPU,
-                protocol=harness.PROTOCOL,
-                requester=requester,
-            )
-            transaction.on_commit(partial(publish, run.queue), robust=True)
+        start(kept, builds, requester)
     return kept
+
+
+def run_on(capture: Capture, builds: Sequence[Build], requester: str) -> None:
+    """Queue what is kept on more builds, where it has no run. Raises RunRefused."""
+    known = set(capture.runs.values_list("build_id", flat=True))
+    builds = [row for row in builds if row.slug not in known]
+    refuse(builds, requester)
+    with transaction.atomic():
+        start(capture, builds, requester)
+
+
+def refuse(builds: Sequence[Build], requester: str) -> None:
+    """Raises RunRefused for what no worker could run, or who asks for too much."""
+    for build in builds:
+        if refused := queue.refusal(build):
+            raise refused
+    if refused := queue.limit(requester, len(builds)):
+        raise refused
+
+
+def start(capture: Capture, builds: Sequence[Build], requester: str) -> None:
+    for build in builds:
+        run = CaptureRun.objects.create(
+            capture=capture,
+            build=build,
+            device=DeviceClass.CPU,
+            protocol=harness.PROTOCOL,
+            requester=requester,
+        )
+        transaction.on_commit(partial(publish, run.queue), robust=True)
 
 
 def current() -> QuerySet[Capture]:

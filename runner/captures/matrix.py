@@ -65,7 +65,10 @@ def groups(runs: Iterable[CaptureRun]) -> list[Group]:
     """The newest build's first."""
     found: dict[str, Group] = {}
     for run in reversed([run for run in runs if run.outcome]):
-        told = [run.found.get(name) for name in ("law", "class", "heals", "said")]
+        told = [
+            run.found.get(name)
+            for name in ("law", "class", "heals", "ways", "said", "is_theirs")
+        ]
         key = repr((run.outcome, run.reason, told))
         found.setdefault(key, Group([])).runs.append(run)
     return list(found.values())

@@ -16,6 +16,7 @@ Outcome = CaptureRun.Outcome
 BAD = 1
 OUTCOMES = {0: Outcome.FINITE, 125: Outcome.NOT_APPLICABLE}
 MOST_CHARS, MOST_FORMS = 300, 20
+WAYS = ("nan", "inf", "finite", "absent", "same", "differs")
 
 
 def is_text(value: Any) -> bool:
@@ -35,12 +36,19 @@ def is_class(value: Any) -> bool:
     return is_text(value) and value in wording.CAPTURE_CLASSES
 
 
+def is_ways(value: Any) -> bool:
+    if not isinstance(value, dict) or not value.keys() <= wording.CAPTURE_WAYS.keys():
+        return False
+    return all(is_text(one) and one in WAYS for one in value.values())
+
+
 # What is kept of its answer, and what each may be.
 FIELDS = {
     **dict.fromkeys(("said", "law", "digest"), is_text),
     **dict.fromkeys(("total", "nan", "inf"), is_count),
     **dict.fromkeys(("heals", "does_not_heal"), is_forms),
     "class": is_class,
+    "ways": is_ways,
 }
 
 
@@ -64,6 +72,8 @@ def shown_by(header: harness.Header, report: harness.Report) -> Shown:
         return Shown(Outcome.ERROR, "channel")
     if not all(FIELDS[name](value) for name, value in found.items()):
         return Shown(Outcome.ERROR, "channel")
+    if isinstance(told.get("is_theirs"), bool):
+        found["is_theirs"] = told["is_theirs"]
     return judged(told["status"], found)
 
 

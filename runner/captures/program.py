@@ -1,15 +1,18 @@
 """The program that a child runs for a capture: code of ours, and the capture as a text.
 
 It is made like a repro and started like one, cold and in the sandbox. Of what was sent
-nothing becomes source: the probe's own `captures` reads it, as on anybody's machine.
+nothing becomes source: the probe's own `captures` reads it, as on anybody's machine. A
+diagnosis that runs behind the call is a record's, which the site has.
 """
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from functools import cache
 from pprint import pformat
 
 from portable import harness
+from runner.captures.known import Diagnosis
 from runner.takeaway.bundle import literal, program
 from runner.takeaway.probe import modules
 
@@ -40,7 +43,10 @@ def trigger():
     with contextlib.redirect_stdout(said):
         captures = importlib.import_module(PACKAGE + ".captures")
         status = captures.main([path, "--json"])
-    return {"status": status, "answer": (said.getvalue().splitlines() or [""])[-1]}
+    found = {"status": status, "answer": (said.getvalue().splitlines() or [""])[-1]}
+    if DIAGNOSIS and status in (0, 1):
+        found["is_theirs"] = captures.diagnosed(captures.read(path), *DIAGNOSIS)
+    return found
 """
 
 
@@ -60,5 +66,6 @@ def code() -> str:
     return "\n".join(lines)
 
 
-def source_of(capture: str) -> str:
-    return f"{code()}\nCAPTURE = {capture!a}\n"
+def source_of(capture: str, diagnosis: Diagnosis | None) -> str:
+    asked = astuple(diagnosis) if diagnosis else None
+    return f"{code()}\nCAPTURE = {capture!a}\nDIAGNOSIS = {asked!a}\n"

@@ -33,6 +33,8 @@ def of_captures() -> Iterator[URLPattern]:
     yield path(one, captures.detail, name="capture-detail")
     yield path(f"{one}status/", captures.status, name="capture-status")
     yield path(f"{one}capture.json", captures.file, name="capture-file")
+    yield path(f"{one}github.md", captures.github, name="capture-github")
+    yield path(f"{one}runs/", captures.run, name="capture-run")
     yield path(f"{one}delete/", captures.delete, name="capture-delete")
 
 

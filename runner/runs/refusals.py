@@ -93,8 +93,7 @@ CAPTURE_TIER = _(
 )
 CAPTURES_FULL = _("Too many captures are waiting. Try again when one has finished.")
 CAPTURE_KNOWN = _(
-    "You have sent this capture already: {address}. To run it on other builds, delete "
-    "it there and send it again."
+    "You have sent this capture already: {address}. Its page runs it on more builds."
 )
 
 

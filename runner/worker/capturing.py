@@ -8,9 +8,9 @@ from pathlib import Path
 from portable import harness
 from runner import sandbox
 from runner.builds import registry
-from runner.captures import program, queue
+from runner.captures import known, program, queue
 from runner.captures.outcome import Shown, shown_by
-from runner.models import CaptureRun
+from runner.models import Capture, CaptureRun
 from runner.runs import jobs
 from runner.runs.retries import DEADLINE_SLACK_S
 from runner.sandbox.tiers import letter, reaches
@@ -30,7 +30,7 @@ def execute(run: CaptureRun) -> bool:
     keeper = LeaseKeeper(run, HEADER.timeout_s * 3 + DEADLINE_SLACK_S)
     keeper.start()
     try:
-        shown = shown_here(run.capture.text, run.build_id, found.interpreter, keeper)
+        shown = shown_here(run.capture, run.build_id, found.interpreter, keeper)
     finally:
         keeper.stop()
     if keeper.lost:
@@ -42,12 +42,13 @@ def execute(run: CaptureRun) -> bool:
 
 
 def shown_here(
-    capture: str, build: str, interpreter: str, keeper: LeaseKeeper
+    capture: Capture, build: str, interpreter: str, keeper: LeaseKeeper
 ) -> Shown:
     """What the call shows under this interpreter."""
     with sandbox.scratch_folder() as scratch:
         path = Path(scratch) / "capture.py"
-        path.write_text(program.source_of(capture), "utf-8")
+        asked = known.diagnosis_of(known.record_of(capture), capture)
+        path.write_text(program.source_of(capture.text, asked), "utf-8")
         start = sandbox.start_in(
             interpreter, str(path), gpus="", cancelled=keeper.should_stop
         )

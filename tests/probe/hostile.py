@@ -99,6 +99,8 @@ def texts() -> Iterator[tuple[str, str | bytes, str]]:
     yield "changed", whole.replace("2.13", "2.12"), "digest"
     yield "no digest", in_place("digest", None), "field"
     yield "250,000 lists", json.dumps(capture(aten=[[]] * 250_000)), "field"
+    for text in ("<b>x</b>", "log(x)" * 90, "log(x\n)", ["log(x)"]):
+        yield f"a slice, {text!r:.9}", json.dumps(capture(slice=text)), "field"
     yield "wide", whole.replace('"args": [', '"args": [' + "[]," * 200_000), "field"
 
 

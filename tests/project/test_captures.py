@@ -16,15 +16,19 @@ from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase
 
 from kb.records.files import read_all
+from kb.records.snippets import snippets_in
+from portable.nan_probe.known import DIAGNOSES, RECORDS, known_by
 from runner.builds import registry
 from runner.takeaway.probe import NAME, nan_probe
 from tests import TESTS
+from tests.bench import probe
 from tests.support import loaded
 from tests.support.builds import torch_python
 from tests.support.probes import PORTABLE, pythons
 
 PROGRAM = TESTS / "probe" / "capturing.py"
 CAUSES = TESTS / "probe" / "causes.py"
+ASKED = TESTS / "probe" / "diagnoses.py"
 # Of each call: law, class, numbers that remain at most.
 EXPECTED = {
     "log": ("log of 0", "mathematics", 1),
@@ -107,6 +111,39 @@ class CallTests(SimpleTestCase):
             with self.subTest(name):
                 self.assertEqual(status, 1)
                 self.assertLessEqual(lines, 10)
+
+
+class KnownTests(SimpleTestCase):
+    """A record's own diagnosis, asked about what was caught of its trigger."""
+
+    def test_it_says_yes_of_its_trigger_and_no_of_ones(self) -> None:
+        codes = {}
+        for path in probe.repros():
+            record = probe.record_of(path.parent.name)
+            if record in DIAGNOSES:
+                name = f"diagnose_{DIAGNOSES[record][0]}"
+                codes[record] = str(path), snippets_in(path.read_text())[name]
+        self.assertEqual(codes.keys(), DIAGNOSES.keys())
+        with tempfile.TemporaryDirectory() as name:
+            file = Path(name, "codes.json")
+            file.write_text(json.dumps(codes))
+            done = started(
+                torch_python(), str(ASKED), str(PORTABLE), str(file), cwd=name
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for record, said in json.loads(done.stdout).items():
+            with self.subTest(record):
+                text, law = RECORDS[record]
+                self.assertEqual(said["slice"], text)
+                self.assertEqual(known_by(text, law)[0], [record])
+                plain = said["function"].rpartition(".")[2].strip("_")
+                self.assertIn(plain, DIAGNOSES[record][1].split())
+                self.assertEqual([said["captured"], said["ones"]], [True, False])
+
+    def test_an_equal_law_names_no_record(self) -> None:
+        for text, law in RECORDS.values():
+            self.assertEqual(known_by("sub(" + text, law)[0], [])
+            self.assertEqual(known_by(None, law)[0], [])
 
 
 class ScriptTests(TestCase):

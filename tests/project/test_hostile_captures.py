@@ -27,7 +27,7 @@ ANSWERS = (0, 1, 2, 125)
 CODES = {"size", "encoding", "truncated", "kind", "version", "digest"}
 CODES |= {"field", "function", "value", "numbers", HELD}
 ROW = {"torch", "status", "said", "total", "nan", "inf", "digest"}
-ROW |= {"law", "class", "heals", "does_not_heal"}
+ROW |= {"law", "class", "heals", "does_not_heal", "ways"}
 
 
 def refusal(text: str | bytes) -> tuple[str, str]:

@@ -59,6 +59,18 @@ def submit(request: HttpRequest) -> Capture:
         raise refusal from error
 
 
+def run_on_more(request: HttpRequest, capture: Capture) -> Refusal | None:
+    """Queue a kept capture on the builds that are named; or why not."""
+    try:
+        require_right(request)
+        keeping.run_on(capture, chosen(request.POST), requester(request))
+    except RunRefused as error:
+        return refusal_of(error)
+    except Refusal as error:
+        return error
+    return None
+
+
 def text_of(request: HttpRequest) -> str | bytes:
     """The file where one was chosen, else what was pasted; no more than is needed."""
     file: Any = request.FILES.get("file")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+from urllib.parse import urlencode
 
 from django.utils.translation import gettext as _, ngettext
 
@@ -14,14 +16,19 @@ from kb import badges, wording
 from kb.badges import Badge
 from kb.findings.strip import Range, ranges_of
 from kb.languages import current_lang
-from kb.models import Law
+from kb.models import Law, Record
 from kb.versions import order
-from runner.captures import call, matrix
-from runner.models import Capture, CaptureRun
+from portable.nan_probe.known import FORMS, known_by
+from runner.captures import call, known, matrix
+from runner.models import Build, Capture, CaptureRun
+from runner.runs import admission
 
 STRIP = {"nan": "rs-bug", "inf": "rs-bug", "finite": "rs-ok"}
 CSS = {"nan": "v-fail", "inf": "v-fail", "finite": "v-pass", "error": "v-error"}
 COMMAND = "python nan_probe.py capture.json"
+DRAFT = "python manage.py new_record SLUG --from-capture capture.json"
+# What nan_probe says of a function or type that a build has not.
+LACKS = re.compile(r"torch \S+ has no (?:type )?([\w.]+)")
 
 
 @dataclass(frozen=True)
@@ -51,13 +58,58 @@ class Finding:
     """What several builds show alike."""
 
     builds: list[str]
-    badge: Badge
+    outcome: str
+    # What the child said (runner.captures.outcome).
+    found: dict[str, Any]
     why: str
     law: Law | None
-    law_name: str
-    heals: list[str]
-    no_help: list[str]
-    said: str
+
+    @property
+    def badge(self) -> Badge:
+        return badge_of(self.outcome)
+
+    @property
+    def heals(self) -> list[str]:
+        return list(map(form_of, self.found.get("heals", [])))
+
+    @property
+    def no_help(self) -> list[str]:
+        return list(map(form_of, self.found.get("does_not_heal", [])))
+
+    @property
+    def ways(self) -> Iterator[tuple[str, Badge | str]]:
+        """How it ended in other ways: a badge, or of repeats a word."""
+        for name, ended in self.found.get("ways", {}).items():
+            shown = wording.CAPTURE_ENDS.get(ended)
+            label = wording.CAPTURE_WAYS[name] or name
+            yield str(label), str(shown) if shown else badge_of(ended)
+
+    @property
+    def sentence(self) -> str:
+        """How many numbers, or what the build lacks; "" for what torch itself says."""
+        found, bad = self.found, self.found.get("nan", 0) + self.found.get("inf", 0)
+        total = found.get("total", 0)
+        if lacks := LACKS.fullmatch(found.get("said", "")):
+            return _("This build has no %(name)s.") % {"name": lacks[1]}
+        if self.outcome not in matrix.JUDGED:
+            return ""
+        said = (
+            ngettext(
+                "%(bad)d of %(n)d number is not finite.",
+                "%(bad)d of %(n)d numbers are not finite.",
+                total,
+            )
+            if bad
+            else ngettext(
+                "The only number is finite.", "All %(n)d numbers are finite.", total
+            )
+        )
+        return said % {"bad": bad, "n": total}
+
+    @property
+    def alike(self) -> int:
+        """How many records have this law."""
+        return len(known_by(None, self.found.get("law"))[1])
 
 
 @dataclass(frozen=True)
@@ -68,6 +120,17 @@ class CapturePage:
     @cached_property
     def sent(self) -> dict[str, Any]:
         return dict(json.loads(self.capture.text))
+
+    @cached_property
+    def record(self) -> Record | None:
+        """Whose trigger has the very slice of this capture."""
+        return known.record_of(self.capture)
+
+    @property
+    def diagnosis(self) -> str:
+        """The name of the record's function that is asked, if one is."""
+        found = known.diagnosis_of(self.record, self.capture)
+        return found.function if found else ""
 
     @property
     def function(self) -> str:
@@ -92,6 +155,10 @@ class CapturePage:
     @property
     def command(self) -> str:
         return COMMAND
+
+    @property
+    def draft(self) -> str:
+        return DRAFT
 
     @cached_property
     def labels(self) -> dict[str, str]:
@@ -157,23 +224,68 @@ class CapturePage:
             "word": word_of(turn.after.outcome),
         }
 
-    @property
-    def findings(self) -> Iterator[Finding]:
+    @cached_property
+    def findings(self) -> list[Finding]:
         laws = {law.name: law for law in Law.objects.all()}
-        for group in matrix.groups(self.runs):
-            found = group.found
-            kind = wording.CAPTURE_CLASSES.get(found.get("class", ""))
-            reason = reason_of(group.runs[0].reason)
-            yield Finding(
-                builds=[self.labels[run.build_id] for run in group.runs],
-                badge=badge_of(group.outcome),
-                why=str(kind) if kind else reason,
-                law=laws.get(found.get("law", "")),
-                law_name=found.get("law", ""),
-                heals=found.get("heals", []),
-                no_help=found.get("does_not_heal", []),
-                said=found.get("said", ""),
+        return [
+            Finding(
+                [self.labels[run.build_id] for run in group.runs],
+                group.outcome,
+                group.found,
+                str(wording.CAPTURE_CLASSES.get(group.found.get("class", ""), ""))
+                or reason_of(group.runs[0].reason),
+                laws.get(group.found.get("law", "")),
             )
+            for group in matrix.groups(self.runs)
+        ]
+
+    @property
+    def main(self) -> Finding | None:
+        """What the cards tell: of the newest builds that are not finite, if any."""
+        bad = [one for one in self.findings if one.outcome in matrix.BAD]
+        return next(iter(bad or self.findings), None)
+
+    @property
+    def others(self) -> list[Finding]:
+        return [one for one in self.findings if one is not self.main]
+
+    @property
+    def not_run(self) -> list[Build]:
+        """Builds of here without a run."""
+        known = {run.build_id for run in self.runs}
+        return [row for row in admission.installed_builds() if row.slug not in known]
+
+    @property
+    def law_query(self) -> str:
+        """By which the law's page shows this call and what healed it (kb.pages.law)."""
+        main, sent = self.main, self.sent["call"]
+        heals = main.found.get("heals", []) if main else []
+        forms = FORMS.get(main.found.get("law", ""), []) if main else []
+        return urlencode(
+            {
+                "call": sent["function"],
+                "operands": call.operands(sent),
+                "heals": "".join(
+                    str(at) for at, one in enumerate(forms) if one in heals
+                ),
+            }
+        )
+
+    @property
+    def markdown(self) -> str:
+        """What one posts below an issue, in English as issues are."""
+        rows = [
+            f"| {self.labels[run.build_id]} | {english_of(run)} |" for run in self.runs
+        ]
+        law = f"Law: {self.sent['law']}. Class: {self.sent['class']}."
+        heals = "; ".join(f"`{one}`" for one in self.sent["heals"])
+        parts = [
+            f"```python\n{self.source.rstrip()}\n```",
+            f"{law} Heals this very case: {heals or 'nothing that was tried'}.",
+            "\n".join(["| torch | this call |", "|---|---|", *rows]),
+            f"sha256 {self.capture.digest}",
+        ]
+        return "\n\n".join(parts) + "\n"
 
 
 def build(capture: Capture) -> CapturePage:
@@ -185,8 +297,19 @@ def badge_of(outcome: str) -> Badge:
     return shown.badge(current_lang())
 
 
+def form_of(source: str) -> str:
+    """What heals, as it is shown: code, or the type in which the call was run."""
+    before, _torch, dtype = source.partition("in torch.")
+    return _("this call in %(dtype)s") % {"dtype": dtype} if not before else source
+
+
 def word_of(outcome: str) -> str:
     return str(wording.CAPTURES[outcome].text)
+
+
+def english_of(run: CaptureRun) -> str:
+    said = wording.CAPTURES.get(run.outcome)
+    return said.text["en"] if said else run.state
 
 
 def reason_of(reason: str) -> str:

@@ -67,7 +67,7 @@ def send(request: HttpRequest) -> HttpResponse:
 @require_safe
 @with_capture
 def detail(request: HttpRequest, capture: Capture) -> HttpResponse:
-    context = {"page": page.build(capture), "may_delete": access.may_run(request.user)}
+    context = {"page": page.build(capture), "may_run": access.may_run(request.user)}
     return render(request, "runner/capture.html", context)
 
 
@@ -84,8 +84,25 @@ def file(request: HttpRequest, capture: Capture) -> HttpResponse:
     return HttpResponse(capture.text, content_type="application/json")
 
 
+@require_safe
+@with_capture
+def github(request: HttpRequest, capture: Capture) -> HttpResponse:
+    return HttpResponse(page.build(capture).markdown, content_type="text/plain")
+
+
 # Without a token: a browser that tells no referrer names no origin either, and whoever
-# knows the address may delete what it leads to.
+# knows the address may run what it leads to, and delete it.
+@csrf_exempt
+@require_POST
+@with_capture
+def run(request: HttpRequest, capture: Capture) -> HttpResponse:
+    refusal = form.run_on_more(request, capture)
+    if refusal is None:
+        return redirect(capture)
+    context = {"page": page.build(capture), "may_run": True, "error": str(refusal)}
+    return render(request, "runner/capture.html", context, status=refusal.status)
+
+
 @csrf_exempt
 @require_POST
 @with_capture

@@ -206,6 +206,26 @@ class RefusedTest(CaptureCase):
         unknown = self.send(captures.text(law="x"), query="?build=9.0.0-cpu")
         self.assertEqual(unknown.json()["code"], "unknown_build")
 
+    def test_what_is_kept_runs_on_more_builds(self) -> None:
+        capture = self.keep()
+        runs.install("/nowhere/other", "2.0.0-cpu")
+        page, address = self.page_of(capture), f"{self.page_of(capture)}runs/"
+        self.assertContains(self.client.get(page), 'value="2.0.0-cpu"')
+        for _again in range(2):  # where it has run it is not run again
+            answer = self.client.post(address, {"build": "2.0.0-cpu"})
+            self.assertRedirects(answer, page)
+        builds = capture.runs.order_by("pk").values_list("build_id", flat=True)
+        self.assertCountEqual(builds, [self.build.slug, "2.0.0-cpu"])
+        self.assertNotContains(self.client.get(page), 'value="2.0.0-cpu"')
+        runs.install("/nowhere/third", "2.1.0-cpu")
+        with override_settings(RUNS_PER_HOUR=1):
+            answer = self.client.post(address, {"build": "2.1.0-cpu"})
+            self.assertContains(answer, 'role="alert"', status_code=429)
+        with override_settings(RUNS_ANONYMOUS=False):
+            answer = self.client.post(address, {"build": "2.1.0-cpu"})
+            self.assertEqual(answer.status_code, 403)
+        self.assertEqual(capture.runs.count(), 2)
+
     def test_without_the_right_to_run_nothing_is_kept(self) -> None:
         with override_settings(RUNS_ANONYMOUS=False):
             answer = self.client.post("/en/captures/", {"capture": captures.text()})

@@ -10,15 +10,15 @@ from typing import Any
 from unittest import mock
 
 from django.test import (
-    SimpleTestCase,
     TestCase,
     TransactionTestCase,
     override_settings,
 )
 from django.utils import timezone
 
-from kb.models import Finding
+from kb.models import Finding, Record
 from portable import harness
+from portable.nan_probe.known import RECORDS
 from runner.builds import registry
 from runner.captures import keeping, matrix, outcome, queue
 from runner.models import (
@@ -67,6 +67,13 @@ class RunTest(TransactionTestCase):
         # It is about a call: nothing of it is evidence, a finding or a run.
         for kind in (Evidence, Finding, Run):
             self.assertFalse(kind.objects.exists())
+        # In other types and by arithmetic; in the reader's language; as one posts it.
+        ways = {"float64": "nan", "bfloat16": "nan", "reference": "nan"}
+        self.assertEqual(run.found["ways"], {**ways, "repeats": "same"})
+        self.assertContains(page, "1 of 1 number is not finite.")
+        address = run.capture.get_absolute_url().replace("/en/", "/zh/")
+        self.assertContains(self.client.get(address), "1 个数中有 1 个不是有限值。")
+        self.assertContains(self.client.get(f"{address}github.md"), "| NaN |")
 
     def test_the_healed_call_is_finite(self) -> None:
         run = self.run_of("torch.log", captures.tensor(1e-30))
@@ -84,7 +91,32 @@ class RunTest(TransactionTestCase):
         run = self.run_of("torch.log", captures.tensor(-1234.5))
         self.assertNotIn("1234", str(run.found))
         names = {"total", "nan", "inf", "digest", "said", "law", "class"}
-        self.assertLessEqual(run.found.keys(), names | {"heals", "does_not_heal"})
+        self.assertLessEqual(
+            run.found.keys(), names | {"heals", "does_not_heal", "ways"}
+        )
+
+    def test_an_equal_slice_names_the_record_and_runs_its_diagnosis(self) -> None:
+        record = runs.make_record("NAN-0016")
+        code = "def diagnose_equal_points(x):\n    return bool((x == 0).any())\n"
+        row = {"name": "equal_points", "code": code, "text": {"en": "?", "zh": "?"}}
+        Record.objects.filter(pk=record.pk).update(diagnoses=[row])
+        text, law = RECORDS[record.pk]
+        one = captures.tensor(1.0)
+        for number, said in ((0.0, "says yes of"), (1.0, "says no of")):
+            with self.subTest(said):
+                zero = captures.tensor(number)
+                run = self.run_of("torch.sqrt", zero, gradient=one, slice=text)
+                self.assertEqual(run.found["is_theirs"], number == 0)
+                address = run.capture.get_absolute_url()
+                self.assertContains(self.client.get(address), "NAN-0016 A sample")
+                self.assertContains(self.client.get(address), said)
+                answer = self.client.get(f"/api/v1/captures/{run.capture.pk}")
+                self.assertEqual(answer.json()["record"], record.pk)
+        # Of the same law, by another way: nothing is claimed, and nothing asked.
+        other = self.run_of("torch.sqrt", zero, gradient=one, law=law)
+        self.assertNotIn("is_theirs", other.found)
+        page = self.client.get(other.capture.get_absolute_url())
+        self.assertNotContains(page, "NAN-0016")
 
 
 class QueueTest(TestCase):
@@ -166,7 +198,7 @@ class QueueTest(TestCase):
         self.assertEqual((held.state, held.outcome), ("cancelled", ""))
 
 
-class ChildTest(SimpleTestCase):
+class ChildTest(TestCase):
     """What a child says is a stranger's word."""
 
     def shown(self, status: int = 1, failure: str = "", **said: Any) -> outcome.Shown:
@@ -212,7 +244,10 @@ class ChildTest(SimpleTestCase):
 
     def test_a_sandbox_that_turned_out_weak_runs_nothing(self) -> None:
         with mock.patch.object(capturing, "letter", return_value="C"):
-            shown = capturing.shown_here("{}", runs.SLUG, sys.executable, mock.Mock())
+            capture = Capture(text=captures.text())
+            shown = capturing.shown_here(
+                capture, runs.SLUG, sys.executable, mock.Mock()
+            )
         self.assertEqual((shown.outcome, shown.reason), ("error", "refused"))
 
 
@@ -238,3 +273,16 @@ class MatrixTest(TestCase):
         self.assertContains(page, "First bad: 2.4.0 (NaN); 2.1.0 was finite.")
         self.assertContains(page, "First good: 2.10.0 (Finite); 2.4.0 was not finite.")
         self.assertContains(page, "NaN on 1 of 3 builds")
+
+    def test_a_build_that_lacks_the_function_is_told_in_both_languages(self) -> None:
+        capture = Capture.objects.create(digest="d", text=captures.text())
+        build = runs.make_build("1.13.1-cpu", "1.13.1+cpu")
+        capture.runs.create(
+            **{"build": build, "device": "cpu", "protocol": 0, "state": "finished"},
+            outcome="not_applicable",
+            found={"said": "torch 1.13.1 has no torch.nn.functional.rms_norm"},
+        )
+        address = capture.get_absolute_url()
+        for lang, said in (("en", "This build has no "), ("zh", "这个构建没有 ")):
+            page = self.client.get(address.replace("/en/", f"/{lang}/"))
+            self.assertContains(page, f"{said}torch.nn.functional.rms_norm")
