@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kb.models import Law, Record
 from kb.records.laws import FINITE
 from kb.wording import LAW_OUTCOMES
-from portable.nan_probe.known import RECORDS
+from portable.nan_probe.known import FORMS, RECORDS
+from portable.nan_probe.signatures import ALLOWED
+
+# As a capture's page writes them into its link; anything else is not shown.
+OPERANDS = re.compile(r"(?:[][0-9.,; ()+e-]|inf|nan|True|False){1,200}")
+
+
+@dataclass(frozen=True)
+class Yours:
+    """The reader's own call, which a capture's page ran with the forms of the law."""
+
+    call: str
+    operands: str
+    heals: list[str]
+    no_help: list[str]
 
 
 @dataclass(frozen=True)
@@ -19,6 +35,7 @@ class LawPage:
     others: list[dict[str, Any]]
     records: list[Record]
     laws: list[Law]
+    yours: Yours | None
 
     @property
     def release(self) -> str:
@@ -26,8 +43,8 @@ class LawPage:
         return self.law.torch.partition("+")[0]
 
 
-def build(slug: str) -> LawPage | None:
-    """None where there is no such law."""
+def build(slug: str, asked: Mapping[str, str]) -> LawPage | None:
+    """None where there is no such law. `asked`: the reader's call, if any."""
     laws = {law.slug: law for law in Law.objects.all()}
     law = laws.pop(slug, None)
     if law is None:
@@ -41,6 +58,21 @@ def build(slug: str) -> LawPage | None:
         others=[row for row in forms if row["outcome"] not in FINITE],
         records=list(Record.objects.visible().filter(pk__in=ids).order_by("pk")),
         laws=list(laws.values()),
+        yours=yours(asked, FORMS.get(law.name, [])),
+    )
+
+
+def yours(asked: Mapping[str, str], forms: list[str]) -> Yours | None:
+    call, operands = asked.get("call", ""), asked.get("operands", "")
+    if call not in ALLOWED or not OPERANDS.fullmatch(operands):
+        return None
+    heals = asked.get("heals", "")
+    tried = [(form, str(at) in heals) for at, form in enumerate(forms)]
+    return Yours(
+        call,
+        operands,
+        heals=[form for form, is_healed in tried if is_healed],
+        no_help=[form for form, is_healed in tried if not is_healed],
     )
 
 

@@ -187,7 +187,7 @@ def symptom_detail(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def law_detail(request: HttpRequest, slug: str) -> HttpResponse:
-    found = law_page.build(slug)
+    found = law_page.build(slug, request.GET)
     if found is None:
         raise Http404(_("There is no law %s.") % slug)
     return render(request, "kb/law.html", {"page": found})

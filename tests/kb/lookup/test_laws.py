@@ -127,6 +127,25 @@ class PageTest(LawTest):
         self.assertIn("finite, but its gradient is 0", page[:at])
         self.assertIn("finite, but its gradient is not", page[at:])
 
+    def test_the_readers_own_call_stands_there_where_a_capture_led_there(self) -> None:
+        address = "/en/laws/log-of-zero/"
+        mine = {"call": "torch.log", "operands": "[0.0, 1e-30]", "heals": "0"}
+        page = self.client.get(address, mine)
+        self.assertContains(page, "Your call")
+        self.assertContains(page, "[0.0, 1e-30]")
+        self.assertContains(page, "<dt>Heals it</dt>")
+        page = self.client.get(address, {**mine, "heals": ""})
+        self.assertContains(page, "<dt>Does not heal it</dt>")
+        # Whatever else an address says, the page does not repeat it.
+        for other in (
+            {"operands": "call us"},
+            {"operands": "<b>0</b>"},
+            {"operands": "0" * 201},
+            {"call": "torch.load"},
+        ):
+            page = self.client.get(address, {**mine, **other})
+            self.assertNotContains(page, "Your call")
+
     def test_a_record_names_its_law_once(self) -> None:
         record = Record.objects.get(pk="NAN-0083")
         page = self.client.get(record.get_absolute_url()).content.decode()
