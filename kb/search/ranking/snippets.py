@@ -66,17 +66,19 @@ class Place(NamedTuple):
 
 
 def snippet(record: Record, query: Query, lang: str) -> SafeString:
-    """The best passage in `lang`; in the other language where nothing stands there."""
+    """The best passage in `lang`, else the summary.
+
+    Of the other language where a reader of Chinese, or who asks in it, finds one there.
+    """
     pattern = pattern_of(query)
     summary = conditional_escape(record.text("summary", lang))
     if pattern is None:
         return summary
     enough = WORTH["word"] * len(query.terms)
-    for texts in (own_passages(record, lang), other_passages(record, lang)):
-        passage = best_passage(texts, pattern, enough)
-        if passage:
-            return passage
-    return summary
+    passage = best_passage(own_passages(record, lang), pattern, enough)
+    if not passage and (lang == "zh" or HAN_RUN.search(query.text)):
+        passage = best_passage(other_passages(record, lang), pattern, enough)
+    return passage or summary
 
 
 def best_passage(

@@ -290,6 +290,12 @@ class SnippetTests(ShippedCase):
             str(find("reentrant checkpoint", "en")[0].snippet).count("<mark>"), 2
         )
 
+    def test_an_english_question_is_not_answered_in_chinese(self) -> None:
+        record = Record(summary_en="A loss.", root_cause_zh="由检查点引起")
+        for asked, said in (("checkpoint", "A loss."), ("检查点", "由检查点引起")):
+            found = snippet(record, read_query(asked), "en")
+            self.assertEqual(strip_tags(found), said)
+
     def test_no_name_of_a_metric_is_quoted(self) -> None:
         metric = {"kind": "facet", "text": "loss_nan"}
         record = Record(summary_zh="步长为零", signatures=[metric])
