@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from config import api_schema
+from kb.syndication.metadata import base_address
 
 SUBJECTS = ("lookup", "records", "claims", "runs", "evidence", "builds", "files")
 CODE = re.compile(r"`([^`]+)`")
@@ -56,7 +57,8 @@ def listed() -> Iterator[Operation]:
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     subjects = [
-        (gettext(name), [one for one in operations() if one.subject == name])
+        (name, gettext(name), [one for one in operations() if one.subject == name])
         for name in SUBJECTS
     ]
-    return render(request, "api.html", {"subjects": subjects})
+    context = {"subjects": subjects, "base": base_address(request)}
+    return render(request, "api.html", context)
