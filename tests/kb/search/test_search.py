@@ -340,7 +340,8 @@ class SnippetTests(ShippedCase):
         )
         shown = str(snippet(record, read_query("zebra okapi"), "en"))
         self.assertEqual(shown, "turn_off <mark>zebra</mark>(**kwargs) It is.")
-        self.assertIn(">okapi<", str(snippet(record, read_query("okapi"), "en")))
+        record = Record(summary_zh="无", symptom_en="an okapi")
+        self.assertIn(">okapi<", str(snippet(record, read_query("okapi"), "zh")))
 
     def test_a_query_is_no_pattern(self) -> None:
         self.assertEqual(self.shown("aaa", "(a+)+$ [ ."), "aaa")
