@@ -62,6 +62,10 @@ class SweepMap:
     proofs: list[Proof]
 
     @property
+    def is_without_bug(self) -> bool:
+        return all(row.verdict != Verdict.BUG_PRESENT for row in self.table)
+
+    @property
     def directions(self) -> str:
         """Which parameter lies across, and which goes down."""
         marks = zip(self.names, "→↓", strict=False)
@@ -69,7 +73,7 @@ class SweepMap:
 
 
 def of_record(record: Record, torch: str = "") -> list[SweepMap]:
-    """Those of the repros as they are now, of the page's build first."""
+    """Those of the repros as they are now: that show the bug, of the page's build."""
     now = {repro.name: repro for repro in record.repros.all()}
     rows = Sweep.objects.filter(
         record=record,
@@ -82,7 +86,10 @@ def of_record(record: Record, torch: str = "") -> list[SweepMap]:
         if executed.holds(row.same["repro"], now.get(row.repro_name))
     ]
     found.sort(key=lambda row: (row.is_sent, row.build_slug != torch, *question(row)))
-    return [map_of(record, list(alike)) for _key, alike in groupby(found, key=question)]
+    drawn = [
+        map_of(record, list(alike)) for _key, alike in groupby(found, key=question)
+    ]
+    return sorted(drawn, key=lambda one: (one.sweep.is_sent, one.is_without_bug))
 
 
 def question(sweep: Sweep) -> tuple[str, ...]:
