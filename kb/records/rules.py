@@ -25,8 +25,9 @@ from kb.rules.patterns import ARGUMENT, Rule
 
 MOST_STEPS = 4
 DTYPES = ("bfloat16", "float16", "float32", "float64")
-HELD = ("inf", "-inf", "min")
+HELD = ("inf", "-inf", "min", "-100")
 RETURNED = ("dict",)
+TRAINED = ("seen", "maybe")
 WORD = matching(r"[A-Za-z_]\w*", "training", 60)
 EVENT = matching(r"\S+", "torch.where", 120)
 FIX = (Key("argument", WORD), Key("value", text(60, one_line=True)))
@@ -97,30 +98,41 @@ CONDITION: tuple[Key, ...] = tuple(
         "holds": one_of(HELD),
         "made_by": NAMES,
         "not_made_by": NAMES,
+        "not_from": NAMES,
         "from": NAMES,
         "of": arguments,
         "attribute": truth,
         "member": truth,
+        "called": NAMES,
         "mentions": WORDS,
         "unmentioned": WORDS,
         "sliced": truth,
         "same": WORD,
         "part_of": WORD,
+        "contains": lambda value: condition_problems(value),
         "returns": one_of(RETURNED),
     }.items()
 )
 CONTEXT = (Key("event", NAMES), Key("with", arguments, optional=True))
-STEP = (
+WAY = (
     *CONTEXT,
     Key("inside", list_of(table(CONTEXT), empty=False), optional=True),
     Key("outside", NAMES, optional=True),
     Key("unguarded", WORDS, optional=True),
     Key("without", NAMES, optional=True),
+    Key("trained", one_of(TRAINED), optional=True),
 )
+STEP = (Key("any", list_of(table(WAY), empty=False), optional=True), *WAY)
+
+
+def step(value: Any) -> Problems:
+    """What happens, or any of several things that are each written like a step."""
+    either = isinstance(value, dict) and "any" in value
+    yield from table(STEP[:1] if either else WAY)(value)
 
 
 def steps(value: Any) -> Problems:
-    yield from list_of(table(STEP), empty=False, unique=False)(value)
+    yield from list_of(step, empty=False, unique=False)(value)
     if isinstance(value, list) and len(value) > MOST_STEPS:
         yield (
             "",
@@ -150,7 +162,8 @@ def proof_problems(
     """(key, message) of each rule that its record's own repros do not bear out.
 
     A rule has to fire in the trigger of one of them, and to be silent in the control
-    of each and in every `apply_`. `rules`: by their key in issue.toml.
+    of each and in every `apply_`. Where only the data tell trigger and control apart
+    (`by_data`) it fires in both. `rules`: by their key in issue.toml.
     """
     # Of those that are no Python the contract speaks.
     modules = {
@@ -166,10 +179,11 @@ def proof_problems(
             for function in functions_of(sources[stem])
             if fires(rule, module, function, defaults(headers.get(stem, {})))
         }
-        if not any(function == "trigger" for _stem, function in fired):
-            yield key, _("fires in no repro's trigger")
+        wanted = {"trigger", "control"} if row.get("by_data") else {"trigger"}
+        for missing in sorted(wanted - {function for _stem, function in fired}):
+            yield key, _("fires in no repro's %s") % missing
         for stem, function in sorted(fired):
-            if function != "trigger":
+            if function not in wanted:
                 yield (
                     key,
                     _("fires in %s, which does not have the trap")

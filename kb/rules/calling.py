@@ -7,10 +7,23 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from kb.rules.effects import result_of
 from kb.rules.expressions import Expressions
-from kb.rules.values import UNKNOWN, Event, Scope, Value, joined, keyed, listed
+from kb.rules.parts import element_of, is_read_off
+from kb.rules.values import (
+    MOST_ITEMS,
+    UNKNOWN,
+    Event,
+    Scope,
+    Value,
+    joined,
+    keyed,
+    listed,
+)
 
 # Methods that change a model in place where nobody takes what they give back.
 IN_PLACE = ("half", "bfloat16", "float", "double", "to", "type")
+# Methods by which a list or dict gets what it holds.
+COLLECTS = frozenset(["append", "extend", "add", "insert"])
+MOST_LAYERS = 32
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -54,11 +67,17 @@ class Calls(Expressions):
         method = self.method(owner, func.attr)
         event.name, event.owner = "." + func.attr, owner
         event.args.insert(0, owner)
+        if func.attr == "where" and len(event.args) == 3:
+            # x.where(condition, y) is torch.where(condition, x, y).
+            event.name, event.args[:2] = "torch.where", event.args[1::-1]
         self.note(event, node)
+        if func.attr in COLLECTS:
+            owner.inputs = (*owner.inputs[-MOST_ITEMS:], *event.args[1:])
+            owner.is_open = True
         if method is not None:
             event = self.without_owner(event)
             return self.follow(method, event)
-        return result_of(event)
+        return self.once(result_of(event))
 
     def without_owner(self, event: Event) -> Event:
         """The same arguments as a function sees that is bound to its object."""
@@ -90,22 +109,39 @@ class Calls(Expressions):
             if special is not None:
                 return special
             event.name = callee.name
-            return result_of(self.note(event, node))
+            if event.name == "functools.partial" and event.args and event.args[0].name:
+                later = Event(event.args[0].name, event.args[1:], event.kwargs)
+                later.open_args = later.open_kwargs = True
+                self.note(later, node)
+            return self.once(result_of(self.note(event, node)))
         if isinstance(callee.node, ast.ClassDef):
             return self.instance(callee, event)
         if callee.node is not None:
-            return self.follow(callee, event)
+            event.name = "<%s>" % getattr(callee.node, "name", "lambda")
+            return self.follow(callee, self.note(event, node))
         made = callee.made
-        qualified = made is not None and not made.name.startswith((".", "[", "("))
-        event.name = made.name if made and qualified and callee.cls is None else ""
-        event.name += "()"
-        event.owner = callee
+        if made is not None and made.name == "functools.partial" and made.args:
+            return self.call_value(made.args[0], handed_on(made, event), node)
+        qualified = made is not None and made.name[0] not in ".[(" and not callee.cls
+        name = made.name if made and qualified else callee.called or callee.attribute
+        event.name, event.owner = name + "()", callee
         self.note(event, node)
+        if made is not None and made.name == "torch.nn.Sequential":
+            return self.in_turn(made, event, node)
         forward = self.method(callee, "forward") or self.method(callee, "__call__")
         if forward is not None:
             forward.is_compiled = callee.is_compiled
             return self.follow(forward, event)
         return Value(made=event, inputs=event.all_values())
+
+    def in_turn(self, made: Event, event: Event, node: ast.AST) -> Value:
+        """What the last of the layers gives that are called one after the other."""
+        if made.open_args or not made.args or made.args[-1].entries is not None:
+            return Value(made=event, inputs=event.all_values())
+        value = event.args[0] if event.args else Value()
+        for layer in made.args[-MOST_LAYERS:]:
+            value = self.call_value(layer, Event("", [value]), node)
+        return value
 
     def special(self, name: str, event: Event) -> Optional[Value]:
         """Calls whose result is known: getattr(torch, "float16"), float("-inf")."""
@@ -124,6 +160,10 @@ class Calls(Expressions):
             if args and all(isinstance(const, (int, float)) for const in known):
                 return Value(min(known) if name.endswith("min") else max(known))
             return Value(inputs=args)
+        if name == "builtins.enumerate" and args:
+            pairs = listed([listed([Value(), element_of(first)])])
+            pairs.is_open = True
+            return pairs
         if name in ("builtins.len", "builtins.sum"):
             items = first.items if not first.is_open else None
             length = UNKNOWN if items is None or name.endswith("sum") else len(items)
@@ -139,6 +179,7 @@ class Calls(Expressions):
             return Value(inputs=event.all_values())
         before, self.scope = self.scope, Scope(function.scope)
         self.active.append(node)
+        self.places.append("%s.%s" % (function.called, getattr(node, "name", "")))
         contexts = self.around(function)
         self.contexts += contexts
         try:
@@ -147,6 +188,7 @@ class Calls(Expressions):
         finally:
             del self.contexts[len(self.contexts) - len(contexts) :]
             self.active.pop()
+            self.places.pop()
             self.scope = before
 
     def returned(self, node: Any) -> Value:
@@ -196,6 +238,8 @@ class Calls(Expressions):
             names[parameter.arg] = self.taken(
                 kwargs, parameter.arg, default, event.open_kwargs, function
             )
+        for name, value in names.items():
+            value.called = value.called or name
         if spec.vararg:
             names[spec.vararg.arg] = rest = listed(values[len(plain) :])
             rest.is_open = event.open_args
@@ -229,6 +273,10 @@ class Calls(Expressions):
         made.cls = cls
         made.dtype = ""
         made.made = Event("class " + cls.node.name, event.args, event.kwargs)
+        for part in cls.node.body:
+            if isinstance(part, ast.Assign) and isinstance(part.value, ast.Constant):
+                for target in part.targets:
+                    made.attrs[getattr(target, "id", "")] = self.read(part.value)
         start = self.method(made, "__init__")
         if start is not None:
             self.follow(start, event)
@@ -241,17 +289,13 @@ class Calls(Expressions):
         found = self.defined(owner.cls, name, 0)
         if found is None:
             return None
-        bound = Value()
-        bound.node, bound.scope = found.node, found.scope
-        bound.receiver = owner if not is_static(found.node) else None
-        return bound
+        found.receiver = owner if not is_static(found.node) else None
+        return found
 
     def defined(self, cls: Value, name: str, depth: int) -> Optional[Value]:
         for statement in cls.node.body:
             if isinstance(statement, FUNCTIONS) and statement.name == name:  # type: ignore[union-attr]
-                value = Value()
-                value.node, value.scope = statement, cls.scope
-                return value
+                return of_class(cls, statement)
         for base in cls.node.bases if depth < 8 else ():
             parent = (
                 cls.scope.find(base.id)
@@ -265,10 +309,21 @@ class Calls(Expressions):
         return None
 
 
-def is_read_off(value: Value, owner: Value) -> bool:
-    """Whether it is only known as a part that somebody looked at."""
-    inputs = value.inputs
-    return bool(value.attribute and len(inputs) == 1 and inputs[0] is owner)
+def handed_on(part: Event, event: Event) -> Event:
+    """The arguments of a call of functools.partial(f, …), as f gets them."""
+    whole = Event("", [*part.args[1:], *event.args], {**part.kwargs, **event.kwargs})
+    whole.open_args = part.open_args or event.open_args
+    whole.open_kwargs = part.open_kwargs or event.open_kwargs
+    return whole
+
+
+def of_class(cls: Value, node: Any) -> Value:
+    """A method, not bound; it is called after its class and the bases of that."""
+    value = Value()
+    value.node, value.scope = node, cls.scope
+    bases = (getattr(x, "attr", getattr(x, "id", "")) for x in cls.node.bases)
+    value.called = " ".join([cls.node.name, *bases])
+    return value
 
 
 def is_static(node: Any) -> bool:

@@ -117,6 +117,9 @@ def with_made(value: Value, event: Event, owner: Value) -> Value:
     """Rules ask what made an object; its conversion did not."""
     value.inputs = (*owner.inputs, *event.args[1:])
     value.const = owner.const
+    if event.name == ".detach":
+        # The same numbers, but no gradient comes back to them.
+        value.ident = value
     return value
 
 

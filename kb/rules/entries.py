@@ -11,7 +11,7 @@ import ast
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
-from kb.rules.calling import FUNCTIONS
+from kb.rules.calling import FUNCTIONS, is_static, of_class
 from kb.rules.reading import OF_ENTRY, Reader, Trace
 from kb.rules.values import Event, Value
 
@@ -41,6 +41,8 @@ class Entries:
         self.words = words
         self.reader = Reader()
         self.left = most_nodes
+        # What the making of an object does, which comes before each of its methods.
+        self.makings: Dict[int, Trace] = {}
 
     def traces(self) -> Iterator[Trace]:
         """What each part of the file does."""
@@ -66,9 +68,13 @@ class Entries:
             if key in seen or not self.is_wanted(value.node, wanted):
                 continue
             seen.add(key)
+            making = self.makings.get(id(value.receiver), [])
+            if making and value.node.name == "__init__":
+                yield making
+                continue
             self.reader.pending = {}
             given = self.reader.budget = min(OF_ENTRY, self.left)
-            yield self.reader.read_function(value)
+            yield self.reader.read_function(value, making)
             self.left -= given - max(self.reader.budget, 0)
             # Functions that were defined in it and that it did not call.
             entries = [*self.reader.pending.values(), *entries]
@@ -82,17 +88,22 @@ class Entries:
         ]
         if not found:
             return []
+        self.reader.pending = {}
         owner = self.instance(cls)
-        return [bound(owner, cls, statement) for statement in found]
+        methods = [bound(owner, cls, statement) for statement in found]
+        return [*methods, *self.reader.pending.values()]
 
     def instance(self, cls: Value) -> Value:
         self.reader.budget = OF_ENTRY
         event = Event("", [])
         event.open_args = event.open_kwargs = True
         made: List[Value] = []
-        self.reader.trace_of(lambda: made.append(self.reader.instance(cls, event)))
+        making = self.reader.trace_of(
+            lambda: made.append(self.reader.instance(cls, event))
+        )
         owner = made[0] if made else Value()
         owner.cls = cls
+        self.makings[id(owner)] = making
         return owner
 
     # --- which functions --------------------------------------------------------------
@@ -149,8 +160,6 @@ class Entries:
 
 
 def bound(owner: Value, cls: Value, node: Any) -> Value:
-    value = Value()
-    value.node, value.scope = node, cls.scope
-    static = any(getattr(x, "id", "") == "staticmethod" for x in node.decorator_list)
-    value.receiver = None if static else owner
+    value = of_class(cls, node)
+    value.receiver = None if is_static(node) else owner
     return value

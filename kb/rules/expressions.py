@@ -5,7 +5,18 @@ from __future__ import annotations
 import ast
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
-from kb.rules.effects import combined
+from kb.rules.effects import MATHS, SHAPES, combined
+from kb.rules.parts import (
+    attributes_in,
+    element_of,
+    index_of,
+    is_count,
+    is_handed_on,
+    is_read,
+    is_read_off,
+    named,
+    part_of,
+)
 from kb.rules.values import (
     NOTHING,
     UNKNOWN,
@@ -41,6 +52,12 @@ COMPARISONS = {
     ast.Is: "is",
     ast.IsNot: "is not",
 }
+# Give back another object each time, or change the one that they are called on.
+FRESH = (
+    "parameters named_parameters buffers rand_like randn_like dropout clone Parameter "
+    "tensor masked_fill_ add_ mul_ nan_to_num_"
+)
+FUNCTIONS_OF_TENSORS = (MATHS | SHAPES | set(OPERATORS.values())) - set(FRESH.split())
 INFINITIES = ("math.inf", "torch.inf", "numpy.inf", "numpy.Inf")
 # What code means that was pasted without its imports.
 CUSTOMARY = {
@@ -57,7 +74,9 @@ CUSTOMARY = {
     "GradScaler": "torch.amp.GradScaler",
     "weight_norm": "torch.nn.utils.weight_norm",
 }
-BUILTINS = ("list", "dict", "float", "len", "max", "min", "sum", "getattr", "tuple")
+BUILTINS = frozenset(
+    "list dict enumerate filter float len max min sum getattr tuple".split()
+)
 
 
 class TooMuch(Exception):
@@ -74,7 +93,9 @@ class Expressions:
         self.contexts: List[Value] = []
         self.path: List[Tuple[int, int]] = []
         self.guards: List[FrozenSet[str]] = []
+        self.places: List[str] = []
         self.assumes_imports = False
+        self.idents: Dict[Tuple[object, ...], object] = {}
         self.readers: Dict[type, Callable[[Any], Value]] = {
             ast.Constant: self.constant,
             ast.Name: self.variable,
@@ -116,8 +137,19 @@ class Expressions:
         event.contexts = tuple(self.contexts)
         event.path = tuple(self.path)
         event.guards = NOTHING.union(*self.guards)
+        event.within = tuple(self.places)
         self.events.append(event)
         return event
+
+    def once(self, value: Value) -> Value:
+        """The same object where the same function of the same things is taken again."""
+        made = value.made
+        word = made.name.rpartition(".")[2] if made is not None else ""
+        if made is None or made.kwargs or word not in FUNCTIONS_OF_TENSORS:
+            return value
+        given = ((x.const if x.is_known else x.ident) for x in made.args)
+        value.ident = self.idents.setdefault((word, *given), value.ident)
+        return value
 
     # --- kinds of expressions -------------------------------------------------------
     def other(self, node: ast.AST) -> Value:
@@ -138,7 +170,7 @@ class Expressions:
         if node.id in BUILTINS:
             return Value(name="builtins." + node.id)
         # Of nowhere in the file: the same object wherever it is named.
-        return self.scope.outermost().names.setdefault(node.id, Value())
+        return self.scope.outermost().names.setdefault(node.id, named(node.id))
 
     def attribute(self, node: ast.Attribute) -> Value:
         return self.attribute_of(self.read(node.value), node.attr)
@@ -152,7 +184,13 @@ class Expressions:
             if found is not None:
                 return found
             owner.attrs[name] = part_of(owner, name)
-        return owner.attrs[name]
+        found = owner.attrs[name]
+        if owner.cls is None or not is_handed_on(found) or is_read_off(found, owner):
+            return found
+        # What an object was given is a part of it as well.
+        part = found.alike()
+        part.attribute, part.inputs = name, (owner, found)
+        return part
 
     def method(self, owner: Value, name: str) -> Optional[Value]:
         raise NotImplementedError
@@ -169,9 +207,11 @@ class Expressions:
             return items[at]
         if owner.items is not None and isinstance(place, ast.Slice):
             return self.cut(owner, place)
+        if not index.is_known and not isinstance(place, (ast.Slice, ast.Tuple)):
+            self.note(Event("[]", [owner, index]), node)
         key = "[%s]" % ast.dump(place)
         if key not in owner.attrs:
-            value = Value(dtype=owner.dtype, inputs=[owner, index])
+            value = Value(dtype=owner.dtype, inputs=[owner, index], holds=owner.holds)
             value.sliced = True
             owner.attrs[key] = value
         return owner.attrs[key]
@@ -194,7 +234,7 @@ class Expressions:
         for one, other in ((left, right), (right, left)):
             if operator == "*" and one.items is not None and is_count(other.const):
                 return listed(one.items * other.const)
-        return combined(self.note(Event(operator, [left, right]), node))
+        return self.once(combined(self.note(Event(operator, [left, right]), node)))
 
     def unary(self, node: ast.UnaryOp) -> Value:
         value = self.read(node.operand)
@@ -207,7 +247,8 @@ class Expressions:
                 turned = {"inf": "-inf", "-inf": "inf", "max": "min"}
                 names = (turned.get(name, "") for name in value.holds)
                 result.holds = frozenset(name for name in names if name)
-            result.dtype, result.made = value.dtype, value.made
+            made = value.made if result.is_known else Event(".neg", [value])
+            result.dtype, result.made = value.dtype, made
         else:
             result = Value(inputs=[value], dtype=value.dtype)
         return result
@@ -317,54 +358,12 @@ class Expressions:
         self.scope = before
         result = Value(dtype=element.dtype, holds=element.holds, inputs=[element])
         result.made = made
+        if isinstance(node, ast.GeneratorExp) and made is not None:
+            # One can go through it once, as through what it goes through.
+            result.made = Event("(for)", made.args)
         return result
 
     def named(self, node: ast.NamedExpr) -> Value:
         value = self.read(node.value)
         self.bind(node.target, value)
         return value
-
-
-def index_of(node: ast.Subscript) -> Any:
-    """What stands in the brackets; Python 3.8 puts it into a node of its own."""
-    place: Any = node.slice
-    return place.value if type(place).__name__ == "Index" else place
-
-
-def part_of(owner: Value, name: str) -> Value:
-    value = Value(inputs=[owner])
-    value.attribute = name
-    if name not in ("shape", "device", "size", "grad_fn", "is_cuda"):
-        value.dtype = owner.dtype
-    if owner.made is not None and owner.made.name == "torch.finfo":
-        value.holds = frozenset([name]) if name in ("min", "max") else NOTHING
-        value.dtype = ""
-    return value
-
-
-def element_of(value: Value) -> Value:
-    """What a loop over a value gives each time."""
-    if value.items:
-        return joined(value.items)
-    result = Value(dtype=value.dtype, inputs=[value])
-    result.made = value.made
-    return result
-
-
-def is_count(const: Any) -> bool:
-    return isinstance(const, int) and not isinstance(const, bool) and 0 <= const <= 64
-
-
-def is_read(node: ast.AST) -> bool:
-    return isinstance(node, (ast.expr, ast.keyword, ast.Slice, ast.comprehension))
-
-
-def attributes_in(node: ast.AST) -> FrozenSet[str]:
-    """The names that a test mentions: {"self", "training"}."""
-    found = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Attribute):
-            found.add(part.attr)
-        elif isinstance(part, ast.Name):
-            found.add(part.id)
-    return frozenset(found)

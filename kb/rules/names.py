@@ -9,9 +9,15 @@ import re
 from functools import lru_cache
 from typing import List, Pattern, Sequence, Set, Tuple
 
+# Where torch has the functions of tensors.
+MODULES = ("torch.", "torch.nn.functional.", "torch.special.", "torch.linalg.")
+
 
 def names_of(patterns: Sequence[str]) -> Pattern[str]:
-    """Names with `*` for any, alone itself; nothing at all for none."""
+    """Names with `*` for any, alone itself; nothing at all for none.
+
+    `~log` is the function and the method: torch.log, .log, .log_.
+    """
     return compiled(tuple(patterns))
 
 
@@ -21,10 +27,14 @@ def compiled(patterns: Tuple[str, ...]) -> Pattern[str]:
 
 
 def translated(pattern: str) -> str:
+    if pattern.startswith("~"):
+        word = re.escape(pattern[1:])
+        modules = "|".join(map(re.escape, MODULES))
+        return r"(?:(?:%s)%s|\.%s_?)\Z" % (modules, word, word)
     # "[for]" and "=[]" mean themselves.
     parts = [re.escape(part) for part in pattern.split("*")]
-    if pattern == "*":
-        return r"\*\Z"
+    if pattern in ("*", "**"):
+        return re.escape(pattern) + r"\Z"
     return "(?:%s)\\Z" % ".*".join(parts)
 
 

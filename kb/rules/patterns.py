@@ -6,12 +6,12 @@ says of their arguments what must be known; what is not known fulfils nothing.
 
 from __future__ import annotations
 
-import ast
 import re
 from itertools import count
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from kb.rules.names import exact, is_written, names_of, words_of
+from kb.rules.origins import CHECKS, made_by, parts, wholes
 from kb.rules.reading import Trace
 from kb.rules.values import Event, Value
 
@@ -19,14 +19,17 @@ Json = Dict[str, Any]
 Bound = Dict[str, object]
 OPEN: Any = object()
 MOST_TRIED = 4000
-DEEPEST, MOST_SEEN = 12, 100
 ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)?(?:@(?P<at>\d+))?")
-# Calls that give back the elements of their first argument in another shape, or often.
-SHAPED = re.compile(
-    r".*\.(?:view|reshape|flatten|squeeze|unsqueeze|transpose|permute|expand|clone"
-    r"|repeat|tile)"
+# Functions of which somebody takes the gradient, and how it is taken.
+TRAINED = re.compile(
+    r"\.(forward|training_step|log_prob|closure)$|[Ll]oss|[Cc]riterion"
 )
-
+# Classes and functions that see data, measure or draw.
+UNTRAINED = re.compile(
+    r"(?i)dataset|metric|eval|valid|predict|infer|visual|plot|transform(?!er)|search"
+    r"|anomaly|\.fit|init|test|augment|preprocess|numpy|callback"
+)
+BACKWARD = (".backward", "torch.autograd.grad", "torch.autograd.backward")
 SPELLED = {
     "float16": ["float16", "half"],
     "float32": ["float"],
@@ -38,18 +41,24 @@ class Step:
     """One step, its names ready to be compared."""
 
     def __init__(self, data: Json) -> None:
-        self.names = names_of(data["event"])
+        self.ways = [Step(way) for way in data.get("any", [])]
+        self.names = names_of(data.get("event", []))
         self.conditions = data.get("with", {})
         self.inside = [Step(entry) for entry in data.get("inside", [])]
         self.outside = names_of(data.get("outside", []))
+        self.trained = str(data.get("trained", ""))
         self.unguarded = frozenset(data.get("unguarded", []))
         self.without = names_of(data.get("without", []))
 
-    def fits(self, event: Event, bound: Bound) -> Iterator[Bound]:
+    def fits(self, event: Event, bound: Bound, trace: Trace) -> Iterator[Bound]:
         """Every way in which an event is this step, with what is bound then."""
+        for way in self.ways:
+            yield from way.fits(event, bound, trace)
         if not self.names.match(event.name) or self.unguarded & event.guards:
             return
         if any(self.outside.match(name_of(value)) for value in event.contexts):
+            return
+        if self.trained and not is_trained(trace, event, self.trained == "seen"):
             return
         for found in conditions_hold(self.conditions, event, bound):
             yield from self.stands_inside(event, found, list(self.inside))
@@ -77,7 +86,8 @@ class Rule:
         self.name = str(data["name"])
         self.steps = [Step(step) for step in data["step"]]
         self.never_after = names_of(data.get("never_after", []))
-        self.last_words = exact(words_of(data["step"][-1]["event"]))
+        self.at = int(data.get("at", len(self.steps))) - 1
+        self.last_words = exact(words_of(events_of(data["step"][-1])))
         self.words = [words for step in data["step"] for words in needed(step)]
 
     def may_fire(self, written: Set[str]) -> bool:
@@ -87,7 +97,7 @@ class Rule:
         )
 
     def found_in(self, trace: Trace) -> Iterator[Event]:
-        """The events at which the last step happens, each once."""
+        """The events at which the step of the finding happens, each once."""
         seen: Set[int] = set()
         for event in self.follow(trace, 0, None, {}, [], count(1)):
             if id(event.node) not in seen:
@@ -112,12 +122,12 @@ class Rule:
                 return
             if not all(together(event, other) for other in chosen):
                 continue
-            for found in step.fits(event, bound):
+            for found in step.fits(event, bound, trace):
                 if at + 1 < len(self.steps):
                     more = [*chosen, event]
                     yield from self.follow(trace, at + 1, event, found, more, tries)
                 elif not self.is_undone(trace, event):
-                    yield event
+                    yield [*chosen, event][self.at]
 
     def is_undone(self, trace: Trace, event: Event) -> bool:
         if not self.data.get("never_after"):
@@ -133,9 +143,26 @@ def together(one: Event, other: Event) -> bool:
     return all(ways.get(node, number) == number for node, number in other.path)
 
 
+def events_of(step: Json) -> List[str]:
+    """The names of a step, with those of the steps of which it is any."""
+    found = list(step.get("event", []))
+    for way in step.get("any", []):
+        found += events_of(way)
+    return found
+
+
+def is_trained(trace: Trace, event: Event, is_seen: bool) -> bool:
+    """Whether a gradient is asked for there; else, whether nothing speaks against."""
+    if any(one.name in BACKWARD for one in trace):
+        return True
+    if any(map(UNTRAINED.search, event.within)):
+        return False
+    return not is_seen or any(map(TRAINED.search, event.within))
+
+
 def needed(step: Json) -> Iterator[List[str]]:
     """Sets of words; a source that has none of one set cannot have the step."""
-    words = words_of(step["event"])
+    words = words_of(events_of(step))
     if words:
         yield words
     for spec, condition in step.get("with", {}).items():
@@ -162,7 +189,8 @@ def needed_by(condition: Any) -> Iterator[List[str]]:
             word for name in condition["dtype"] for word in SPELLED.get(name, [name])
         ]
     if "holds" in condition:
-        yield ["finfo"] if condition["holds"] == "min" else ["inf"]
+        word = condition["holds"].lstrip("-")
+        yield ["finfo"] if word == "min" else [word]
     for other in condition.get("of", {}).values():
         yield from needed_by(other)
 
@@ -214,6 +242,10 @@ def holds(condition: Json, value: Any, bound: Bound) -> Iterator[Bound]:
         CHECKS[key](value, wanted) for key, wanted in condition.items() if key in CHECKS
     ):
         return
+    if "contains" in condition and not any(
+        True for part in parts(value) for _ in holds(condition["contains"], part, bound)
+    ):
+        return
     for found in bindings(condition, value, bound):
         yield from origin_holds(condition, value, found)
 
@@ -234,15 +266,6 @@ def bindings(condition: Json, value: Value, bound: Bound) -> Iterator[Bound]:
     yield from ways
 
 
-def wholes(value: Value) -> List[Value]:
-    """The objects that it is a part of: of layer.weight.data weight and layer."""
-    found: List[Value] = []
-    while value.attribute and value.inputs and len(found) < DEEPEST:
-        value = value.inputs[0]
-        found.append(value)
-    return found
-
-
 def origin_holds(condition: Json, value: Value, found: Bound) -> Iterator[Bound]:
     origins = [key for key in ("made_by", "from") if key in condition]
     if not origins:
@@ -252,111 +275,3 @@ def origin_holds(condition: Json, value: Value, found: Bound) -> Iterator[Bound]
     for event in made_by(value, origins[0] == "from"):
         if names.match(event.name):
             yield from conditions_hold(condition.get("of", {}), event, found)
-
-
-def made_by(value: Value, deeply: bool) -> Iterator[Event]:
-    """What made a value; deeply, also what made that of which it was made."""
-    if value.made is not None:
-        yield value.made
-    if not deeply:
-        yield from reshaped(value)
-        return
-    seen: Set[int] = {id(value)}
-    pending: List[Tuple[Value, int]] = [(entry, 1) for entry in value.inputs]
-    while pending:
-        part, depth = pending.pop(0)
-        if id(part) in seen or depth > DEEPEST or len(seen) > MOST_SEEN:
-            continue
-        seen.add(id(part))
-        if part.made is not None:
-            yield part.made
-        pending += [(entry, depth + 1) for entry in part.inputs]
-
-
-def reshaped(value: Value) -> Iterator[Event]:
-    """What made the elements that were only cut out or put into another shape."""
-    for _ in range(DEEPEST):
-        made = value.made
-        if value.sliced and value.inputs:
-            value = value.inputs[0]
-        elif made is not None and made.args and SHAPED.fullmatch(made.name):
-            value = made.args[0]
-        else:
-            return
-        if value.made is not None:
-            yield value.made
-
-
-def mentions(value: Value, names: Sequence[str]) -> bool:
-    """Whether it was made from an attribute of one of these names."""
-    seen: Set[int] = set()
-    pending = [value]
-    while pending and len(seen) < MOST_SEEN:
-        part = pending.pop()
-        if id(part) in seen:
-            continue
-        seen.add(id(part))
-        if part.attribute in names:
-            return True
-        pending += part.inputs
-    return False
-
-
-def returns(value: Value, kind: str) -> bool:
-    """Whether a function of the file returns such a thing, as far as can be seen."""
-    return any(found == kind for found in kinds_returned(value))
-
-
-def kinds_returned(value: Value) -> Iterator[str]:
-    node = value.node
-    if value.cls is not None:
-        methods = {getattr(x, "name", ""): x for x in value.cls.node.body}
-        node = methods.get("forward") or methods.get("__call__")
-    for part in ast.walk(node) if node is not None else ():
-        if isinstance(part, ast.Return) and part.value is not None:
-            for found in ast.walk(part.value):
-                if isinstance(found, ast.Dict):
-                    yield "dict"
-
-
-def is_member(value: Value) -> bool:
-    """Whether it was read off an object of a class that stands in the file."""
-    owner = value.inputs[0] if value.inputs else None
-    return bool(value.attribute and owner is not None and owner.cls is not None)
-
-
-def is_number(value: Value) -> bool:
-    const = value.const
-    return isinstance(const, (int, float)) and not isinstance(const, bool)
-
-
-def equal(value: Value, wanted: Any) -> bool:
-    if not value.is_known:
-        return False
-    return value.const == wanted and isinstance(value.const, bool) == isinstance(
-        wanted, bool
-    )
-
-
-CHECKS: Dict[str, Any] = {
-    "given": lambda value, wanted: wanted is True,
-    "is": equal,
-    "none": lambda value, wanted: (value.is_known and value.const is None) == wanted,
-    "above": lambda value, wanted: is_number(value) and value.const > wanted,
-    "below": lambda value, wanted: is_number(value) and value.const < wanted,
-    "at_least": lambda value, wanted: is_number(value) and value.const >= wanted,
-    "at_most": lambda value, wanted: is_number(value) and value.const <= wanted,
-    "dtype": lambda value, wanted: value.dtype in wanted,
-    "holds": lambda value, wanted: wanted in value.holds,
-    "attribute": lambda value, wanted: bool(value.attribute) == wanted,
-    "member": lambda value, wanted: is_member(value) == wanted,
-    "mentions": mentions,
-    "unmentioned": lambda value, wanted: not mentions(value, wanted),
-    "sliced": lambda value, wanted: value.sliced == wanted,
-    "returns": returns,
-    "not_made_by": lambda value, wanted: (
-        not any(names_of(wanted).match(event.name) for event in made_by(value, False))
-    ),
-    "named": lambda value, wanted: value.name in wanted,
-    "known": lambda value, wanted: value.is_known == wanted,
-}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from kb.rules.calling import IN_PLACE, Calls
-from kb.rules.expressions import TooMuch, attributes_in, element_of, index_of
+from kb.rules.expressions import TooMuch
+from kb.rules.parts import attributes_in, element_of, index_of
 from kb.rules.values import Event, Value, joined
 
 # Nodes that are read of one function with all that it calls.
@@ -74,11 +75,15 @@ class Reader(Calls):
         call = node.value
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             return
-        if call.func.attr in IN_PLACE and isinstance(call.func.value, ast.Name):
-            # Nobody takes the result: it is a model, which this changes in place.
-            owner = self.scope.find(call.func.value.id)
-            if owner is not None and value.ident is owner.ident:
-                owner.dtype = value.dtype
+        model = call.func.value
+        owner = None
+        if call.func.attr in IN_PLACE and isinstance(model, ast.Name):
+            owner = self.scope.find(model.id)
+        elif call.func.attr in IN_PLACE and isinstance(model, ast.Attribute):
+            owner = self.read(model.value).attrs.get(model.attr)
+        # Nobody takes the result: it is a model, which this changes in place.
+        if owner is not None and value.ident is owner.ident:
+            owner.dtype = value.dtype
 
     def assign(self, node: ast.Assign) -> None:
         value = self.read(node.value)
@@ -98,13 +103,18 @@ class Reader(Calls):
     def bind(self, target: ast.AST, value: Value) -> None:
         if isinstance(target, ast.Name):
             self.scope.names[target.id] = value
+            value.called = value.called or target.id
         elif isinstance(target, ast.Attribute):
             owner = self.read(target.value)
             name = owner.name + "." + target.attr if owner.name else "." + target.attr
             event = Event("=" + name, [value], owner=owner)
             self.note(event, target)
             if not owner.name:
+                old = owner.attrs.get(target.attr)
+                if self.path and old is not None and old.const is not None:
+                    value = joined([old, value])
                 owner.attrs[target.attr] = value
+                value.called = value.called or target.attr
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target.elts, value)
         elif isinstance(target, ast.Subscript):
@@ -115,6 +125,7 @@ class Reader(Calls):
                 return
             event = Event("=[]", [value], owner=owner)
             self.note(event, target)
+            owner.holds |= value.holds
             owner.attrs.pop("[%s]" % ast.dump(place), None)
         elif isinstance(target, ast.Starred):
             self.bind(target.value, Value(dtype=value.dtype, inputs=[value]))
@@ -229,21 +240,24 @@ class Reader(Calls):
         self.assumes_imports = not has_import
         return self.trace_of(lambda: self.run(tree.body))
 
-    def trace_of(self, reads: Callable[[], object]) -> Trace:
+    def trace_of(
+        self, reads: Callable[[], object], before: Sequence[Event] = ()
+    ) -> Trace:
         """What happens while something is read, as far as that goes."""
-        self.events, self.contexts, self.path = [], [], []
+        self.events, self.contexts, self.path = list(before), [], []
         self.guards, self.active, self.returns = [], [], []
+        self.idents, self.places = {}, []
         module = self.scope
         with contextlib.suppress(TooMuch, RecursionError):
             reads()
         self.scope = module
         return self.events
 
-    def read_function(self, value: Value) -> Trace:
+    def read_function(self, value: Value, before: Sequence[Event] = ()) -> Trace:
         """One function as if called with what nobody knows."""
         event = Event("", [])
         event.open_args = event.open_kwargs = True
-        return self.trace_of(lambda: self.follow(value, event))
+        return self.trace_of(lambda: self.follow(value, event), before)
 
 
 def both(before: Dict[str, Value], *ways: Dict[str, Value]) -> Dict[str, Value]:

@@ -10,6 +10,8 @@ UNKNOWN: Any = object()
 NOTHING: FrozenSet[str] = frozenset()
 MOST_ITEMS = 64
 LARGE = 1e18
+# The label that cross_entropy leaves out.
+IGNORED = -100
 
 
 class Scope:
@@ -42,13 +44,13 @@ class Value:
     `name`: of an import ("torch.float16"); `node`: of a function or class of the file,
     with its `scope`; `cls`: the class of an instance; `holds`: "inf", "-inf" or "min";
     `made`: the event that made it; `inputs`: what it was made from; `ident`: shared by
-    values that are one object.
+    values that are one object; `called`: the first name that the program gives it.
     """
 
     __slots__ = (
         *("const", "name", "node", "scope", "cls", "receiver", "items", "entries"),
         *("is_open", "attrs", "dtype", "holds", "made", "inputs", "attribute"),
-        *("sliced", "ident", "options", "is_compiled"),
+        *("sliced", "ident", "options", "is_compiled", "called"),
     )
 
     def __init__(
@@ -79,6 +81,7 @@ class Value:
         self.ident: object = self
         self.options: Tuple[Value, ...] = ()
         self.is_compiled = False
+        self.called = ""
 
     @property
     def is_known(self) -> bool:
@@ -103,7 +106,7 @@ class Event:
 
     __slots__ = (
         *("name", "args", "kwargs", "owner", "open_args", "open_kwargs", "node"),
-        *("contexts", "path", "guards", "at", "result"),
+        *("contexts", "path", "guards", "within", "at", "result"),
     )
 
     def __init__(
@@ -123,6 +126,8 @@ class Event:
         self.contexts: Tuple[Value, ...] = ()
         self.path: Tuple[Tuple[int, int], ...] = ()
         self.guards: FrozenSet[str] = NOTHING
+        # The functions of the file that it happens in.
+        self.within: Tuple[str, ...] = ()
         self.at = 0
         self.result: Optional[Value] = None
 
@@ -132,6 +137,8 @@ class Event:
 
 
 def tags_of(const: Any) -> FrozenSet[str]:
+    if const == IGNORED and not isinstance(const, bool):
+        return frozenset([str(IGNORED)])
     if isinstance(const, float) and math.isinf(const):
         return frozenset(["inf" if const > 0 else "-inf"])
     return NOTHING
@@ -143,11 +150,15 @@ def listed(items: Iterable[Value]) -> Value:
     value = Value(inputs=found, dtype=common_dtype(found))
     value.items = found
     value.holds = frozenset().union(*(item.holds for item in found))
+    if not all(str(IGNORED) in item.holds for item in found):
+        value.holds -= {str(IGNORED)}
     return value
 
 
 def keyed(entries: Dict[str, Value], is_open: bool) -> Value:
     value = Value(inputs=list(entries.values()))
+    value.made = Event("builtins.dict", [], entries)
+    value.made.open_kwargs = is_open
     value.entries, value.is_open = entries, is_open
     if "params" in entries:  # a group of an optimizer
         value.dtype = entries["params"].dtype

@@ -80,7 +80,7 @@ LINES = {
     "kb.records": 2800,
     "kb.release_pages": 420,
     "kb.releases": 1240,
-    "kb.rules": 2750,
+    "kb.rules": 2960,
     "kb.search": 4500,
     "kb.syndication": 1780,
     "kb.templatetags": 700,

@@ -1,0 +1,159 @@
+"""What is known of a value: what it is, what it is a part of, and what made it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
+
+from kb.rules.names import names_of
+from kb.rules.values import Event, Value
+
+DEEPEST, MOST_SEEN = 12, 100
+# Calls that give back the elements of their first argument in another shape, or often.
+SHAPED = re.compile(
+    r".*\.(?:view|reshape|flatten|squeeze|unsqueeze|transpose|permute|expand|clone"
+    r"|repeat|tile)"
+)
+# Modules that have their arguments as parts.
+HOLDERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
+
+
+def wholes(value: Value) -> List[Value]:
+    """The objects that it is a part of: of layer.weight.data weight and layer."""
+    found: List[Value] = []
+    while value.attribute and value.inputs and len(found) < DEEPEST:
+        value = value.inputs[0]
+        found.append(value)
+    return found
+
+
+def parts(value: Value, depth: int = 4) -> List[Value]:
+    """What an object has on it, or was made of, and what those have."""
+    layers = value.made.args if value.made and value.made.name in HOLDERS else []
+    near = [*value.attrs.values(), *(value.items or []), *layers]
+    for part in list(near) if depth else ():
+        near += parts(part, depth - 1)
+        if len(near) > MOST_SEEN:
+            break
+    return near[:MOST_SEEN]
+
+
+def made_by(value: Value, deeply: bool) -> Iterator[Event]:
+    """What made a value; deeply, also what made that of which it was made."""
+    if value.made is not None:
+        yield value.made
+    if not deeply:
+        yield from reshaped(value)
+        return
+    seen: Set[int] = {id(value)}
+    pending: List[Tuple[Value, int]] = [(entry, 1) for entry in value.inputs]
+    while pending:
+        part, depth = pending.pop(0)
+        if id(part) in seen or depth > DEEPEST or len(seen) > MOST_SEEN:
+            continue
+        seen.add(id(part))
+        if part.made is not None:
+            yield part.made
+        pending += [(entry, depth + 1) for entry in part.inputs]
+
+
+def is_made_by(value: Value, names: Sequence[str], deeply: bool) -> bool:
+    matched = names_of(names).match
+    ways = value.options or (value,)
+    return any(matched(event.name) for x in ways for event in made_by(x, deeply))
+
+
+def reshaped(value: Value) -> Iterator[Event]:
+    """What made the elements that were only cut out or put into another shape."""
+    for _ in range(DEEPEST):
+        made = value.made
+        if value.sliced and value.inputs:
+            value = value.inputs[0]
+        elif made is not None and made.args and SHAPED.fullmatch(made.name):
+            value = made.args[0]
+        else:
+            return
+        if value.made is not None:
+            yield value.made
+
+
+def mentions(value: Value, names: Sequence[str]) -> bool:
+    """Whether it was made from an attribute of one of these names."""
+    seen: Set[int] = set()
+    pending = [value]
+    while pending and len(seen) < MOST_SEEN:
+        part = pending.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if part.attribute in names:
+            return True
+        pending += part.inputs
+    return False
+
+
+def returns(value: Value, kind: str) -> bool:
+    """Whether a function of the file returns such a thing, as far as can be seen."""
+    return any(found == kind for found in kinds_returned(value))
+
+
+def kinds_returned(value: Value) -> Iterator[str]:
+    node = value.node
+    if value.cls is not None:
+        methods = {getattr(x, "name", ""): x for x in value.cls.node.body}
+        node = methods.get("forward") or methods.get("__call__")
+    for part in ast.walk(node) if node is not None else ():
+        if isinstance(part, ast.Return) and part.value is not None:
+            for found in ast.walk(part.value):
+                if isinstance(found, ast.Dict):
+                    yield "dict"
+
+
+def is_member(value: Value) -> bool:
+    """Whether it was read off an object of a class that stands in the file."""
+    return any(whole.cls is not None for whole in wholes(value))
+
+
+def is_called(value: Value, patterns: Sequence[str]) -> bool:
+    """Whether its name in the program is one of these, an underline apart."""
+    names = names_of(patterns)
+    return any(names.match(x.strip("_")) for x in (value.called, value.attribute) if x)
+
+
+def is_number(value: Value) -> bool:
+    const = value.const
+    return isinstance(const, (int, float)) and not isinstance(const, bool)
+
+
+def equal(value: Value, wanted: Any) -> bool:
+    if not value.is_known:
+        return False
+    return value.const == wanted and isinstance(value.const, bool) == isinstance(
+        wanted, bool
+    )
+
+
+# What a condition may ask of one value.
+CHECKS: Dict[str, Any] = {
+    "given": lambda value, wanted: wanted is True,
+    "is": equal,
+    "none": lambda value, wanted: (value.is_known and value.const is None) == wanted,
+    "above": lambda value, wanted: is_number(value) and value.const > wanted,
+    "below": lambda value, wanted: is_number(value) and value.const < wanted,
+    "at_least": lambda value, wanted: is_number(value) and value.const >= wanted,
+    "at_most": lambda value, wanted: is_number(value) and value.const <= wanted,
+    "dtype": lambda value, wanted: value.dtype in wanted,
+    "holds": lambda value, wanted: wanted in value.holds,
+    "attribute": lambda value, wanted: bool(value.attribute) == wanted,
+    "member": lambda value, wanted: is_member(value) == wanted,
+    "called": is_called,
+    "mentions": mentions,
+    "unmentioned": lambda value, wanted: not mentions(value, wanted),
+    "sliced": lambda value, wanted: value.sliced == wanted,
+    "returns": returns,
+    "not_made_by": lambda value, wanted: not is_made_by(value, wanted, False),
+    "not_from": lambda value, wanted: not is_made_by(value, wanted, True),
+    "named": lambda value, wanted: value.name in wanted,
+    "known": lambda value, wanted: value.is_known == wanted,
+}

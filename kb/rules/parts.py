@@ -1,0 +1,74 @@
+"""Parts of values and of the tree: attributes, elements, places in brackets."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any, FrozenSet
+
+from kb.rules.values import NOTHING, Value, joined
+
+
+def index_of(node: ast.Subscript) -> Any:
+    """What stands in the brackets; Python 3.8 puts it into a node of its own."""
+    place: Any = node.slice
+    return place.value if type(place).__name__ == "Index" else place
+
+
+def part_of(owner: Value, name: str) -> Value:
+    value = Value(inputs=[owner])
+    value.attribute = name
+    if name not in ("shape", "device", "size", "grad_fn", "is_cuda"):
+        value.dtype = owner.dtype
+    if owner.made is not None and owner.made.name == "torch.finfo":
+        value.holds = frozenset([name]) if name in ("min", "max") else NOTHING
+        value.dtype = ""
+    return value
+
+
+def element_of(value: Value) -> Value:
+    """What a loop over a value gives each time."""
+    if value.items:
+        element = joined(value.items)
+        # Each comes in its turn.
+        element.holds = NOTHING.union(*(item.holds for item in value.items))
+        return element
+    result = Value(dtype=value.dtype, inputs=[value])
+    result.made = value.made
+    return result
+
+
+def named(name: str) -> Value:
+    value = Value()
+    value.called = name
+    return value
+
+
+def is_read_off(value: Value, owner: Value) -> bool:
+    """Whether it is only known as a part that somebody looked at."""
+    inputs = value.inputs
+    return bool(value.attribute and len(inputs) == 1 and inputs[0] is owner)
+
+
+def is_handed_on(value: Value) -> bool:
+    """Whether an argument or a part of something is all that is known of it."""
+    plain = not value.is_known and not value.name and value.made is None
+    return plain and value.node is None and (bool(value.attribute) or not value.inputs)
+
+
+def is_count(const: Any) -> bool:
+    return isinstance(const, int) and not isinstance(const, bool) and 0 <= const <= 64
+
+
+def is_read(node: ast.AST) -> bool:
+    return isinstance(node, (ast.expr, ast.keyword, ast.Slice, ast.comprehension))
+
+
+def attributes_in(node: ast.AST) -> FrozenSet[str]:
+    """The names that a test mentions: {"self", "training"}."""
+    found = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Attribute):
+            found.add(part.attr)
+        elif isinstance(part, ast.Name):
+            found.add(part.id)
+    return frozenset(found)
