@@ -1,4 +1,4 @@
-"""The style sheets: nine files to be read, sent as one.
+"""The style sheets: eleven files to be read, sent as one.
 
 A page waits for every sheet before it is drawn, and a browser asks for six files at a
 time. `collectstatic` joins them; there is nothing else to build.
@@ -25,6 +25,7 @@ SHEETS = (
     "css/pages.css",
     "css/releases.css",
     "css/answer.css",
+    "css/record.css",
     "css/print.css",
 )
 JOINED = "css/site.css"

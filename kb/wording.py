@@ -352,18 +352,9 @@ NOT_RUN = {
     "not_affected": _("Not run on torch {build}; documented as not affected."),
     "unknown": _("Not run on torch {build}, and the documents do not decide it."),
 }
-# Where the reader has not chosen one.
-SEEN_BADGE = Said("⋯", _("Choose your build"))
-SEEN_ON = _(
-    "Builds tested here on {device}: {total}. Builds with the bug: {present}, the "
-    "oldest {first}, the newest {last}."
-)
-SEEN_NOWHERE = _(
-    "Builds tested here on {device}: {total}, {first} to {last}. None showed the "
-    "bug. The range above is the documented one."
-)
 # Where there is no build to speak of.
 ON_DEVICE = {"cuda": _("a GPU"), "cpu": _("a processor")}
+# Where the reader has not chosen one.
 NEVER_RUN = {
     "affected": _(
         "Nobody has run it here on {device} yet, but documents name affected "

@@ -145,6 +145,29 @@ def summary(findings: Iterable[Finding]) -> dict[str, Any]:
     }
 
 
+class Trust(NamedTuple):
+    """What of today's repros ran, and an evidence to look at."""
+
+    runs: int
+    builds: int
+    proof: Finding | None
+
+
+def trust(findings: Iterable[Finding]) -> Trust:
+    """Its proof is the bug on the newest build that has it, else the newest verdict."""
+    fresh = [row for row in findings if not row.stale]
+
+    def worth(row: Finding) -> tuple[Any, ...]:
+        shows_bug = row.verdict == Verdict.BUG_PRESENT and not row.is_model
+        return shows_bug, build_order(row.build_raw, row.build), row.observed_at
+
+    return Trust(
+        len({row.evidence for row in fresh}),
+        len({row.build for row in fresh}),
+        max((row for row in fresh if row.verdict in JUDGED), key=worth, default=None),
+    )
+
+
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -14,6 +14,8 @@ COOKIES = {"torch": "dtn_torch", "device": "dtn_device"}
 YEAR_S = 365 * 24 * 3600
 # A build's slug or a version as torch prints it, a little of what people type.
 VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]{0,119}")
+# What pip freeze or pip list print of torch.
+TORCH_LINE = re.compile(r"(?<![\w-])torch(?:==|\s+|\s*@\s*)(?=[0-9])")
 MAX_TYPED = 200
 
 
@@ -30,14 +32,16 @@ def of(request: HttpRequest) -> ReaderChoice:
 
 def requested(request: HttpRequest, name: str) -> str:
     remembered = request.COOKIES.get(COOKIES[name], "")
-    return request.GET.get(name, remembered)[:MAX_TYPED].strip()
+    typed = request.GET.get(name, remembered)[:MAX_TYPED].strip()
+    line = TORCH_LINE.search(typed)
+    return typed[line.end() :].split(maxsplit=1)[0] if line else typed
 
 
 def remember(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     """Keep what the address asked for; the page depends on what was kept."""
     patch_vary_headers(response, ("Cookie",))
-    torch, device = request.GET.get("torch", ""), request.GET.get("device", "")
-    if VERSION.fullmatch(torch):
+    torch, device = requested(request, "torch"), request.GET.get("device", "")
+    if "torch" in request.GET and VERSION.fullmatch(torch):
         keep(response, "torch", torch)
     if device in DeviceClass.values:
         keep(response, "device", device)

@@ -156,11 +156,6 @@ def semicolons(parts: Iterable[Any]) -> SafeString:
 
 
 @register.filter
-def fix_kinds(kinds: Iterable[str]) -> SafeString:
-    return commas(fix_kind(kind) for kind in kinds)
-
-
-@register.filter
 def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
     """Each fix by its kind, which leads to its section, and with its version."""
     words = _(
@@ -179,12 +174,6 @@ def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
 
 
 @register.filter
-def facet_title(name: str) -> str:
-    """ "grad_norm is NaN" for grad_norm_nan; a name of another form as it stands."""
-    return wording.facet_title(name)[current_lang()]
-
-
-@register.filter
 def precondition_title(item: dict[str, Any]) -> str:
     """What a precondition is about: "GPU", "data type"."""
     return str(PRECONDITIONS[item["key"]])
@@ -192,7 +181,9 @@ def precondition_title(item: dict[str, Any]) -> str:
 
 @register.filter
 def where_it_holds(record: Record) -> str:
-    """On which devices its cause holds, and why there."""
+    """On which devices its cause holds, and why there; "" where nothing says so."""
+    if not record.holds_on:
+        return ""
     devices, why = record.holds_on["devices"], record.holds_on["why"]
     if why in HOLDS_ANYWHERE_BY:
         return _("The cause holds on every device: %s.") % HOLDS_ANYWHERE_BY[why]
@@ -227,18 +218,24 @@ def labelled(content: str, label: str) -> SafeString:
     return mark_safe(_("%(label)s: %(text)s") % words)  # noqa: S308
 
 
+@register.simple_block_tag
+def fold(content: str, name: str, title: str, count: str = "") -> SafeString:
+    """What is folded under a title and what is in it; an address with #name opens it.
+
+    The name is inside: a browser opens what is around a target.
+    """
+    return format_html(
+        "<details><summary><b>{}</b><span>{}</span></summary>"
+        '<div id="{}">{}</div></details>',
+        *(title, count, name, mark_safe(content)),  # noqa: S308
+    )
+
+
 @register.simple_tag
 def digest_link(digest: str) -> SafeString:
     short = short_digest(digest)
     url = reverse("evidence-detail", args=[short])
     return format_html('<a class="mono" href="{}">{}</a>', url, short)
-
-
-@register.filter
-def answer_class(answer: str) -> str:
-    """The colour of an answer strip; none where nothing is known."""
-    known = {"affected": "answer-fail", "not_affected": "answer-pass"}
-    return known.get(answer, "")
 
 
 @register.simple_tag
@@ -286,6 +283,12 @@ def claim_states(rows: Iterable[Any]) -> SafeString:
     return format_html(
         '<span class="claim-states">{}</span>', format_html_join(" ", one, pairs)
     )
+
+
+@register.inclusion_tag("_snippet.html")
+def snippet(title: str, code: str) -> dict[str, object]:
+    """What code does, then the code, which scrolls and never wraps."""
+    return {"title": title, **copyline(code)}
 
 
 @register.inclusion_tag("_copy.html")

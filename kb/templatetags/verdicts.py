@@ -165,12 +165,6 @@ def answer_badge(affected: dict[str, Any]) -> SafeString:
 
 
 @register.simple_tag
-def answer_big(affected: dict[str, Any]) -> SafeString:
-    """The same in the answer strip, in the strip's own colour."""
-    return badge_inner(answer_of(affected))
-
-
-@register.simple_tag
 def verdict_mark(verdict: str) -> SafeString:
     """The shape of a verdict alone, beside words that say it."""
     special = {"untested": badges.UNTESTED, "model": badges.MODEL_SHOWN}

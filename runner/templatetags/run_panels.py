@@ -25,6 +25,7 @@ from runner.pages.record import (
     check_matrix as check_matrix_page,
     evidence_groups,
 )
+from runner.pages.record.check_matrix import CheckMatrix
 from runner.pages.record.opening import Opening
 from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
@@ -33,22 +34,17 @@ register = template.Library()
 Context = dict[str, Any]
 
 
-@register.inclusion_tag("runner/_answer.html", takes_context=True)
+@register.inclusion_tag("runner/_yours.html", takes_context=True)
 def answer_strip(
     context: template.Context, record: Record, about: Opening, panel: RunPanel | None
 ) -> Context:
-    """Is the page's build affected, and what to do about it."""
+    """The reader's build: the field for it, whether it is affected, and its run."""
     return {
         "answer": record_answer.build(record, about),
-        "fixes": fixes_with_a_version(record),
         "record": record,
         "panel": panel,
         "csrf_token": context.get("csrf_token"),
     }
-
-
-def fixes_with_a_version(record: Record) -> list[dict[str, Any]]:
-    return [fix for fix in record.fixes if fix.get("version")]
 
 
 @register.inclusion_tag("runner/_run_panel.html", takes_context=True)
@@ -72,10 +68,10 @@ def repro_commands(
     return {"commands": local_commands.of_repro(repro, request, build)}
 
 
-@register.inclusion_tag("runner/_check_matrix.html")
-def check_matrix(record: Record) -> Context:
-    """Trigger, workarounds and refuted checks over the tested builds."""
-    return {"page": check_matrix_page.build(record), "record": record}
+@register.simple_tag
+def check_matrix(record: Record) -> CheckMatrix:
+    """Workarounds and refuted checks over the tested builds."""
+    return check_matrix_page.build(record)
 
 
 @register.inclusion_tag("runner/_evidence_table.html")

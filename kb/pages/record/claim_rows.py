@@ -6,11 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from kb.choices import ClaimKind, ClaimState
+from kb.choices import ClaimState
 from kb.findings import checks, claims
 from kb.findings.checks import Words
 from kb.models import Claim, Finding, Record
-from kb.pages.record.workarounds import OnOff, on_off
 
 
 @dataclass(frozen=True)
@@ -18,9 +17,7 @@ class ClaimRow:
     claim: Claim
     state: str
     source: dict[str, Any]
-    check: str
     did: Words
-    onoff: OnOff | None
     used: list[Finding]
 
     @property
@@ -47,9 +44,7 @@ def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
     return next((item for item in record.sources if item["id"] == key), {})
 
 
-def claim_rows(
-    record: Record, findings: list[Finding], torch: str = ""
-) -> list[ClaimRow]:
+def claim_rows(record: Record, findings: list[Finding]) -> list[ClaimRow]:
     inputs = [row.as_claim_input() for row in findings]
     by_evidence = {
         (row.evidence, f"{row.repro}:{row.check_name}"): row for row in findings
@@ -65,9 +60,7 @@ def claim_rows(
                 claim=claim,
                 state=ClaimState(claims.state(claim, inputs)).value,
                 source=source_of(record, {"source": claim.source}),
-                check=check_label(claim),
                 did=checks.title_of(record, claim.check_ref.rpartition(":")[2]),
-                onoff=on_off(used, findings, torch) if is_remedy(claim) else None,
                 used=used,
             )
         )
@@ -78,16 +71,3 @@ def contested(rows: list[ClaimRow]) -> list[ClaimRow]:
     """Those that execution contradicts."""
     states = {ClaimState.REFUTED.value, ClaimState.DISPUTED.value}
     return [row for row in rows if row.state in states]
-
-
-def check_label(claim: Claim) -> str:
-    """The check's name; with its file where that is not the main repro."""
-    repro, _, check = claim.check_ref.rpartition(":")
-    return claim.check_ref if repro not in ("", "repro") else check
-
-
-def is_remedy(claim: Claim) -> bool:
-    """Only what is said to help has a with and a without."""
-    check = claim.check_ref.split(":")[-1]
-    helps = claim.kind in (ClaimKind.WORKAROUND, ClaimKind.FIX)
-    return helps and check.startswith(("workaround_", "refuted_"))

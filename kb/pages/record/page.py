@@ -7,23 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 
 from kb.choices import SIGNATURE_LINES, ClaimState, Upstream
 from kb.findings import contradictions, diagnoses, remedies, results, strip
-from kb.findings.remedies import TORCH
+from kb.findings.remedies import TORCH, UPGRADE
 from kb.findings.strip import Strip
+from kb.languages import current_lang
 from kb.models import Finding, Law, Record, Repro
+from kb.pages import prose
 from kb.pages.highlight import python_html
 from kb.pages.law import law_of
-from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested, source_of
+from kb.pages.prose import Prose
+from kb.pages.record.claim_rows import ClaimRow, claim_rows, source_of
 from kb.pages.record.workarounds import Workaround, workaround
 from kb.versions import affected_line
 from kb.versions.affected_line import AffectedPackage
 from kb.versions.ranges import parse_version
 
-# So many are shown without unfolding.
-CLAIMS_OPEN = 4
-SOURCES_OPEN = 2
+# Of a root cause so much is open: 120 words of English.
+CAUSE_OPEN = 120
+ROOT_FIX = "root_fix"
 # An upstream thread named in short.
 THREAD = re.compile(r"([\w.-]+/[\w.-]+)#(\d+)")
 
@@ -39,19 +43,9 @@ class Source:
 
 
 @dataclass(frozen=True)
-class SeenLine:
-    """A line by which the record is recognised, and the source that reports it.
-
-    `source`: {} where the trigger printed it here.
-    """
-
-    text: str
-    source: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class RecordPage:
     record: Record
+    trust: results.Trust
     workarounds: list[Workaround]
     diagnoses: list[dict[str, Any]]
     affected: list[AffectedPackage]
@@ -63,45 +57,62 @@ class RecordPage:
     repros: list[Source]
     related: list[Record]
     aliases: list[tuple[str, str]]
-    signatures: list[SeenLine]
+    # Lines that tell, each with its source: {} where it was printed here.
+    signatures: list[tuple[str, dict[str, Any]]]
     law: Law | None
+    # Its beginning, and the rest.
+    cause: tuple[Prose, Prose]
 
     @property
-    def fix_kinds(self) -> list[str]:
-        """How it is fixed, for a record that upstream calls fixed."""
-        if self.record.upstream != Upstream.FIXED:
-            return []
-        return list(dict.fromkeys(fix["kind"] for fix in self.fixes))
+    def versioned_fixes(self) -> list[dict[str, Any]]:
+        return [fix for fix in self.fixes if fix.get("version")]
 
     @property
-    def judged(self) -> int:
-        """Builds with a verdict on the bug itself."""
-        return int(self.summary["present"] + self.summary["absent"])
+    def fixed_in(self) -> list[str]:
+        """ "torch 2.5.0" where the cause itself is gone, of a record called fixed."""
+        is_fixed = self.record.upstream == Upstream.FIXED
+        gone = [fix for fix in self.versioned_fixes if fix["kind"] == ROOT_FIX]
+        return [f"{fix['package']} {fix['version']}" for fix in gone if is_fixed]
 
     @property
-    def first_claims(self) -> list[ClaimRow]:
-        """Of those that execution contradicts, or of a record without such."""
-        return (contested(self.claims) or self.claims)[:CLAIMS_OPEN]
+    def refuted(self) -> list[ClaimRow]:
+        return [row for row in self.claims if row.state == ClaimState.REFUTED]
 
     @property
-    def further_claims(self) -> list[ClaimRow]:
-        return [row for row in self.claims if row not in self.first_claims]
+    def other_claims(self) -> list[ClaimRow]:
+        return [row for row in self.claims if row.state != ClaimState.REFUTED]
+
+    @property
+    def conditions(self) -> list[str]:
+        """What must be so for the bug to be a reader's own."""
+        lang = current_lang()
+        installed = [
+            _("%(package)s %(versions)s is installed.")
+            % {"package": item.package, "versions": item.ranges}
+            for item in self.affected
+            if item.ranges
+        ]
+        return installed + [row["text"][lang] for row in self.record.preconditions]
+
+    @property
+    def best(self) -> Workaround | None:
+        """What to do first."""
+        chosen = remedies.best(item.remedy for item in self.workarounds)
+        return next((w for w in self.workarounds if w.remedy is chosen), None)
+
+    @property
+    def upgrade(self) -> Workaround | None:
+        """Another release that helps, where that is not what to do first."""
+        upgrades = [w for w in self.workarounds if w.remedy.entry["kind"] == UPGRADE]
+        return next((w for w in upgrades if w is not self.best), None)
 
     @property
     def tested_workarounds(self) -> int:
         return sum(item.tried > 0 for item in self.workarounds)
 
     @property
-    def first_sources(self) -> list[dict[str, Any]]:
-        """Articles and what a range or a fix rests on, as far as they are few."""
-        return self.ranked_sources[:SOURCES_OPEN]
-
-    @property
-    def further_sources(self) -> list[dict[str, Any]]:
-        return self.ranked_sources[SOURCES_OPEN:]
-
-    @property
     def ranked_sources(self) -> list[dict[str, Any]]:
+        """First articles, and what a range or a fix rests on."""
         rests = {
             row.get("source") for row in (*self.record.affected, *self.record.fixes)
         }
@@ -111,16 +122,10 @@ class RecordPage:
         )
 
     @property
-    def answers_an_article(self) -> bool:
-        return any(source["kind"] == "article" for source in self.record.sources)
-
-    @property
-    def refuted(self) -> int:
-        return sum(row.state == ClaimState.REFUTED for row in self.claims)
-
-    @property
-    def verified(self) -> int:
-        return sum(row.state == ClaimState.VERIFIED for row in self.claims)
+    def never_ran_on(self) -> list[str]:
+        """Devices of its repros without a strip."""
+        devices = {repro.device for repro in self.record.repros.all()}
+        return sorted(devices - {strip.device for strip in self.strips})
 
 
 def find(record_id: str) -> Record | None:
@@ -136,6 +141,7 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
     findings = list(record.findings.all())
     return RecordPage(
         record=record,
+        trust=results.trust(findings),
         workarounds=[
             workaround(record, item, findings, torch)
             for item in remedies.of_record(record, findings)
@@ -144,7 +150,7 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
             record, [row.as_claim_input() for row in findings]
         ),
         affected=affected_line.of_record(record),
-        claims=claim_rows(record, findings, torch),
+        claims=claim_rows(record, findings),
         contradictions=[
             item | {"fixed_in": documented_fix(record, item["build"], findings)}
             for item in contradictions.of_record(record, findings)
@@ -156,11 +162,12 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
         related=list(Record.objects.visible().filter(id__in=record.related)),
         aliases=[(alias, alias_url(alias)) for alias in record.aliases],
         signatures=[
-            SeenLine(row["text"], source_of(record, row))
+            (row["text"], source_of(record, row))
             for row in record.signatures
             if row["kind"] in SIGNATURE_LINES
         ],
         law=law_of(record),
+        cause=prose.parted(prose.section(record, "root_cause"), CAUSE_OPEN),
     )
 
 

@@ -38,10 +38,6 @@ class Workaround:
     reach: variants.Reach
 
     @property
-    def name(self) -> str:
-        return str(self.remedy.entry["name"])
-
-    @property
     def status(self) -> str:
         return self.remedy.status
 

@@ -1,4 +1,4 @@
-"""The answer strip of a record: is the chosen build affected, and what to do."""
+"""Whether the build that a reader names has the bug of a record."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from kb import badges, wording
 from kb.badges import Badge
 from kb.choices import Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import checks, remedies, results
-from kb.findings.checks import Words
-from kb.findings.remedies import TORCH, Remedy
+from kb.findings import results
+from kb.findings.remedies import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
-from kb.pages.record.workarounds import OnOff, on_off
 from kb.versions import affected, runs
 from kb.versions.affected import Answer
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
@@ -29,7 +27,6 @@ class RecordAnswer:
     badge: Badge
     sentence: str
     reasons: list[str]
-    preconditions: list[str]
     tested: Finding | None
     # Run there, but it could not apply for want of a device.
     inapplicable: Finding | None
@@ -38,10 +35,6 @@ class RecordAnswer:
     choices: list[Choice]
     device: str
     devices: list[str]
-    advice: Remedy | None
-    advice_title: Words | str
-    onoff: OnOff | None
-    answer: str
 
 
 def build(record: Record, opening: Opening) -> RecordAnswer:
@@ -57,18 +50,17 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
     css, badge, sentence = (
         tested_words(tested, lang)
         if tested
-        else (None if choice else seen_words(findings, device, lang))
-        or inferred_words(answer, choice, device, lang)
+        else inferred_words(answer, choice, device, lang)
     )
-    advice = remedies.best(remedies.of_record(record, findings))
+    if not choice and any(row.verdict in results.JUDGED for row in findings):
+        # The strip says where the bug was seen.
+        css = sentence = ""
     reasons = reasons_of(documented, lang) if choice and not tested else []
-    name = str(advice.entry["name"]) if advice else ""
     return RecordAnswer(
         css=css,
         badge=badge,
         sentence=sentence,
         reasons=reasons,
-        preconditions=[item["text"][lang] for item in record.preconditions],
         tested=tested,
         inapplicable=inapplicable,
         model=next((row for row in fresh if row.is_model), None),
@@ -76,10 +68,6 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
         choices=opening.choices,
         device=device,
         devices=opening.devices,
-        advice=advice,
-        advice_title=checks.title_of(record, f"workaround_{name}") if name else "",
-        onoff=workaround_evidence(name, findings, choice),
-        answer=answer,
     )
 
 
@@ -137,27 +125,6 @@ def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
     return badges.answer_css(row.verdict), badge, sentence
 
 
-def seen_words(
-    findings: list[Finding], device: str, lang: str
-) -> tuple[str, Badge, str] | None:
-    """Without a build: on which of those that ran the bug was seen."""
-    cells = [cell for cell in results.cells(findings) if cell.device_class == device]
-    judged = [cell for cell in cells if cell.verdict in results.JUDGED]
-    if not judged:
-        return None
-    bad = results.showing(judged)
-    raws = [cell.build_raw for cell in judged if cell.build in bad or not bad]
-    words = wording.SEEN_ON if bad else wording.SEEN_NOWHERE
-    sentence = words[lang].format(
-        total=len({cell.build for cell in judged}),
-        present=len(bad),
-        device=device,
-        first=raws[0],
-        last=raws[-1],
-    )
-    return "", badges.Wording(wording.SEEN_BADGE, run=False).badge(lang), sentence
-
-
 def inferred_words(
     answer: str, choice: Choice | None, device: str, lang: str
 ) -> tuple[str, Badge, str]:
@@ -169,11 +136,3 @@ def inferred_words(
         return "", badges.UNKNOWN.badge(lang), sentence
     css = "fail" if answer == "affected" else "pass"
     return css, badges.answer_badge(answer, "none", lang), sentence
-
-
-def workaround_evidence(
-    name: str, findings: list[Finding], choice: Choice | None
-) -> OnOff | None:
-    """With and without it on the chosen build, else on the newest that has both."""
-    rows = [row for row in findings if row.check_name == f"workaround_{name}"]
-    return on_off(rows, findings, choice.value if choice else "")

@@ -19,13 +19,12 @@ from runner.pages.grid import (
 from runner.pages.observations import group_of
 from runner.pages.squares import check_squares
 
-SHOWN_CHECKS = ("trigger", "workaround", "refuted")
+SHOWN_CHECKS = ("workaround", "refuted")
 
 
 @dataclass(frozen=True)
 class CheckRow:
     name: str
-    kind: str
     spans: list[Span]
 
 
@@ -50,24 +49,18 @@ class CheckMatrix:
     heads: list[Head]
     rows: list[CheckRow]
 
-    @property
-    def first(self) -> list[CheckRow]:
-        """The bug, and what helps against it."""
-        return [row for row in self.rows if row.kind != "refuted"]
-
-    @property
-    def refuted(self) -> list[CheckRow]:
-        return [row for row in self.rows if row.kind == "refuted"]
-
 
 def build(record: Record) -> CheckMatrix:
-    """Trigger, workarounds and refuted checks of the bug itself, by tested build."""
+    """Workarounds and refuted checks of the bug itself, by tested build.
+
+    The trigger is what the strip shows; where several repros differ, each has a row.
+    """
+    real = [repro for repro in record.repros.all() if not repro.is_model]
+    shown = (*SHOWN_CHECKS, *(["trigger"] if len(real) > 1 else []))
     findings = [
         row
         for row in record.findings.all()
-        if not row.stale
-        and not row.is_model
-        and group_of(row.check_name) in SHOWN_CHECKS
+        if not row.stale and not row.is_model and group_of(row.check_name) in shown
     ]
     columns = columns_of({row.build: row.build_raw for row in findings})
     by_check: dict[tuple[str, str], dict[str, Finding]] = defaultdict(dict)
@@ -81,7 +74,7 @@ def build(record: Record) -> CheckMatrix:
     ]
     heads = folded_heads(spans)
     rows = [
-        CheckRow(name, group_of(name), over_heads(row, heads))
+        CheckRow(name, over_heads(row, heads))
         for (_repro, name), row in zip(keys, spans, strict=True)
     ]
     return CheckMatrix([Head(head) for head in heads], rows)
