@@ -123,10 +123,10 @@ class Verdict(TextChoices):
 
 
 FIX_KINDS = {
-    "root_fix": _("root fix"),
-    "avoided_by_default": _("avoided by default"),
-    "guarded": _("guarded"),
-    "removed": _("removed"),
+    "root_fix": _("cause fixed"),
+    "avoided_by_default": _("avoided by default, cause remains"),
+    "guarded": _("guarded, cause remains"),
+    "removed": _("feature removed"),
 }
 SIGNATURE_KINDS = ("message", "code", "frame", "facet")
 # Those that are a line of a log, and where it was seen.

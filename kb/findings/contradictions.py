@@ -31,9 +31,9 @@ Json = dict[str, Any]
 OPPOSITE = {Verdict.BUG_PRESENT: NOT_AFFECTED, Verdict.BUG_ABSENT: AFFECTED}
 # Not avoided_by_default: a repro may still ask for the bug and get it.
 FIXES_THAT_END_IT = {
-    "root_fix": _("root fix"),
-    "guarded": _("guarded"),
-    "removed": _("removed"),
+    "root_fix": _("cause fixed"),
+    "guarded": _("guarded, cause remains"),
+    "removed": _("feature removed"),
 }
 SENTENCES = {
     ("range", Verdict.BUG_PRESENT): _(

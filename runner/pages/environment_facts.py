@@ -24,7 +24,7 @@ def short(body: dict[str, Any], worker: str = "") -> Iterator[Fact]:
     yield _("packages"), installed(build.get("packages") or {}) or [NOTHING]
     digest = repro["digest"].removeprefix("sha256:")[:12]
     yield _("repro"), [repro["name"], f"sha256:{digest}"]
-    yield _("served"), list(service(body, worker))
+    yield _("start"), list(service(body, worker))
 
 
 def toolkit(build: dict[str, Any]) -> list[str]:
@@ -48,7 +48,11 @@ def installed(packages: dict[str, str | None]) -> list[str]:
 
 
 def service(body: dict[str, Any], worker: str) -> Iterator[str]:
-    yield _("warm") if body.get("served") == "warm" else _("cold")
+    yield (
+        _("warm (torch was already loaded)")
+        if body.get("served") == "warm"
+        else _("cold (torch was loaded anew)")
+    )
     if worker:
         yield worker
     yield f"{floatformat(body.get('duration_s'), '1u')} s"

@@ -112,5 +112,5 @@ def origin_words(origin: str) -> str:
     if origin == "site":
         return _("this site")
     if origin in ("shipped", "repository"):
-        return _("shipped with the record")
+        return _("a reviewer's machine, shipped with the record")
     return f"{origin} · " + _("uploaded by a user, not re-run by us")

@@ -15,6 +15,7 @@ ROOT = Path(settings.BASE_DIR)
 CATALOGUE = ROOT / "config/locale/zh_Hans/LC_MESSAGES/django.po"
 GLOSSARY = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
 CHINESE = GLOSSARY["chinese"]
+ENGLISH = GLOSSARY["english"]["variants"]
 # They read what people paste, who use other words than we do.
 READERS = ("kb/search/reading", "kb/releases/asked.py", "kb/environments")
 
@@ -78,3 +79,26 @@ class ChineseTest(SimpleTestCase):
             for path in sorted(fixtures.glob(pattern)):
                 with self.subTest(path.parent.name):
                     self.assertEqual(found(CHINESE["variants"], path.read_text()), [])
+
+
+class EnglishTest(SimpleTestCase):
+    def test_the_search_finds_each_variant(self) -> None:
+        for text in (
+            "Five records speak of the same.",
+            "388 s, of that the tests 300",
+            "it is no evidence",
+            "For whoever keeps a site",
+            "first bad in 2.6.0",
+        ):
+            self.assertEqual(len(found(ENGLISH, text)), 1, text)
+
+    def test_pages(self) -> None:
+        for english, _chinese in translations():
+            with self.subTest(english):
+                self.assertEqual(found(ENGLISH, english), [])
+
+    def test_docs(self) -> None:
+        for path in (*sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md"))):
+            if path.name != "CHANGELOG.md":
+                with self.subTest(path.name):
+                    self.assertEqual(found(ENGLISH, path.read_text()), [])

@@ -74,7 +74,7 @@ class ContradictionTest(TestCase):
         (row,) = contradictions.everything(self.record, self.record.findings.all())
         self.assertEqual((row["kind"], row["documented"]), ("fix", "2.15.0"))
         self.assertEqual(row["source"], "s-1")
-        self.assertIn("Documented as fixed in 2.15.0 (root fix)", row["sentence"]["en"])
+        self.assertIn("Documented as fixed in 2.15.0 (cause fixed)", row["sentence"]["en"])
         self.assertIn("2.15.0 已修复（根本修复）", row["sentence"]["zh"])
 
     def test_one_build_is_not_reported_twice(self) -> None:

@@ -242,7 +242,7 @@ class UpstreamTest(RecordPageTest):
         return self.text().partition("Why trust this")[2].partition("Symptom")[0]
 
     def test_a_fix_is_named_by_kind_and_version(self) -> None:
-        self.assertIn("root fix: torch 2.15.0", self.upstream(upstream="fixed"))
+        self.assertIn("cause fixed: torch 2.15.0", self.upstream(upstream="fixed"))
         self.assertIn("fixed in torch 2.15.0", self.text())
         self.assertNotIn("torch 2.15.0", self.upstream(upstream="open", fixes=[]))
 
