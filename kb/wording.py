@@ -274,12 +274,12 @@ CHECKS = {
 }
 # What came out of a check, behind what it does.
 CAME_OUT = {
-    ("", "bug"): _("the bug shows"),
-    ("", "clean"): _("the bug does not show"),
+    ("", "bug"): _("the bug appears"),
+    ("", "clean"): _("no bug seen"),
     ("workaround", "bug"): _("the bug is still there"),
     ("workaround", "clean"): _("the bug is gone"),
     ("refuted", "bug"): _("the bug is still there"),
-    ("refuted", "clean"): _("the bug does not show"),
+    ("refuted", "clean"): _("no bug seen"),
 }
 MODELLED = {
     "bug": _("a model shows the mechanism"),

@@ -95,7 +95,7 @@ def blocks_of(record: Record, base: str, lang: str) -> Iterator[str]:
     titles = headings_of(lang, record.depth)
     if record.is_brief:
         if not record.repros.all():
-            yield _("Documented, not run: no program of this site shows it.")
+            yield _("Documented only: this site has no repro for it.")
         yield from section(titles["root_cause"], [prose(record, "root_cause", lang)])
     yield from section(titles["symptom"], [prose(record, "symptom", lang)])
     yield from signature_blocks(record)

@@ -176,7 +176,7 @@ def verdict_mark(verdict: str) -> SafeString:
 @register.filter
 def flip_words(kind: str) -> str:
     """The words of the matrix for a build that differs from the one before it."""
-    return {"first_bad": _("first bad"), "first_good": _("first good")}[kind]
+    return {"first_bad": _("bug appears"), "first_good": _("bug gone")}[kind]
 
 
 @register.simple_tag

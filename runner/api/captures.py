@@ -226,7 +226,7 @@ class CaptureDetail(CaptureEndpoint):
         tags=["runs"],
     )
     def get(self, request: Request, capture_id: str, query: dict[str, Any]) -> Response:
-        """What a capture shows on each build so far, and where it turns."""
+        """Results of a capture on each build so far, and where they change."""
         return answer(query, CaptureSerializer, get_capture(capture_id))
 
 
@@ -242,6 +242,6 @@ class CaptureDelete(CaptureEndpoint):
     def post(
         self, request: Request, capture_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
-        """Delete a capture and what its runs showed, at once; what runs is stopped."""
+        """Delete a capture and its results at once; running checks are stopped."""
         keeping.delete(get_capture(capture_id))
         return answer(query, CaptureDeleted, {"deleted": True})

@@ -258,22 +258,22 @@ def table(steps: list[Step]) -> list[str]:
 def conclusion(
     subject: Subject, turn: Turn, span: Span, steps: list[Step]
 ) -> list[str]:
-    ends = ("last good", "first bad")
+    ends = ("last without the bug", "first with it")
     if span.first != GOOD:
-        ends = ("last bad", "first good")
+        ends = ("last with the bug", "first without it")
     several = {step.build: subject.raw.get(step.build, step.build) for step in steps}
     labels = column_labels(several)
     before, after = (labels.get(name, name) for name in (turn.before, turn.after))
     lines = [f"{ends[0]} {before}, {ends[1]} {after}"]
     for end, to in turn.instead.items():
-        lines.append(f"{end} is not as you said; {to} is, and was taken in its place")
+        lines.append(f"{end} does not behave as stated, so {to} was used instead")
     for step in steps:
         if step.answer == UNKNOWN and step.build in (turn.before, turn.after):
-            lines.append(f"{step.build} has no verdict: that it is so, you said")
+            lines.append(f"{step.build} has no result here: this is your statement")
     if turn.unknown:
-        lines.append(f"between them without an answer: {', '.join(turn.unknown)}")
+        lines.append(f"no result between them: {', '.join(turn.unknown)}")
     ran = sum(step.how == "run" for step in steps)
-    return [*lines, f"builds that counted: {len(steps)}; run now: {ran}"]
+    return [*lines, f"builds used: {len(steps)}; run now: {ran}"]
 
 
 def document(turn: Turn, span: Span, steps: list[Step]) -> dict[str, Any]:

@@ -209,7 +209,7 @@ class CapturePage:
         if found or len(judged) < 2:
             return [self.turn_said(turn) for turn in found]
         if judged[0].outcome in matrix.BAD:
-            return [_("No build that ran heals it.")]
+            return [_("No tested build fixes it.")]
         return [_("Finite on every build that ran.")]
 
     def turn_said(self, turn: matrix.Turn) -> str:

@@ -23,8 +23,8 @@ SCHEMA = "doesitnan.bisect/1"
 RELEASE = re.compile(r"\d+(?:\.\d+)*$")
 FOUND, TROUBLE = 0, 2
 ENDS = {
-    "good": ("last good %s, first bad %s", "最后一个正常的是 %s，第一个有故障的是 %s"),
-    "bad": ("last bad %s, first good %s", "最后一个有故障的是 %s，第一个正常的是 %s"),
+    "good": ("no bug in %s, bug in %s", "最后一个无缺陷的是 %s，第一个有缺陷的是 %s"),
+    "bad": ("bug in %s, no bug in %s", "最后一个有缺陷的是 %s，第一个无缺陷的是 %s"),
 }
 Json = Dict[str, Any]
 
@@ -254,7 +254,7 @@ def tell(bisection: Bisection, turn: Optional[Any], first: str) -> int:
         carried.say(words % (turn.before, turn.after))
     if turn.unknown:
         listed = ", ".join(turn.unknown)
-        carried.say("without an answer between them / 其间没有结果：%s" % listed)
+        carried.say("no result between them / 其间没有结果：%s" % listed)
     return FOUND
 
 

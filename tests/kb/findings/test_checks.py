@@ -38,7 +38,7 @@ class WordsTest(SimpleTestCase):
         }
         self.assertEqual(said["workaround_x", "clean"], "the bug is gone")
         self.assertEqual(said["refuted_x", "bug"], "the bug is still there")
-        self.assertEqual(said["trigger", "clean"], "the bug does not show")
+        self.assertEqual(said["trigger", "clean"], "no bug seen")
         self.assertIsNone(came_out("trigger", "error"))
         model = came_out("trigger", "bug", modelled=True)
         self.assertEqual(str(model), "a model shows the mechanism")

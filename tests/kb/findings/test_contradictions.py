@@ -74,7 +74,9 @@ class ContradictionTest(TestCase):
         (row,) = contradictions.everything(self.record, self.record.findings.all())
         self.assertEqual((row["kind"], row["documented"]), ("fix", "2.15.0"))
         self.assertEqual(row["source"], "s-1")
-        self.assertIn("Documented as fixed in 2.15.0 (cause fixed)", row["sentence"]["en"])
+        self.assertIn(
+            "Documented as fixed in 2.15.0 (cause fixed)", row["sentence"]["en"]
+        )
         self.assertIn("2.15.0 已修复（根本修复）", row["sentence"]["zh"])
 
     def test_one_build_is_not_reported_twice(self) -> None:
@@ -170,7 +172,7 @@ class ContradictionTest(TestCase):
             self.ran(raw, check_name="workaround_turn_off")
         english = self.client.get("/en/contradictions/")
         self.assertContains(english, "Turning it off helps.", count=1)
-        self.assertContains(english, "turn off: on 3 builds the bug shows (3/3)")
+        self.assertContains(english, "turn off: 3 builds have the bug (3/3)")
         self.assertContains(english, "2.14.1-cpu", count=1)
         chinese = self.client.get("/zh/contradictions/")
         self.assertContains(chinese, "在 3 个构建上出现缺陷（3/3）")

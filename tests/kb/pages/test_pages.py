@@ -502,10 +502,10 @@ class ListPageTest(PageTest):
         page = Page(self.page("/en/matrix/")).text
         self.assertIn("2.4.0 ✖ Bug 2.4.0: FAIL · bug reproduced (1/1)", page)
         self.assertIn("2.5.0 ⋯ likely affected", page)
-        self.assertIn("✔ No bug seen 2.7.0: PASS · bug not seen (0/1) first good", page)
+        self.assertIn("✔ No bug seen 2.7.0: PASS · bug not seen (0/1) bug gone", page)
         self.assertIn("NAN-9001", self.page("/en/matrix/?show=flips"))
         html = self.page("/en/")
-        self.assertIn("first good in 2.7.0 ", Page(html).text)
+        self.assertIn("bug gone in 2.7.0 ", Page(html).text)
         shown = "/en/matrix/?show=flips&amp;build=2.6.0-cpu&amp;build=2.7.0-cpu"
         self.assertIn(shown, html)
         self.assertIn("NAN-9001", self.page(shown.replace("&amp;", "&")))

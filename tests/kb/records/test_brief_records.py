@@ -13,7 +13,7 @@ from kb.models import Record
 from tests.support.brief_record import FILES, write_brief
 from tests.support.sample_record import edit, write_sample
 
-UNRUN = "Documented, not run: no program of this site shows it."
+UNRUN = "Documented only: this site has no repro for it."
 
 
 class BriefRecordTest(TestCase):

@@ -216,8 +216,8 @@ class OneRecordTest(MatrixCase):
             self.run_on(raw, bug=bug)
         html = self.page(self.path)
         self.assertRegex(html, r"2\.4\.0 – 2\.6\.0</span> <span[^>]*>2 builds")
-        self.assertIn("first good", html)
-        self.assertNotIn("first bad<", html)
+        self.assertIn("bug gone", html)
+        self.assertNotIn("bug appears<", html)
         page = Page(html).text
         self.assertLess(page.index("2.7.0"), page.index("2.4.0 – 2.6.0"))
         self.assertEqual(page.count("fires"), 2)

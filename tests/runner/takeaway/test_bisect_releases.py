@@ -83,7 +83,7 @@ class ReleasesTest(SimpleTestCase):
         asked = ("--bisect-releases", "9.1..9.3", "--yes", "--json", "found.json")
         done = self.run_file(*asked, "--trials", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("last good 9.1.0, first bad 9.3.0", done.stdout)
+        self.assertIn("no bug in 9.1.0, bug in 9.3.0", done.stdout)
         whole = json.loads((self.folder / "found.json").read_text())
         answers = {row["release"]: row["answer"] for row in whole["asked"]}
         wanted = {"9.1.0": "good", "9.2.0": "unknown", "9.3.0": "bad"}
