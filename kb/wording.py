@@ -308,8 +308,8 @@ REFUSED_VALUES = {
 # --- "am I affected": (answer, whether this exact build was run) --------------------
 Answer = tuple[str, bool]
 ANSWER_BADGES: dict[Answer, Said] = {
-    ("affected", True): Said("✖", _("Affected · tested on your exact build")),
-    ("not_affected", True): Said("✔", _("Not affected · tested on your exact build")),
+    ("affected", True): Said("✖", _("Bug · tested on your exact build")),
+    ("not_affected", True): Said("✔", _("No bug seen · tested on your exact build")),
     ("affected", False): Said("⋯", _("Likely affected")),
     ("not_affected", False): Said("⋯", _("Likely not affected")),
 }

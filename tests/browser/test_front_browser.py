@@ -88,7 +88,7 @@ class FrontPageTest(BrowserTest):
             page.wait_for_function("!document.querySelector('#file').value")
             found = self.send(page)
             self.assertIn("NAN-9001", found)
-            self.assertIn("That was more than 1 MiB.", found)
+            self.assertIn("Your paste was over 1 MiB.", found)
         self.assertEqual(self.messages, [])
 
     def test_a_small_file_goes_into_the_box_as_it_is(self) -> None:
@@ -96,7 +96,7 @@ class FrontPageTest(BrowserTest):
         page.evaluate(DROP, [f"first\n{WARNING}\n", "h1"])
         page.wait_for_selector("#paste-note:not([hidden])")
         self.assertEqual(page.input_value("#log"), f"first\n{WARNING}\n")
-        self.assertNotIn("more than 1 MiB", self.send(page))
+        self.assertNotIn("over 1 MiB", self.send(page))
 
     def test_too_long_a_paste_is_reduced_before_it_is_sent(self) -> None:
         page = self.open("/en/")

@@ -119,7 +119,7 @@ class GroupTest(AdminCase):
         self.assertIn("1 run is cancelled", self.act("run", "cancel", self.run_row.pk))
         self.assertEqual(Run.objects.get().state, "cancelled")
         again = self.act("run", "cancel", self.run_row.pk)
-        self.assertIn("over already stay as they are: 1", again)
+        self.assertIn("Already finished and left unchanged: 1", again)
 
     def test_operators_cancel_sweeps(self) -> None:
         row = runs.make_sweep()
@@ -132,7 +132,7 @@ class GroupTest(AdminCase):
         row.refresh_from_db()
         self.assertEqual(row.state, "cancelled")
         again = self.act("sweep", "cancel", row.pk)
-        self.assertIn("over already stay as they are: 1", again)
+        self.assertIn("Already finished and left unchanged: 1", again)
 
     def test_operators_lift_a_quarantine_and_pause_workers(self) -> None:
         device = Device.objects.get()

@@ -68,14 +68,14 @@ class AnswerTest(LawTest):
         found = self.answer(f"{CERTAIN}\n{report}")
         self.assertEqual(found["candidates"][0]["record"], "NAN-0001")
         self.assertEqual(found["laws"], [])
-        self.assertNotIn("how it was made", found["decision"]["en"])
+        self.assertNotIn("how the value was made", found["decision"]["en"])
 
     def test_anomaly_mode_names_a_node_that_several_laws_end_in(self) -> None:
         found = self.answer(ANOMALY.format("SqrtBackward0"))
         slugs = [row["slug"] for row in found["laws"]]
         self.assertEqual(slugs, ["root-at-zero", "root-of-negative"])
         self.assertEqual({row["is_certain"] for row in found["laws"]}, {False})
-        self.assertIn("is NaN by one of these", found["decision"]["en"])
+        self.assertIn("gives NaN by one of these", found["decision"]["en"])
         self.assertEqual(self.answer(ANOMALY.format("NeverBackward0"))["laws"], [])
         # A tensor that is printed with its node is no NaN.
         printed = "tensor([1., 2.], grad_fn=<SqrtBackward0>)"

@@ -341,7 +341,7 @@ class RecordPageTest(PageTest):
         body["build"].update(raw="2.10.0+cpu", slug="2.10.0-cpu")
         store.add(runs.signed(body), origin="site")
         self.assertIn(
-            "What is documented says that 2.10.0-cpu is not affected",
+            "Documented as not affected; we reproduce the bug on 2.10.0-cpu",
             Page(self.page(self.path)).text,
         )
 
@@ -369,7 +369,7 @@ class ShippedLookUpTest(LookUpCase):
 
     def test_words_find_records_as_the_front_page_promises(self) -> None:
         page = Page(self.paste("gumbel_softmax gives NaN now and then")).text
-        self.assertIn("One is worth a test: NAN-0035.", page)
+        self.assertIn("One candidate is worth a test: NAN-0035.", page)
         self.assertIn("says “gumbel_softmax gives NaN now and then”", page)
 
 
@@ -398,10 +398,10 @@ class LookUpPageTest(LookUpCase):
         self.assertIn(response.status_code, (200, 400))
 
     def test_more_than_a_mebibyte_is_read_in_part(self) -> None:
-        self.assertIn("more than 1 MiB", self.paste("x" * (1024 * 1024 + 1), 200))
+        self.assertIn("over 1 MiB", self.paste("x" * (1024 * 1024 + 1), 200))
 
     def test_ten_megabytes_are_413(self) -> None:
-        self.assertIn("more than a form may hold", self.paste("x" * 10_000_000, 413))
+        self.assertIn("too large for a form", self.paste("x" * 10_000_000, 413))
 
     def test_other_oversized_forms_are_413_too(self) -> None:
         with self.assertLogs("django.security.RequestDataTooBig"):
@@ -589,7 +589,7 @@ class RunPageTest(PageTest):
         )
         response = self.start(trials="1")
         self.assertRedirects(response, f"/en/runs/{run.id}/?cached=1")
-        self.assertIn("was not started a second time", self.page(response.url))
+        self.assertIn("An identical run finished", self.page(response.url))
         self.start(again="1")
         self.assertEqual(Run.objects.count(), 2)
 

@@ -17,7 +17,7 @@ from tests.kb.lookup.test_lookup import WARNING as LOST, ShippedCase
 from tests.support import runs
 
 WARNING = 'UserWarning: "strides" \\ differ'
-PART = "That was more than 1 MiB."
+PART = "Your paste was over 1 MiB."
 SCRIPT = (Path(settings.BASE_DIR) / "static" / "paste.js").read_text()
 
 
@@ -63,7 +63,7 @@ class PasteFormTests(TestCase):
     def test_a_file_without_end_is_refused(self) -> None:
         with mock.patch.object(paste_form, "MAX_UPLOAD", 3_000_000):
             html = self.post(413, log="", file=self.file("x" * 3_100_000))
-        self.assertIn("more than a form may hold", html)
+        self.assertIn("too large for a form", html)
 
     def test_endless_lines_are_cut_alike_until_they_fit(self) -> None:
         rows = "\n".join(f"{number} " + "x" * 4000 for number in range(3000))

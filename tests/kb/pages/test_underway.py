@@ -114,7 +114,7 @@ class UnderwayTest(TestCase):
         self.assertContains(page, "120 MiB are on disk so far")
         with self.told(Work.TORCH, 0, 0):
             page = self.client.get("/en/")
-        self.assertContains(page, "looks for a torch")
+        self.assertContains(page, "is looking for a torch")
 
     def test_what_a_killed_process_left_behind_says_nothing(self) -> None:
         with self.told(Work.RECORDS, 12, 65) as process:
@@ -152,7 +152,9 @@ class ComingBuildTest(TestCase):
 
     def test_the_panel_offers_it_and_says_that_the_run_waits(self) -> None:
         page = self.client.get(self.path)
-        self.assertContains(page, "torch 9.9.9-cpu is being installed. A run may be")
+        self.assertContains(
+            page, "torch 9.9.9-cpu is being installed. You can queue a run"
+        )
         self.assertContains(page, '<option value="9.9.9-cpu"')
         chinese = self.client.get(self.path.replace("/en/", "/zh/"))
         self.assertContains(chinese, "正在安装 torch 9.9.9-cpu。现在就可以提交运行")

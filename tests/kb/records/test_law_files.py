@@ -132,11 +132,11 @@ class LawFilesTest(TestCase):
             "Other numbers": (no_bug, "disagrees with its checks"),
             "No numbers": (
                 lambda body: body["checks"][4]["observations"].pop("gradient"),
-                "is no evidence of a law: KeyError('gradient')",
+                "is not evidence of a law: KeyError('gradient')",
             ),
             "No form": (
                 lambda body: body["checks"].pop(4),
-                "is no evidence of a law: KeyError('workaround_clamp')",
+                "is not evidence of a law: KeyError('workaround_clamp')",
             ),
         }
         text = self.evidence.read_text()

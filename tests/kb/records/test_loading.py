@@ -94,7 +94,7 @@ class LoadTest(FolderCase):
         self.load()
         self.assertEqual(self.record.outdated, "zh")
         (said,) = translation.problems(read_record(self.folder))
-        self.assertIn("zh was made from another text in en", said.message)
+        self.assertIn("zh was translated from an older text in en", said.message)
         now = translation.digest(read_record(self.folder), "en")
         self.assertIn(f'translated_from = {{en = "{now}"}}', said.message)
         edit(self.folder / "issue.toml", source, now)

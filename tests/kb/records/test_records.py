@@ -163,7 +163,7 @@ class ArticleTest(FolderTest):
             ("## Symptom", "Hello\n\n## Symptom", "line 1: text before"),
             ("A root fix.", "", "fix: is empty"),
             ("A root fix.", "# Big", "fix: line 1: only ###"),
-            ("A root fix.", "Big\n---", "fix: line 2: dashes make a heading"),
+            ("A root fix.", "Big\n---", "fix: line 2: dashes turn the line above"),
             ("A root fix.", "a <b>bold</b> fix", "fix: line 1: raw HTML"),
             ("A root fix.", "<!-- note -->", "fix: line 1: raw HTML"),
             ("A root fix.", "![x](https://e.org/x.png)", "fix: line 1: images"),

@@ -57,11 +57,13 @@ class StepsTest(SimpleTestCase):
             ),
             (
                 {**STEP, "with": {"x": {"made_by": ["a"], "from": ["b"]}}},
-                "[0].with.x: has made_by and from",
+                "[0].with.x: has both made_by and from",
             ),
-            ({**STEP, "without": [".c"]}, "[0].without: only a later step has it"),
+            ({**STEP, "without": [".c"]}, "[0].without: only a later step can have it"),
         ):
             with self.subTest(text):
                 found = self.problems(step)
                 self.assertTrue(any(line.startswith(text) for line in found), found)
-        self.assertEqual(self.problems(*[STEP] * 5), [": has 5 entries; 4 is the most"])
+        self.assertEqual(
+            self.problems(*[STEP] * 5), [": has 5 entries; the limit is 4"]
+        )

@@ -145,7 +145,7 @@ class ReadingTest(SampleTest):
         problems = self.problems()
         self.assertIn("no repro has the function diagnose_that", problems)
         self.assertIn("no [[diagnosis]] is named 'it'", problems)
-        self.assertIn("has 11 lines; 10 is the most", problems)
+        self.assertIn("has 11 lines; the limit is 10", problems)
 
     def test_only_a_fence_that_names_a_snippet_is_filled(self) -> None:
         text = "```python\napply_a\n```\n`apply_a`\n```log\napply_b\n```\napply_a"

@@ -100,7 +100,7 @@ class SymptomFilesTest(TestCase):
             (
                 'device == "cpu"',
                 "device == cpu",
-                "19: cause[1].never[0]: is no predicate",
+                "19: cause[1].never[0]: is not a predicate",
             ),
             (
                 'slug = "a-symptom"',

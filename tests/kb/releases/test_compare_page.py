@@ -61,9 +61,11 @@ class ComparePageTest(PageCase):
 
     def test_what_is_no_build_is_named(self) -> None:
         page = self.client.get("/en/compare/?from=2.5.1&to=<zebra>")
-        self.assertContains(page, "“&lt;zebra&gt;” is no torch build", status_code=404)
+        self.assertContains(
+            page, "“&lt;zebra&gt;” is not a torch build", status_code=404
+        )
         page = self.client.get("/en/compare/zebra...2.6.0/")
-        self.assertContains(page, "“zebra” is no torch build", status_code=404)
+        self.assertContains(page, "“zebra” is not a torch build", status_code=404)
         self.assertContains(self.client.get("/en/compare/"), 'value="2.6.0"')
 
     def test_a_release_that_nobody_ran_is_no_clean_one(self) -> None:

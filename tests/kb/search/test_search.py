@@ -513,7 +513,7 @@ class PageTests(ShippedCase):
 
     def test_words_of_no_record_are_named(self) -> None:
         html = self.page(q="kubernetes checkpoint use_reentrant")
-        self.assertIn("No record has: kubernetes.", html)
+        self.assertIn("No record contains kubernetes.", html)
 
     def test_what_is_typed_is_text(self) -> None:
         html = self.page(q="<b>nan</b>", component="<i>", build="<u>")

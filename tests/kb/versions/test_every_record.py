@@ -172,7 +172,7 @@ class EveryRecordTest(TestCase):
                 seen += 1
                 found = self.ask(record, f"torch=={run.build_raw}")
                 self.assertEqual((found.answer, found.basis), (UNKNOWN, NONE), record)
-                self.assertIn("depends on the code", found.reasons[0]["en"])
+                self.assertIn("depends on your code", found.reasons[0]["en"])
         self.assertGreater(seen, 50)
 
     def test_a_run_decides_only_for_its_packages_and_its_device(self) -> None:

@@ -172,7 +172,7 @@ class EvidenceTest(CommandCase):
             stdout=out,
             stderr=io.StringIO(),
         )
-        self.assertIn("2.1.2-cu121 has no verdict", out.getvalue())
+        self.assertIn("2.1.2-cu121 has no result here", out.getvalue())
 
     def test_refusals(self) -> None:
         ends = ("--good", "2.4.1", "--bad", "2.6.0")

@@ -299,7 +299,7 @@ class StandingTest(TestCase):
             ],
         )
         html = self.rendered(record=record, evidence=row)
-        self.assertIn("Suspect the node", html)
+        self.assertIn("Suspect the machine", html)
         self.assertIn("✔ PASS · bug not seen (0/1)", html)
         self.assertIn(row.get_absolute_url(), html)
 

@@ -123,7 +123,7 @@ class SentTest(TestCase):
         for path in ("/en/NAN-9001/", row.get_absolute_url()):
             html = self.client.get(path, follow=True).text
             with self.subTest(path):
-                self.assertIn("bug not seen, says somebody; not run here", html)
+                self.assertIn("bug not seen by somebody; not run here", html)
                 self.assertNotIn("<b>PASS</b>", html)
                 self.assertNotIn("answer-pass", html)
 

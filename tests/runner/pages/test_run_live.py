@@ -141,7 +141,7 @@ class TrialsTest(PageTest):
         self.repro.header["trials"] = 3
         found = trials.trials_of(self.repro, [self.shown(3, 3)])
         self.assertEqual(found.default, 3)
-        self.assertIn("its author asks for 3", found.reason)
+        self.assertIn("the record's author set 3", found.reason)
 
     def test_the_form_begins_with_that_number(self) -> None:
         evidence = store.add(runs.make_evidence(self.repro), origin="site")

@@ -50,7 +50,7 @@ class KilledTest(PageTest):
             once, always = kills_of(body)
             self.assertIn("no memory left; it received a signal", once)
             self.assertIn("started again", once)
-            self.assertIn("no fault of the repro", always)
+            self.assertIn("The repro is not at fault", always)
         with override("zh-hans"):
             once, always = kills_of(body)
             self.assertIn("从外部被终止（主机内存耗尽；有人向它发送了信号）", once)
@@ -233,11 +233,11 @@ class EvidencePageTest(PageTest):
     def test_the_digest_is_worked_out_anew(self) -> None:
         found = self.found()
         path = found.get_absolute_url()
-        self.assertIn("gives this digest, worked out anew", self.page(path))
+        self.assertIn("matches this digest, recomputed", self.page(path))
         Evidence.objects.update(body=found.body | {"duration_s": 99.0})
         html = self.page(path)
-        self.assertIn("does not give its digest any more", html)
-        self.assertNotIn("gives this digest, worked out anew", html)
+        self.assertIn("no longer matches its digest", html)
+        self.assertNotIn("matches this digest, recomputed", html)
 
     @override_settings(SITE_URL="https://nan.example")
     def test_the_command_that_checks_it_does(self) -> None:
@@ -269,10 +269,10 @@ class EvidencePageTest(PageTest):
             self.repro, bug=False, started_at="2026-01-03T03:04:05Z"
         )
         record = "/en/NAN-9001/sample/"
-        self.assertNotIn("Suspect the node", self.page(record))
+        self.assertNotIn("Suspect the machine", self.page(record))
         second = store.add(other, origin="repository")
         for path in (record, first.get_absolute_url(), second.get_absolute_url()):
             text = Page(self.page(path)).text
-            self.assertIn("Suspect the node before the record.", text)
+            self.assertIn("Suspect the machine before the record.", text)
             self.assertIn(first.short, text)
             self.assertIn(second.short, text)

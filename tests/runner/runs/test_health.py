@@ -78,7 +78,7 @@ class HealthTest(TestCase):
             health.metrics(),
         )
         page = self.client.get("/zh/health/").content.decode()
-        self.assertIn(f"h 以冷启动作答，原因：{reason}", page)
+        self.assertIn(f"h 上的运行启动较慢（冷启动），原因：{reason}", page)
 
     def test_a_forgotten_run_raises_an_alarm(self) -> None:
         worker()
@@ -87,7 +87,7 @@ class HealthTest(TestCase):
         self.assertEqual(self.alarms(), [])
         Run.objects.update(created_at=Now() - timedelta(seconds=70))
         (alarm,) = self.alarms()
-        self.assertIn("although a worker idles", alarm)
+        self.assertIn("although a worker is idle", alarm)
         Worker.objects.update(paused=True)
         self.assertEqual(self.alarms(), [])
 

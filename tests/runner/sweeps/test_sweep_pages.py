@@ -54,11 +54,11 @@ class FollowTest(PageCase, TransactionTestCase):
         for path in (asked.url, f"{asked.url}status/"):
             page = self.client.get(path)
             self.assertContains(page, "Swept: 2 of 2 cells")
-            self.assertContains(page, "It happens where dtype = float32")
+            self.assertContains(page, "cells where dtype = float32")
             self.assertNotContains(page, "hx-trigger")
             self.assertNotContains(page, "Cancel sweep")
         record = self.client.get(f"/en/{self.repro.record_id}/", follow=True)
-        self.assertContains(record, "It happens where dtype = float32")
+        self.assertContains(record, "cells where dtype = float32")
         body = self.client.get(f"{API}/{sweep.pk}").json()
         self.assertEqual(body["cells"][0]["at"], {"dtype": "float32"})
         self.assertIn("dtype = float32", body["sentence"]["zh"])
@@ -142,7 +142,7 @@ class CancelTest(PageCase, TestCase):
         page = self.client.get(path)
         self.assertContains(page, "Cancelled after 0 of 2 cells")
         self.assertContains(page, "It was cancelled before a cell was done")
-        self.assertContains(page, "so it is no evidence")
+        self.assertContains(page, "so it is not evidence")
 
     def test_what_two_ask_for_is_ended_by_neither(self) -> None:
         self.ask(length="6,7")
@@ -167,7 +167,7 @@ class CancelTest(PageCase, TestCase):
         found = self.client.post(f"{API}/{sweep.pk}/cancel")
         self.assertEqual((found.status_code, found.json()["state"]), (202, "running"))
         page = self.client.get(f"/en/sweeps/{sweep.pk}/")
-        self.assertContains(page, "it ends after the cell at hand")
+        self.assertContains(page, "it ends after the current cell")
         jobs.cancelled(sweep)
         sweep.refresh_from_db()
         self.assertEqual(sweep.state, Run.State.CANCELLED)

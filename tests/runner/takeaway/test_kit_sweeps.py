@@ -74,7 +74,7 @@ class KitSweepTest(KitCase):
         self.assertEqual(kept.name, f"repro-dtype-{runs.SLUG}-h100.json")
         page = self.client.get("/NAN-9001", follow=True).content.decode()
         self.assertIn("node-7 · uploaded by a user, not re-run by us", page)
-        self.assertIn("It happens where dtype ≠ float16", page)
+        self.assertIn("cells where dtype ≠ float16", page)
         self.assertEqual(list(self.scratch.iterdir()), [], "something was left behind")
 
     def test_without_time_that_was_given_it_only_says_what_there_is(self) -> None:
