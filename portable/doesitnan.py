@@ -152,7 +152,7 @@ def token_of(site: str) -> str:
         return ""
     found = os.environ.get("DOESITNAN_TOKEN", "")
     if found and not re.fullmatch("[!-~]+", found):
-        raise Trouble("DOESITNAN_TOKEN is no token: it has spaces or other signs")
+        raise Trouble("DOESITNAN_TOKEN is not a token: it has spaces or other signs")
     return found
 
 
@@ -326,9 +326,9 @@ def pieces(line: str) -> List[str]:
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=os.environ.get("DOESITNAN_PROG") or "doesitnan.py",
-        description="Name the known PyTorch training failures that a log shows. "
-        "/ 从日志中找出已知的 PyTorch 训练故障。",
-        epilog="Exit status: 0 a match, 3 only possible ones, 1 none, 2 else.",
+        description="Name the known PyTorch training failures in a log. / "
+        "从日志中找出已知的 PyTorch 训练故障。",
+        epilog="Exit status: 0 a match, 3 only possible matches, 1 none, 2 else.",
     )
     parser.add_argument("log", nargs="?", default="-", metavar="FILE")
     parser.add_argument(
@@ -343,7 +343,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help="whose packages --env tells; default: this one / --env 所读的 Python",
+        help="Python whose packages --env sends; default: this one / --env 所读的 "
+        "Python",
     )
     parser.add_argument(
         "--dry-run",
@@ -353,7 +354,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="send every line, masked, and not only those that tell / 发送全部行",
+        help="send every line, masked, not only the relevant ones / 发送全部行",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the site's answer / 输出 JSON"
@@ -383,7 +384,7 @@ def run(options: argparse.Namespace) -> int:
     kept = read_log(options)
     telling = kept if options.all else key_lines(kept)
     if kept and not telling:
-        tell("no line tells of a failure: nothing was sent (--all sends every line)")
+        tell("no line shows a failure: nothing was sent (--all sends every line)")
         return NONE
     sent = within([(at, masks.apply(text)) for at, text in telling])
     body = {

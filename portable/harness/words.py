@@ -28,8 +28,8 @@ MISBEHAVED = {
     "metric": ("metric unusable", "指标不可用"),
 }
 EXIT_STATUS = (
-    "Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else.",
-    "退出码：0 未见缺陷，1 出现缺陷，125 不适用，2 其他。",
+    "Exit status: 0 no bug seen, 1 bug, 125 not applicable, 2 else.",
+    "退出码：0 未见缺陷，1 有此缺陷，125 不适用，2 其他。",
 )
 
 

@@ -256,19 +256,22 @@ def parser():
     found = argparse.ArgumentParser(
         prog="nan_probe capture.json",
         description="Runs a captured call. / 运行捕获到的调用。",
-        epilog="Exit status: 1 not finite, 0 finite, 125 cannot run on this torch, "
-        "2 refused. With several Pythons: that of the last.",
+        epilog="Exit status: 1 not finite, 0 finite, 125 cannot run on this torch, 2 "
+        "refused. With several Pythons: the status of the last.",
     )
     found.add_argument("capture", help="capture.json, or its folder")
     found.add_argument(
         "--python",
         action="append",
-        help="run it there: a path, or a build below $BUILDS_DIR; may be repeated",
+        help="run it with this Python: a path, or a build below $BUILDS_DIR; "
+        "repeatable",
     )
-    found.add_argument("--markdown", action="store_true", help="as one posts it")
+    found.add_argument(
+        "--markdown", action="store_true", help="print it as Markdown for an issue"
+    )
     found.add_argument("--bisect", action="store_true", help="between which it changes")
     found.add_argument("--draft", action="store_true", help="a record's repro, as JSON")
-    found.add_argument("--json", action="store_true", help="one line of JSON")
+    found.add_argument("--json", action="store_true", help="print one line of JSON")
     return found
 
 

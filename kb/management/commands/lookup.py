@@ -35,8 +35,8 @@ BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 class Command(BaseCommand):
     help = (
-        "Name the known issues that a log of any size shows. "
-        "Exit status: 0 a match, 3 only possible ones, 1 none, 2 wrong usage."
+        "Name the known issues in a log of any size. Exit status: 0 a match, 3 "
+        "only possible matches, 1 none, 2 wrong usage."
     )
     requires_system_checks: list[str] = []
 
@@ -47,13 +47,14 @@ class Command(BaseCommand):
             type=argparse.FileType("rb"),
             default="-",
             metavar="FILE",
-            help="the log; standard input where none is named",
+            help="the log; default: standard input",
         )
         parser.add_argument(
             "--env",
             type=argparse.FileType("rb"),
             metavar="FILE",
-            help="what is installed: pip freeze, conda list or torch's collect_env",
+            help="file with the output of pip freeze, conda list or torch's "
+            "collect_env",
         )
         parser.add_argument(
             "--json", action="store_true", help="print the API's answer"

@@ -42,10 +42,10 @@ class Step:
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Find the two neighbouring builds between which a bug comes or goes: by the "
-        "evidence that is there, else by running the repro on builds of this machine, "
-        "which is kept. With --install releases that are not here are installed, one "
-        "at a time. Exit: 0 found, 2 else."
+        "Find the two neighbouring builds between which a bug appears or goes "
+        "away. Uses existing evidence first, then runs the repro on builds of this "
+        "machine. With --install, missing releases are installed one at a time. "
+        "Exit: 0 found, 2 else."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -56,19 +56,21 @@ class Command(BaseCommand):
         parser.add_argument("--repro", default="repro", help="name in the record")
         parser.add_argument("--device", choices=DeviceClass.values)
         parser.add_argument(
-            "--again", action="store_true", help="run also where there is evidence"
+            "--again", action="store_true", help="run again even if there is evidence"
         )
         parser.add_argument(
             "--install",
             action="store_true",
-            help="install releases between the ends that are not here, where asked",
+            help="install missing releases between the ends, as needed",
         )
         parser.add_argument(
             "--remove",
             action="store_true",
-            help="delete each build that was installed for this once it was run",
+            help="delete each build installed for this after its run",
         )
-        parser.add_argument("--json", action="store_true", help="print it as data")
+        parser.add_argument(
+            "--json", action="store_true", help="print the result as JSON"
+        )
 
     def run_from_argv(self, argv: list[str]) -> None:
         exits.crash_with_two()

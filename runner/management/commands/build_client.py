@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--site",
             default=settings.SITE_URL,
             metavar="URL",
-            help="the site that it asks where its user names none; default: SITE_URL",
+            help="default site of the client; default: SITE_URL",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -31,26 +31,28 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        scan = commands.add_parser("scan", help="probe every interpreter again")
+        scan = commands.add_parser("scan", help="probe every interpreter")
         scan.add_argument(
             "--install-default",
             action="store_true",
-            help="install the default build where this host has no torch",
+            help="install the default build if this host has no torch",
         )
         scan.add_argument(
             "--only-changed",
             action="store_true",
-            help="trust the last probe of a build whose files are as they were then",
+            help="skip builds whose files did not change since the last probe",
         )
         add = commands.add_parser("add", help="install a release, or name a Python")
         what = add.add_mutually_exclusive_group()
-        what.add_argument("version", nargs="?", help="such as 2.6.0; none: the default")
+        what.add_argument(
+            "version", nargs="?", help="such as 2.6.0; without it: the default build"
+        )
         what.add_argument("--python", type=Path, help="your own interpreter with torch")
         what.add_argument("--wheel", type=Path, help="a torch wheel file")
         what.add_argument(
             "--newest",
             action="store_true",
-            help="the newest releases on the package indexes that this site lacks",
+            help="install new releases from the package indexes",
         )
         add.add_argument(
             "--with",
@@ -58,7 +60,8 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="PACKAGE==VERSION",
-            help="installed beside torch, also git+https://...@COMMIT; may be repeated",
+            help="package to install beside torch, also git+https://...@COMMIT; "
+            "repeatable",
         )
         add.add_argument(
             "--install-only",
@@ -73,11 +76,17 @@ class Command(BaseCommand):
         cuda = "the default may be the CUDA wheel"
         for command in (scan, add):
             command.add_argument("--cuda", action="store_true", help=cuda)
-        list_ = commands.add_parser("list", help="every known build and where it is")
+        list_ = commands.add_parser(
+            "list", help="list every known build and its installations"
+        )
         list_.add_argument("--json", action="store_true")
-        remove = commands.add_parser("remove", help="delete or forget an installation")
+        remove = commands.add_parser(
+            "remove", help="delete an installation, or forget your own"
+        )
         remove.add_argument("slug")
-        remove.add_argument("--python", type=Path, help="only this one of several")
+        remove.add_argument(
+            "--python", type=Path, help="only this one of several installations"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

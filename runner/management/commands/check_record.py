@@ -26,8 +26,9 @@ from runner.management.commands.run_repro import (
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages of a server here
     help = (
-        "Check one record folder: files, repro, mutations of the repro, signatures, "
-        "search and page. Needs no database. Exit: 0 nothing is missing, 1 else."
+        "Check one record folder: files, repro, broken variants of the repro, "
+        "signatures, search and page. Needs no database. Exit: 0 nothing is "
+        "missing, 1 else."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -36,8 +37,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--build",
             metavar="SLUG",
-            help="the torch build to run on, best one that has the bug "
-            "(default: the site's default build)",
+            help="torch build to run on, preferably one with the bug (default: the "
+            "default build)",
         )
         add_logs(parser)
 

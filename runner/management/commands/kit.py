@@ -32,8 +32,9 @@ def like(pattern: re.Pattern[str], example: str) -> Any:
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Write reviewed repros, the harness and wheels of their stacks into one file. "
-        "There: python kit.zip --json evidence.json. Run load_records first."
+        "Write reviewed repros, the harness and wheels of their stacks into one "
+        "file. On the target machine: python kit.zip --json evidence.json. Run "
+        "load_records first."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -48,19 +49,20 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="ID",
-            help="only this record; several times",
+            help="only this record; repeatable",
         )
         parser.add_argument(
             "--python",
             type=like(PYTHON, "3.12"),
             metavar="3.12",
-            help="of the machine it goes to; without it no wheels are fetched",
+            help="Python version of the target machine; without it, no wheels are "
+            "fetched",
         )
         parser.add_argument(
             "--torch",
             type=like(TORCH, "2.11.0+cu130"),
             metavar="2.11.0+cu130",
-            help="of that machine, to be compared there",
+            help="torch version of the target machine, checked there",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

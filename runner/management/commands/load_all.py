@@ -25,7 +25,7 @@ COMMANDS = {Work.RECORDS: "load_records", Work.EVIDENCE: "load_evidence"}
 
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
-    help = "Load what is new of the shipped records and their evidence."
+    help = "Load new shipped records and evidence."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.failed = False

@@ -35,9 +35,8 @@ def origin(text: str) -> str:
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Load evidence/*.json and sweeps/*.json of every record folder, or files that "
-        "users sent. "
-        "Run load_records first."
+        "Load evidence/*.json and sweeps/*.json from every record folder, or files "
+        "from users. Run load_records first."
     )
 
     # Given by `load_all` only: who hears how far it is.
@@ -49,8 +48,8 @@ class Command(BaseCommand):
             nargs="*",
             type=Path,
             metavar="FOLDER|FILE",
-            help="a folder of record folders (default: fixtures/issues), or what "
-            "repro.py, run_repro, sweep, doctor.py or kit.zip wrote with --json",
+            help="a folder of record folders (default: fixtures/issues), or a "
+            "--json file of repro.py, run_repro, sweep, doctor.py or kit.zip",
         )
         parser.add_argument(
             "--origin",
@@ -64,8 +63,8 @@ class Command(BaseCommand):
             "--keep",
             type=origin,
             metavar="MACHINE",
-            help="instead of loading, write what a kit's file holds to the folders of "
-            "the records, to be reviewed and committed",
+            help="instead of loading, write the evidence of a kit's file into the "
+            "record folders, for review and commit",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

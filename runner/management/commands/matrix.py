@@ -25,16 +25,16 @@ def window(text: str) -> int:
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Queue every missing cell of records x builds behind all clicks, and print "
-        "each result as it comes. Ctrl-C leaves what is queued to the workers; the "
-        "next call goes on from there."
+        "Queue every missing cell of records x builds, behind runs that people "
+        "start, and print each result. After Ctrl-C, workers keep what is queued; "
+        "the next call continues."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--record", action="append", default=[], metavar="ID")
         parser.add_argument("--build", action="append", default=[], metavar="SLUG")
         parser.add_argument(
-            "--again", action="store_true", help="also cells that have a fresh result"
+            "--again", action="store_true", help="also repeat cells with a fresh result"
         )
         parser.add_argument(
             "--no-wait", action="store_true", help="queue everything and return"

@@ -19,7 +19,7 @@ from runner.builds import registry
 
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
-    help = "Make the folder of a new record: next free number, files with open places."
+    help = "Make the folder of a new record: next free number and files to fill in."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="the folder's name, such as cudnn-sdpa-nan")
@@ -29,14 +29,14 @@ class Command(BaseCommand):
             dest="reference",
             default="",
             metavar="OWNER/PROJECT#NUMBER",
-            help="the report it comes from, such as pytorch/pytorch#12345; fills in "
-            "source and alias, asks nobody",
+            help="report that it comes from, such as pytorch/pytorch#12345; fills "
+            "in source and alias, without network access",
         )
         parser.add_argument(
             "--from-capture",
             dest="capture",
             metavar="CAPTURE",
-            help="capture.json of nan_probe: its call becomes the repro's trigger",
+            help="capture.json of nan_probe; its call becomes the repro's trigger",
         )
         add_logs(parser)
 

@@ -14,9 +14,9 @@ from runner.runs.prune import prune
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Delete logs of runs older than LOG_DAYS and runs older than RUN_DAYS that a "
-        "newer run of the same repro, build and device supersedes. Workers do it "
-        "once a day."
+        "Delete logs older than LOG_DAYS, and runs older than RUN_DAYS if a newer "
+        "run of the same repro, build and device exists. Workers do this once a "
+        "day."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

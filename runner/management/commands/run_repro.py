@@ -38,12 +38,14 @@ def trials(text: str) -> int:
 
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
-    help = "Run a repro and judge it. Exit: 0 absent, 1 present, 125 N/A, 2 else."
+    help = "Run a repro and judge it. Exit: 0 no bug seen, 1 bug, 125 N/A, 2 else."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument("record", nargs="?", metavar="ID", help="e.g. NAN-0002")
-        what.add_argument("--file", type=Path, help="a repro that is in no record")
+        what.add_argument(
+            "--file", type=Path, help="a repro file that belongs to no record"
+        )
         parser.add_argument("--repro", default=DEFAULT_REPRO, help="name in the record")
         parser.add_argument(
             "--build", metavar="SLUG", help="default: the default build"
@@ -54,12 +56,12 @@ class Command(BaseCommand):
             action="append",
             default=[],
             metavar="NAME=VALUE",
-            help="another value of a parameter, e.g. length=704; several times",
+            help="another value of a parameter, e.g. length=704; repeatable",
         )
         parser.add_argument(
             "--json",
             action="store_true",
-            help="print the evidence as one line, nothing else",
+            help="print only the evidence, as one line",
         )
 
     def run_from_argv(self, argv: list[str]) -> None:

@@ -37,8 +37,8 @@ REFUSALS = (
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
-        "Run a repro over values of one or two of its parameters, and say where the "
-        "bug happens. Exit: 0 in no cell, 1 in one, 125 N/A, 2 else."
+        "Run a repro over values of one or two parameters and report where the bug "
+        "happens. Exit: 0 no bug seen, 1 bug in a cell, 125 N/A, 2 else."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -55,12 +55,12 @@ class Command(BaseCommand):
             "--build", metavar="SLUG", help="default: the default build"
         )
         parser.add_argument(
-            "--json", action="store_true", help="print the evidence, nothing else"
+            "--json", action="store_true", help="print only the evidence"
         )
         parser.add_argument(
             "--minimise",
             action="store_true",
-            help="look for the smallest values that still show the bug, instead",
+            help="find the smallest values that still show the bug",
         )
 
     def run_from_argv(self, argv: list[str]) -> None:

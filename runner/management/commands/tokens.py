@@ -21,14 +21,14 @@ class Command(BaseCommand):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
         add = commands.add_parser("add", help="make a token; its secret is shown once")
-        add.add_argument("name", help="lower case; evidence shows it as origin")
-        add.add_argument("--user", required=True, help="for whom the token acts")
+        add.add_argument("name", help="lower case; evidence shows it as its origin")
+        add.add_argument("--user", required=True, help="user for whom the token acts")
         add.add_argument(
             "--scope",
             action="append",
             required=True,
             choices=Token.Scope.values,
-            help="what it may do; may be repeated",
+            help="what the token may do; repeatable",
         )
         add.add_argument("--days", type=int, default=DEFAULT_DAYS)
         commands.add_parser("list", help="names, scopes and dates, never secrets")

@@ -35,14 +35,15 @@ EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S10
 FORMER_S = 30.0
 
 ADVICE = (
-    "No torch was found or installed; the site works without. Name a Python that has "
-    "it, make run BUILDS=PATH, or an index that has its wheel, TORCH_INDEX_URL=ADDRESS."
+    "No torch was found or installed; the site works without it. Name a Python "
+    "that has torch (make run BUILDS=PATH) or an index with its wheel "
+    "(TORCH_INDEX_URL=ADDRESS)."
 )
 
 
 FAILED = (
-    "The look for torch ended with an error, which stands above; the site works "
-    "without. .venv/bin/python manage.py builds scan looks again."
+    "The search for torch failed with the error above; the site works without it. "
+    "To search again: .venv/bin/python manage.py builds scan"
 )
 
 
@@ -55,12 +56,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--cuda",
             action="store_true",
-            help="allow the CUDA wheel as default build where the CPU one is not found",
+            help="allow the CUDA wheel if there is no CPU wheel",
         )
         parser.add_argument(
             "--no-install",
             action="store_true",
-            help="do not install a torch build; look for installed ones only",
+            help="install no torch build; only look for installed ones",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -61,15 +61,15 @@ class Command(BaseCommand):
             *("-c", "--concurrency"),
             type=slots,
             default=usual_slots(),
-            help="runs at a time (default: one for each core that memory allows, and "
-            "one that is left to clicks: %(default)s here)",
+            help="runs at a time (default: one per core as memory allows, plus one "
+            "for runs that people start: %(default)s here)",
         )
         parser.add_argument("--name", type=worker_name, help="default: worker-PID")
         parser.add_argument(
             "--drain",
             action="store_true",
-            help="start none: let the running workers of this host (or the one of that "
-            "name) finish what they have and end, and wait for it",
+            help="start no worker: let the workers of this host (or the one named) "
+            "finish their runs and stop, and wait for them",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -115,37 +115,37 @@ def with_torch(command: str, arguments: Arguments) -> Arguments:
 COMMANDS: Dict[str, Command] = {
     "lookup": Command(
         look_up,
-        "known failures that a log shows (a file, or standard input)",
+        "known failures in a log (a file, or standard input)",
         "从日志（文件或标准输入）中找出已知故障",
     ),
     "run": Command(
         run,
-        "a record's repro, or a capture.json, on the torch of a Python of yours",
+        "run a record's repro or a capture.json on the torch of your Python",
         "在你自己的 Python 的 torch 上运行某条记录的复现脚本或 capture.json",
     ),
     "doctor": Command(
         doctor,
-        "every repro on that torch",
+        "run every repro on that torch",
         "在该 torch 上运行全部复现脚本",
     ),
     "lint": Command(
         lint,
-        "traps of known failures in Python source",
+        "find traps of known failures in Python source",
         "在 Python 源码中查找已知故障的写法",
     ),
     "probe": Command(
         probe.main,
-        "nan_probe.py, which names the op of the first NaN",
+        "write nan_probe.py, which names the op of the first NaN",
         "取得 nan_probe.py：指出第一个 NaN 由哪个算子产生",
     ),
     "watch": Command(
         watch,
-        "a training script as it is, by the probe: doesitnan watch train.py",
+        "run an unchanged training script with the probe: doesitnan watch train.py",
         "用探针运行训练脚本，脚本无需改动：doesitnan watch train.py",
     ),
     "bisect": Command(
         bisect,
-        "between which releases a record's bug comes or goes: NAN-0009 2.3..2.8",
+        "find the releases between which a bug appears or goes away: NAN-0009 2.3..2.8",
         "某条记录的缺陷在哪两个版本之间出现或消失：NAN-0009 2.3..2.8",
     ),
 }

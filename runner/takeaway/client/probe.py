@@ -22,14 +22,14 @@ def main(arguments: List[str]) -> int:
         prog="doesitnan probe",
         description="Write nan_probe.py, which names the op that made the first NaN or "
         "Inf. / 写出 nan_probe.py：指出第一个 NaN 或 Inf 由哪个算子产生。",
-        epilog="Exit status: 0 written, 2 else. Where doesitnan is installed beside "
-        "torch, `from doesitnan import nan_probe` needs no file.",
+        epilog="Exit status: 0 written, 2 else. If doesitnan is installed beside "
+        "torch, use `from doesitnan import nan_probe` without a file.",
     )
     parser.add_argument(
         "folder",
         nargs="?",
         default=".",
-        help="where the program is; - prints the file / 目标文件夹，- 为打印",
+        help="folder of your program; - prints the file / 目标文件夹，- 为打印",
     )
     parser.add_argument(
         "--force", action="store_true", help="replace another file / 覆盖已有文件"

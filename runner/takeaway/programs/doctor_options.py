@@ -32,10 +32,12 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         "--record",
         action="append",
         metavar="ID",
-        help="only this record, e.g. NAN-0002; may stand several times / 只运行该记录",
+        help="only this record, e.g. NAN-0002; repeatable / 只运行该记录",
     )
     parser.add_argument(
-        "--cuda", action="store_true", help="also what needs a GPU / 也运行 CUDA 脚本"
+        "--cuda",
+        action="store_true",
+        help="also run repros that need a GPU / 也运行 CUDA 脚本",
     )
     parser.add_argument(
         "--quick",
@@ -45,13 +47,13 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-models",
         action="store_true",
-        help="leave out models, which say nothing of a build / 不运行机理模型",
+        help="leave out models, which judge no build / 不运行机理模型",
     )
     parser.add_argument(
         "--timeout-s",
         type=float,
         metavar="S",
-        help="end after so many seconds, the rest without a verdict / 总时限",
+        help="total time limit in seconds; the rest gets no verdict / 总时限",
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
@@ -59,7 +61,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python",
         default="",
-        help="interpreter with the torch to test / 要测试的解释器",
+        help="Python with the torch to test / 要测试的解释器",
     )
 
 

@@ -56,7 +56,7 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume",
         metavar="FILE",
-        help="go on from this evidence file; one that is not there is begun / "
+        help="continue this evidence file; made if missing / "
         "从该证据文件继续；不存在时新建",
     )
     parser.add_argument(
@@ -64,7 +64,7 @@ def parser_of() -> argparse.ArgumentParser:
         dest="timeout_s",
         type=float,
         metavar="S",
-        help="end after so many seconds / 总时限（秒）",
+        help="total time limit in seconds / 总时限（秒）",
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
@@ -84,18 +84,18 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-cuda",
         action="store_true",
-        help="only what needs a GPU / 只运行需要 GPU 的脚本",
+        help="only repros that need a GPU / 只运行需要 GPU 的脚本",
     )
     parser.add_argument(
         "--record",
         action="append",
         metavar="ID",
-        help="only this record, e.g. NAN-0006; may stand several times / 只运行该记录",
+        help="only this record, e.g. NAN-0006; repeatable / 只运行该记录",
     )
     parser.add_argument(
         "--python",
         default=sys.executable,
-        help="interpreter with the torch to test / 要测试的解释器",
+        help="Python with the torch to test / 要测试的解释器",
     )
     parser.add_argument(
         "--lang",
@@ -103,7 +103,7 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         default=carried.language(),
     )
     parser.add_argument(
-        "--list", action="store_true", help="only say what it would run / 仅列出计划"
+        "--list", action="store_true", help="only list what would run / 仅列出计划"
     )
 
 

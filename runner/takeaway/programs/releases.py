@@ -44,7 +44,7 @@ def ends_of(text: str) -> Tuple[str, str]:
     if not (dots and RELEASE.match(low) and RELEASE.match(high)):
         raise Refused("--bisect-releases takes two releases, such as 2.3..2.8")
     if environments.numbers(low) > environments.numbers(high):
-        raise Refused("--bisect-releases: the older release stands first")
+        raise Refused("--bisect-releases: name the older release first")
     return low, high
 
 
@@ -105,7 +105,7 @@ class Bisection:
         if self.options.yes:
             return
         if not sys.stdin.isatty():
-            raise Refused("Nothing was downloaded. --yes says that it may be.")
+            raise Refused("Nothing was downloaded. Add --yes to allow it.")
         carried.tell("Go on? 继续？[y/N]")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Refused("Nothing was downloaded.")
@@ -247,7 +247,7 @@ def tell(bisection: Bisection, turn: Optional[Any], first: str) -> int:
     for line in table(bisection.rows):
         carried.say(line)
     if not turn:
-        carried.say("No turn: both ends answer alike, or nothing answered.")
+        carried.say("No change found: both ends have the same result, or none.")
         carried.say("没有转折：两端结果相同，或者都没有结果。")
         return TROUBLE
     for words in ENDS[first]:

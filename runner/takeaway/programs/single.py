@@ -1,6 +1,6 @@
 """`python repro.py`: the one repro that this file carries, run and judged.
 
-Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 no verdict or wrong
+Exit status: 0 no bug seen, 1 bug, 125 not applicable, 2 no result or wrong
 usage. With --bisect as `git bisect run` reads it: 0 good, 1 bad, 125 skip, 255 stop.
 With --bisect-releases: 0 found, 2 else.
 """
@@ -34,9 +34,9 @@ def parser_of(repro: Any) -> Parser:
         prog=os.environ.get("DOESITNAN_PROG")
         or "%s-%s.py" % (repro["record"], repro["name"]),
         description="%(en)s / %(zh)s" % repro["title"],
-        epilog="Exit status: 0 bug absent, 1 bug present, 125 not applicable, 2 else. "
-        "With --bisect: 0 good, 1 bad, 125 skip, 255 stop. "
-        "With --bisect-releases: 0 found, 2 else.",
+        epilog="Exit status: 0 no bug seen, 1 bug, 125 not applicable, 2 else. With "
+        "--bisect: 0 no bug seen, 1 bug, 125 skip, 255 stop. With "
+        "--bisect-releases: 0 found, 2 else.",
     )
     parser.add_argument(
         "--json",
@@ -56,23 +56,23 @@ def parser_of(repro: Any) -> Parser:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="another value of a parameter, several times / 改变参数值，可多次给出",
+        help="another value of a parameter, repeatable / 改变参数值，可多次给出",
     )
     parser.add_argument(
         "--python",
         default="",
-        help="interpreter with the torch to test / 要测试的解释器",
+        help="Python with the torch to test / 要测试的解释器",
     )
     parser.add_argument("--lang", choices=carried.LANGS, default=carried.language())
     parser.add_argument(
         "--bisect",
         action="store_true",
-        help="exit as `git bisect run` wants it / 按 git bisect run 的约定退出",
+        help="use the exit status of `git bisect run` / 按 git bisect run 的约定退出",
     )
     parser.add_argument(
         "--find-fix",
         action="store_true",
-        help="with --bisect: look for the commit that ended the bug / 查找修复提交",
+        help="with --bisect: find the commit that fixed the bug / 查找修复提交",
     )
     parser.add_argument(
         "--source", action="store_true", help="print the reviewed source / 打印源码"
@@ -85,9 +85,9 @@ def add_releases(parser: Parser) -> None:
     parser.add_argument(
         "--bisect-releases",
         metavar="A..B",
-        help="find the release, such as among 2.3..2.8, with which the bug came or "
-        "went: each is installed in a temporary folder and removed again; with --json "
-        "FILE it goes on where it was ended / 在各 torch 版本间二分查找",
+        help="find the release, such as in 2.3..2.8, in which the bug appeared or "
+        "went away; each is installed in a temporary folder; --json FILE "
+        "continues an earlier search / 在各 torch 版本间二分查找",
     )
     parser.add_argument(
         "--yes",
@@ -103,7 +103,7 @@ def add_releases(parser: Parser) -> None:
         "--installer",
         choices=("auto", "uv", "pip"),
         default="auto",
-        help="with --bisect-releases: uv where it is, else pip / 安装工具",
+        help="with --bisect-releases: uv or pip; default: uv if installed / 安装工具",
     )
 
 
