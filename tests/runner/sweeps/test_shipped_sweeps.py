@@ -34,6 +34,14 @@ class ShippedSweepTest(SimpleTestCase):
     def test_ten_records_have_one(self) -> None:
         self.assertGreaterEqual(len({path.parent for path in FILES}), 10)
 
+    def test_each_record_has_one_on_a_build_with_the_bug(self) -> None:
+        shown = {
+            path.parent
+            for path, body in self.each()
+            if any(cell["verdict"] == "bug_present" for cell in body["cells"])
+        }
+        self.assertEqual({path.parent for path in FILES} - shown, set())
+
     def test_every_cell_gives_its_verdict_again(self) -> None:
         for path, body in self.each():
             self.assertEqual(body["digest"], harness.evidence_digest(body))
@@ -96,3 +104,5 @@ class ShippedSweepTest(SimpleTestCase):
             corners = {(square.x, square.y) for square in drawn.picture.squares}
             self.assertEqual(len(corners), len(body["cells"]))
             self.assertEqual(len(drawn.table), len(body["cells"]))
+            judged = {cell["verdict"] for cell in body["cells"]}
+            self.assertEqual(drawn.is_without_bug, "bug_present" not in judged)
