@@ -244,6 +244,52 @@ def details(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None
     say("")
 
 
+# --- to be posted below an issue -----------------------------
+MARKUP = re.compile(r"([\\`*_<>\[\]|#])")
+
+
+def marked(text: Any) -> str:
+    """A text of the site in Markdown, where nothing in it is a mark."""
+    return MARKUP.sub(r"\\\1", plain(text))
+
+
+def markdown(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
+    """The decision, the facts it rests on, the first candidate with test and strip."""
+    say("**%s**\n" % marked(numbers_of_file(plain(found["decision"][lang]), sent)))
+    facts = found["facts"]
+    named = [(row["value"], row["line"]) for row in facts["named"]]
+    rows = ["`%s`" % plain(value) for value, _line in named]
+    rows += ["%s `%s`" % pair for pair in sorted(facts["packages"].items())]
+    if rows:
+        say("- " + ", ".join(map(plain, rows)))
+    for row in found["candidates"][:1]:
+        posted(row, sent, lang, site)
+
+
+def posted(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
+    for reason in row["because"]:
+        say("- " + marked(numbers_of_file(plain(reason[lang]), sent)[:240]))
+    name, title = plain(row["record"] or row["slug"]), marked(row["title"][lang])
+    url = urllib.parse.urljoin(site, row["urls"]["html"][lang]) if row["urls"] else ""
+    say("\n### " + ("[%s](%s) %s" if url else "%s%s %s") % (name, url, title))
+    if row["affected"]:
+        say("\n" + word(answer_of(row["affected"]), lang))
+    say("\n" + marked(row["test"]["question"][lang]))
+    fenced(row["test"]["code"])
+    entry = row["workaround"]
+    if entry:
+        say("\n%s: `%s`" % (word(entry["status"], lang), plain(entry["name"])))
+        fenced(entry["apply"])
+    if row["record"]:
+        image = "%s/badge/%s/releases.svg?lang=%s" % (site, name, lang)
+        say("\n[![%s](%s)](%s)" % (name, image, url))
+
+
+def fenced(text: str) -> None:
+    if text:
+        say("\n```python\n%s\n```" % CONTROL.sub("?", text.replace("```", "")))
+
+
 def numbers_of_file(text: str, sent: List[Line]) -> str:
     """Lines by their numbers in the log, of which only a part was sent."""
     own, quoted, rest = text.partition("\u201c")
@@ -360,6 +406,11 @@ def arguments() -> argparse.ArgumentParser:
         "--json", action="store_true", help="print the site's answer / 输出 JSON"
     )
     parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print what can be posted below an issue; posts nothing / 输出 Markdown",
+    )
+    parser.add_argument(
         "--no-echo", action="store_true", help="do not repeat the log / 不回显日志"
     )
     parser.add_argument(
@@ -374,7 +425,8 @@ def read_log(options: argparse.Namespace) -> List[Line]:
     if options.log != "-":
         with open(options.log, "rb") as file:
             return kept_lines(lines_of(file, False))
-    quiet = options.no_echo or options.json or options.dry_run
+    prints = options.json or options.markdown or options.dry_run
+    quiet = options.no_echo or prints
     return kept_lines(lines_of(sys.stdin.buffer, not quiet))
 
 
@@ -414,6 +466,9 @@ def environment(options: argparse.Namespace) -> str:
 def show(found: Any, sent: List[Line], options: argparse.Namespace, site: str) -> int:
     if options.json:
         say(json.dumps(found, indent=1, ensure_ascii=False))
+        return STATUS[found["outcome"]]
+    if options.markdown:
+        markdown(found, sent, options.lang, site)
         return STATUS[found["outcome"]]
     report(found, sent, options.lang, site)
     records = [row["record"] for row in found["candidates"] if row["record"]]

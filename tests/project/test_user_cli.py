@@ -283,6 +283,22 @@ class CommandTest(LiveServerTestCase):
         done = self.command("", str(path), "--json", "--env")
         self.assertEqual(best(json.loads(done.stdout)), "NAN-0002")
 
+    def test_markdown_is_what_one_posts_below_an_issue(self) -> None:
+        arguments = ("--markdown", "--env")
+        done = self.command("x\n<b>" + WARNING + "\n", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said, page = done.stdout, f"{self.live_server_url}/en/NAN-0002/"
+        self.assertTrue(said.startswith("**NAN-0002 explains line 2.**\n"), said)
+        self.assertIn(f"### [NAN-0002]({page}", said)
+        self.assertIn("requires\\_grad=True", said)
+        self.assertNotIn("<b>", said)
+        self.assertEqual(said.count("```") % 2, 0)
+        self.assertIn("\n```python\n", said)
+        strip = said.partition("![NAN-0002](")[2].partition("?")[0]
+        picture = self.client.get(strip.removeprefix(self.live_server_url))
+        self.assertEqual(picture["Content-Type"], "image/svg+xml")
+        self.assertNotIn("alice", said)
+
     def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(self) -> None:
         done = self.command(WARNING, "--dry-run", site="http://127.0.0.1:9")
         self.assertEqual(done.returncode, 0)
