@@ -43,6 +43,28 @@ expired is refused everywhere.
 """
 
 
+ABOUT = {
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    "contact": {"name": "Whoever runs the site: /.well-known/security.txt"},
+}
+TAGS = {
+    "lookup": "What a pasted log or environment shows.",
+    "records": "Known failures: facts, texts, results.",
+    "claims": "What sources say beside what runs showed.",
+    "runs": "Runs, sweeps and captures: started, followed, ended.",
+    "evidence": "What one run observed, by its digest.",
+    "builds": "Installations of torch, and the workers that have them.",
+    "files": "Programs and documents to take away.",
+}
+# Bodies whose unknown fields are refused by name (kb.api.endpoint.refuse_unknown).
+CLOSED = ("LookupRequest", "AffectedRequest", "RunRequest", "SweepRequest")
+PASTED = ("log", "env")
+SAYS = {"pattern": r"^[^\u0000-\u0008\u000e-\u001f\u007f-\u009f]*\S[ -~\s]*$"}
+NAMED = {"pattern": "^[a-z][a-z0-9_]*$"}
+NO_NUL = r"^[^\u0000]*$"
+TRIMMED = r"^[^\u0000]*[^\s\u0000-\u001f\u0085][^\u0000]*$"
+
+
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "runner.api.tokens.TokenAuthentication"
     name = "token"
@@ -55,13 +77,42 @@ def completed(
     result: dict[str, Any], generator: Any, request: Any, public: bool
 ) -> dict[str, Any]:
     """A hook of the generator: what it cannot know of operations and shapes."""
-    result["info"]["description"] = DESCRIPTION
-    result["components"]["schemas"]["Text"] = TEXT
+    result["info"] |= {"description": DESCRIPTION, **ABOUT}
+    result["servers"] = [{"url": "/", "description": "this site"}]
+    result["tags"] = [{"name": name, "description": TAGS[name]} for name in TAGS]
+    shapes = result["components"]["schemas"]
+    shapes["Text"] = TEXT
     for path in result["paths"].values():
         for found in path.values():
             found["security"] = security(rules.RULES[found["operationId"]])
+            if "requestBody" in found:
+                found["requestBody"]["required"] = True
+            for parameter in found.get("parameters", ()):
+                if parameter["in"] == "query":
+                    tighten(parameter["name"], parameter["schema"])
+    for name in CLOSED:
+        shapes[name]["additionalProperties"] = False
+        for field in shapes[name]["properties"].items():
+            tighten(*field)
+    # One of both holds something.
+    pasted = [{"required": [name], "properties": {name: SAYS}} for name in PASTED]
+    shapes["LookupRequest"]["anyOf"] = pasted
+    shapes["AffectedRequest"]["properties"]["env"] |= SAYS
+    axes = shapes["SweepRequest"]["properties"]["axes"]
+    axes |= {"propertyNames": NAMED, "minProperties": 1, "maxProperties": 2}
+    axes["additionalProperties"]["pattern"] = TRIMMED
+    parameters = shapes["RunRequest"]["properties"]["parameters"]
+    parameters["additionalProperties"] = {"type": ["string", "number", "boolean"]}
     clean: dict[str, Any] = plain(result)
     return clean
+
+
+def tighten(name: str, field: dict[str, Any]) -> None:
+    """A text is trimmed, and then it holds something."""
+    for schema in (field, field.get("items", {})):
+        is_text = schema.get("type") == "string" and not {"enum", "format"} & {*schema}
+        if is_text and name not in PASTED:
+            schema["pattern"] = NO_NUL if name == "q" else TRIMMED
 
 
 def security(rule: rules.Rule) -> list[dict[str, list[str]]]:

@@ -22,6 +22,7 @@ urlpatterns = [
     path("metrics", runner.metrics, name="metrics"),
     path("llms.txt", as_markdown.llms, name="llms"),
     path("robots.txt", crawlers.robots, name="robots"),
+    path(".well-known/security.txt", crawlers.security, name="security"),
     path("sitemap.xml", sitemap, {"sitemaps": crawlers.SITEMAPS}, name="sitemap"),
     re_path(
         r"^(?P<name>favicon\.ico|apple-touch-icon\.png)$", crawlers.icon, name="icon"

@@ -25,7 +25,7 @@ class PageQuery(LangQuery):
         min_value=1, max_value=MAX_LIMIT, default=DEFAULT_LIMIT
     )
     cursor = serializers.CharField(
-        max_length=1000, required=False, help_text="Opaque: follow `next`."
+        max_length=300, required=False, help_text="Opaque: follow `next`."
     )
 
 

@@ -114,7 +114,7 @@ class RecordList(Endpoint):
         "list_records",
         {200: RecordPageSerializer},
         query=RecordQuery,
-        problems=["not_found"],
+        problems=["not_found", "unknown_build"],
         tags=["records"],
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
@@ -150,8 +150,8 @@ def find_records(query: dict[str, Any]) -> list[str]:
     builds = tested_builds()
     if "build" in query and query["build"] not in [row.slug for row in builds]:
         said = _("No record was tested on the build %s.") % query["build"]
-        errors = [{"pointer": "/build", "code": "invalid_choice", "detail": said}]
-        raise Problem("invalid", said, errors=errors)
+        errors = [{"pointer": "/build", "code": "unknown_build", "detail": said}]
+        raise Problem("unknown_build", said, errors=errors)
     chosen = {facet: query[name] for name, facet in FACETS.items() if name in query}
     verdicts = verdicts_on(query.get("build") or most_tested(builds))
     sort = query.get("sort", SORTS[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils import timezone
 
 from kb.models import Law, Record, Symptom
 from kb.syndication.metadata import base_address
@@ -73,6 +74,20 @@ def robots(request: HttpRequest) -> HttpResponse:
         "User-agent: *",
         *(f"Disallow: {path}" for path in closed),
         f"Sitemap: {base_address(request)}{reverse('sitemap')}",
+    ]
+    return HttpResponse("\n".join(lines) + "\n", content_type="text/plain")
+
+
+@login_not_required
+def security(request: HttpRequest) -> HttpResponse:
+    """security.txt (RFC 9116): where a fault of the site is told in private."""
+    base, repository = base_address(request), settings.REPOSITORY_URL
+    until = timezone.now() + timedelta(days=180)
+    lines = [
+        f"Contact: {repository + '/security' if repository else base + '/'}",
+        f"Expires: {until:%Y-%m-%dT00:00:00Z}",
+        "Preferred-Languages: en, zh",
+        f"Canonical: {base}{reverse('security')}",
     ]
     return HttpResponse("\n".join(lines) + "\n", content_type="text/plain")
 

@@ -51,7 +51,7 @@ class SentCapture(serializers.Serializer[Any]):
     """capture.json as nan_probe wrote it, at most 1 MiB and 4,096 numbers."""
 
     kind = serializers.ChoiceField(choices=[KIND])
-    version = serializers.IntegerField()
+    version = serializers.ChoiceField(choices=[1])
     call = serializers.DictField(child=serializers.JSONField())
     digest = serializers.CharField(help_text="of the rest, by which it is checked")
 

@@ -74,6 +74,15 @@ def version_of(run_id: str) -> tuple[object, ...]:
     return (*shown, place, run.repro.fidelity)
 
 
+class Flag(serializers.BooleanField):
+    """A truth value of JSON; 0 or "yes" is none."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
 class RunRequest(serializers.Serializer[Any]):
     record = serializers.CharField(max_length=8)
     repro = serializers.CharField(
@@ -94,9 +103,7 @@ class RunRequest(serializers.Serializer[Any]):
         help_text="values of the repro's parameters other than the reviewed ones; "
         "the answer is then about these values, never the record's verdict",
     )
-    again = serializers.BooleanField(
-        default=False, help_text="run also where a fresh result exists"
-    )
+    again = Flag(default=False, help_text="run also where a fresh result exists")
 
 
 def wanted_repro(record_id: str, name: str) -> Repro:

@@ -21,6 +21,7 @@ from tests.support import runs
 VALUES = {
     "record_id": "NAN-9001",
     "slug": "sample-9001",
+    "about": "mine",
     "run_id": "00000000-0000-4000-8000-000000000000",
     "job_id": "00000000-0000-4000-8000-000000000000",
     "sweep_id": "00000000-0000-4000-8000-000000000000",
@@ -33,7 +34,7 @@ VALUES = {
     "before": "2.12.1",
     "after": "2.13.0",
 }
-OPEN = {"healthz", "readyz", "login", "metrics", "robots", "icon", "theme"}
+OPEN = {"healthz", "readyz", "login", "metrics", "robots", "security", "icon", "theme"}
 # Heads by which a stranger may look like somebody, or like asking for something else.
 HEADS = (
     {"Authorization": "Basic YWRtaW46YWRtaW4="},

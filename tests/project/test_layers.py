@@ -66,7 +66,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # How many lines of Python a room may have, migrations left out. A room may shrink, and
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
-    "config": 1800,
+    "config": 1860,
     "kb": 1550,
     "kb.admin": 300,
     "kb.api": 1950,
@@ -82,7 +82,7 @@ LINES = {
     "kb.releases": 1240,
     "kb.rules": 2960,
     "kb.search": 4500,
-    "kb.syndication": 1780,
+    "kb.syndication": 1790,
     "kb.templatetags": 700,
     "kb.versions": 1150,
     "portable": 800,
@@ -91,7 +91,7 @@ LINES = {
     "runner": 600,
     "runner.admin": 350,
     "runner.agents": 690,
-    "runner.api": 1755,
+    "runner.api": 1765,
     "runner.authoring": 1300,
     "runner.bisecting": 350,
     "runner.builds": 2450,
