@@ -133,9 +133,9 @@ class PageTest(LawTest):
         page = self.client.get(address, mine)
         self.assertContains(page, "Your call")
         self.assertContains(page, "[0.0, 1e-30]")
-        self.assertContains(page, "<dt>Heals it</dt>")
+        self.assertContains(page, "<dt>Fixes it</dt>")
         page = self.client.get(address, {**mine, "heals": ""})
-        self.assertContains(page, "<dt>Does not heal it</dt>")
+        self.assertContains(page, "<dt>Does not fix it</dt>")
         # Whatever else an address says, the page does not repeat it.
         for other in (
             {"operands": "call us"},
