@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from kb.choices import DeviceClass, Verdict
+from kb.choices import PARAMETERS, DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Record
 from kb.records import conditions
@@ -60,6 +60,12 @@ class SweepMap:
     picture: Picture
     table: list[Row]
     proofs: list[Proof]
+
+    @property
+    def labels(self) -> list[str]:
+        """As the form has them, with the name in the rule: "features (dim)"."""
+        words = [(name, str(PARAMETERS.get(name, name))) for name in self.names]
+        return [said if said == name else f"{said} ({name})" for name, said in words]
 
     @property
     def is_without_bug(self) -> bool:
