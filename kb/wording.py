@@ -314,12 +314,6 @@ ANSWER_BADGES: dict[Answer, Said] = {
     ("not_affected", False): Said("⋯", _("Likely not affected")),
 }
 UNKNOWN_BADGE = Said("◌", _("Unknown: run it"))
-ANSWER_SENTENCES: dict[Answer, Text] = {
-    ("affected", True): _("Your exact build was run and is affected."),
-    ("affected", False): _("Your build is likely affected."),
-    ("not_affected", True): _("Your exact build was run; the bug was not seen."),
-    ("not_affected", False): _("Your build is likely not affected."),
-}
 # In a terminal, below a record's title.
 ANSWERS: dict[Answer, Text] = {
     ("affected", True): _("affected: run on this exact build"),

@@ -19,7 +19,7 @@ from kb.lookup.candidates import Asked, Candidate, candidates_of, document
 from kb.lookup.decision import decision
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
-from kb.lookup.known import in_order, known
+from kb.lookup.known import ORDER, known
 from kb.lookup.package_list import affecting_list, of_list
 from kb.lookup.paste import (
     EmptyPaste,
@@ -204,7 +204,7 @@ def affected_by(row: Record, env: str) -> Json:
     Raises PasteTooLarge, EmptyPaste.
     """
     environment = read_environment(env)
-    findings = sorted(row.findings.order_by(), key=in_order)
+    findings = row.findings.order_by(*ORDER)
     return {
         "record": row.id,
         "env": environment_document(environment, current_generation()),

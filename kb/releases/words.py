@@ -29,7 +29,6 @@ NOTHING_RUN = _("nothing was run on both")
 NOTHING_RUN_THERE = _("on {device} nothing was run on both")
 REST = _("{same} the same, {not_tested} not tested on both")
 DIFFERING = _("{differs} where builds of a release differ")
-NOTHING_IN_COMMON = _("No record has a verdict on both {before} and {after}.")
 TITLES = {
     NEW: _("New"),
     LIKELY_NEW: _("Likely new"),

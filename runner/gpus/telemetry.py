@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runner.gpus.devices import system_errors
-from runner.gpus.series import Series
 from runner.gpus.vendor import Gpu, GpuError, Vendor, is_error
 
 SAMPLE_S = 0.2
@@ -49,7 +48,6 @@ class GpuMonitor:
         self.after: dict[str, dict[str, Any]] = {}
         self.extremes: dict[str, dict[str, Any]] = {}
         self.samples = 0
-        self.series = Series()
         self._ending = threading.Event()
         self._sampler: threading.Thread | None = None
 
@@ -93,11 +91,9 @@ class GpuMonitor:
             return {}
 
     def _sample(self) -> None:
-        began = time.monotonic()
         while True:
             for uuid, reading in self._read(self.vendor.load).items():
                 merge_sample(self.extremes.setdefault(uuid, {}), reading)
-                self.series.take(uuid, time.monotonic() - began, reading)
             self.samples += 1
             if self._ending.wait(SAMPLE_S):
                 return
@@ -123,7 +119,6 @@ class GpuMonitor:
             "during": {**self.extremes.get(uuid, {}), "samples": self.samples},
             "after": summarized(after),
             "energy_used": difference(before, after, "energy"),
-            "series": self.series.of(uuid),
         }
 
     def problem(self) -> Problem | None:
