@@ -5,9 +5,12 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import threading
 from collections import namedtuple
 
 import torch
+
+from .values import tensors
 
 HOME = os.path.dirname(torch.__file__) + os.sep
 OWN = os.path.dirname(__file__) + os.sep
@@ -147,3 +150,38 @@ def shown(line):
         path = os.sep.join(path.split(os.sep)[-2:])
     source = linecache.getline(line.file, line.number).strip()
     return f"{path}:{line.number} in {line.function}" + f": {source}" * bool(source)
+
+
+class Graphs:
+    """Which autograd node runs, for torch before 2.1, which does not tell."""
+
+    def __init__(self):
+        self.known, self.handles, self.running = set(), [], {}
+
+    def enter(self, frame):
+        """Hook every node behind the tensors of this call of backward or grad."""
+        names = frame.f_locals if frame is not None else {}
+        roots = names.get("tensors", names.get("outputs"))
+        waiting = [one.grad_fn for one in tensors(roots)]
+        while waiting:
+            node = waiting.pop()
+            if node is None or node in self.known:
+                continue
+            self.known.add(node)
+            self.handles.append(node.register_prehook(self.setter(node)))
+            self.handles.append(node.register_hook(self.setter(None)))
+            waiting.extend(after for after, _ in node.next_functions)
+
+    def setter(self, node):
+        def hook(*gradients):
+            self.running[threading.get_ident()] = node
+
+        return hook
+
+    def node(self):
+        return self.running.get(threading.get_ident())
+
+    def leave(self):
+        for handle in self.handles:
+            handle.remove()
+        self.__init__()

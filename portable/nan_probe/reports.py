@@ -7,7 +7,7 @@ import sys
 import torch
 
 from .places import shown
-from .values import limit
+from .values import facts_of, limit
 
 VERSION = 2
 SHOWN = 4
@@ -24,6 +24,50 @@ CAUSES = {
     "unseen": "not seen: compiled code, a kernel outside torch, another rank, or what "
     "ran before the step",
 }
+
+
+class Birth:
+    """Where values that are not finite came into being, and from what."""
+
+    def __init__(self, cause, op, place, value, inputs=(), parent=None):
+        self.cause = cause
+        self.op = op
+        self.place = place
+        self.facts = facts_of(value)
+        self.inputs = list(inputs)
+        # The call that made it, where such are kept (catching); slice and law.
+        self.call = self.slice = self.law = None
+        # The birth of the Inf that it was made from.
+        self.parent = parent
+        # A mask: -inf that came from outside and is not learned, or that a fill made.
+        given = cause in ("weight", "input") and self.facts.lowest
+        given = given and not value.requires_grad
+        self.on_purpose = not self.facts.nan and (given or cause == "fill")
+
+    def first(self):
+        """The birth that it goes back to; masks, which are no failure, left aside."""
+        parent = self.parent
+        return self if parent is None or parent.on_purpose else parent.first()
+
+    def goes_back_to(self, other):
+        return self is other or bool(self.parent and self.parent.goes_back_to(other))
+
+    def where(self):
+        """What must be equal for two runs to have failed alike."""
+        place, facts = self.place, self.facts
+        return (place.direction, place.module, self.op, facts.nan, facts.inf)
+
+    def short(self, with_parent=True):
+        name = "nan" if self.facts.nan else "inf"
+        parts = [
+            f"{name} of {self.op}, {self.place.direction}, in {self.place.module}",
+            f"at {shown(self.place.line)}",
+            CAUSES[self.cause],
+            *self.inputs,
+        ]
+        if self.parent and with_parent:
+            parts.append(f"made from {self.parent.short()}")
+        return "; ".join(parts)
 
 
 class NotFinite(FloatingPointError):

@@ -20,10 +20,10 @@ from .explaining import CLASSES
 from .known import known_by
 from .patches import Patches
 from .places import Place, again, inside_backward
-from .reports import Owner, compiled, ranks, written
+from .reports import Birth, Owner, compiled, ranks, written
 from .slices import Chain
 from .states import Chance, Weights
-from .steps import Birth, Mode, Step
+from .steps import Mode, Step
 from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped
 from .values import has_nan, storage_of, tensors
 

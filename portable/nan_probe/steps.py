@@ -12,8 +12,8 @@ from torch.utils import _python_dispatch as dispatch
 from .catching import caught
 from .laws import GIVEN, law
 from .ops import FILLS, UNWRITTEN, plan_of, plans, written_to
-from .places import Look, Place, inside_backward, shown
-from .reports import CAUSES, SHOWN, NotFinite, written
+from .places import Graphs, Look, Place, inside_backward
+from .reports import SHOWN, Birth, NotFinite, written
 from .slices import Made, plain_name, slice_of
 from .values import (
     UNREADABLE,
@@ -35,50 +35,6 @@ LABEL, CALL, MADE = "nan_probe", "nan_probe call", "nan_probe made"
 current_node = getattr(torch._C, "_current_autograd_node", None)
 # `copy`: what it held, where calls are kept.
 Held = namedtuple("Held", "facts birth copy")
-
-
-class Birth:
-    """Where values that are not finite came into being, and from what."""
-
-    def __init__(self, cause, op, place, value, inputs=(), parent=None):
-        self.cause = cause
-        self.op = op
-        self.place = place
-        self.facts = facts_of(value)
-        self.inputs = list(inputs)
-        # The call that made it, where such are kept (catching); slice and law.
-        self.call = self.slice = self.law = None
-        # The birth of the Inf that it was made from.
-        self.parent = parent
-        # A mask: -inf that came from outside and is not learned, or that a fill made.
-        given = cause in ("weight", "input") and self.facts.lowest
-        given = given and not value.requires_grad
-        self.on_purpose = not self.facts.nan and (given or cause == "fill")
-
-    def first(self):
-        """The birth that it goes back to; masks, which are no failure, left aside."""
-        parent = self.parent
-        return self if parent is None or parent.on_purpose else parent.first()
-
-    def goes_back_to(self, other):
-        return self is other or bool(self.parent and self.parent.goes_back_to(other))
-
-    def where(self):
-        """What must be equal for two runs to have failed alike."""
-        place, facts = self.place, self.facts
-        return (place.direction, place.module, self.op, facts.nan, facts.inf)
-
-    def short(self, with_parent=True):
-        name = "nan" if self.facts.nan else "inf"
-        parts = [
-            f"{name} of {self.op}, {self.place.direction}, in {self.place.module}",
-            f"at {shown(self.place.line)}",
-            CAUSES[self.cause],
-            *self.inputs,
-        ]
-        if self.parent and with_parent:
-            parts.append(f"made from {self.parent.short()}")
-        return "; ".join(parts)
 
 
 class Mode(dispatch.TorchDispatchMode):
@@ -424,38 +380,3 @@ class Step:
         if fresh and torch.is_grad_enabled():
             return "input", "(a batch or target)"
         return "unseen", ""
-
-
-class Graphs:
-    """Which autograd node runs, for torch before 2.1, which does not tell."""
-
-    def __init__(self):
-        self.known, self.handles, self.running = set(), [], {}
-
-    def enter(self, frame):
-        """Hook every node behind the tensors of this call of backward or grad."""
-        names = frame.f_locals if frame is not None else {}
-        roots = names.get("tensors", names.get("outputs"))
-        waiting = [one.grad_fn for one in tensors(roots)]
-        while waiting:
-            node = waiting.pop()
-            if node is None or node in self.known:
-                continue
-            self.known.add(node)
-            self.handles.append(node.register_prehook(self.setter(node)))
-            self.handles.append(node.register_hook(self.setter(None)))
-            waiting.extend(after for after, _ in node.next_functions)
-
-    def setter(self, node):
-        def hook(*gradients):
-            self.running[threading.get_ident()] = node
-
-        return hook
-
-    def node(self):
-        return self.running.get(threading.get_ident())
-
-    def leave(self):
-        for handle in self.handles:
-            handle.remove()
-        self.__init__()
