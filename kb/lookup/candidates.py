@@ -49,6 +49,7 @@ PEOPLE = 0.02
 IN_CODE = 0.6
 # Where a card, a package or a mode that it takes is not said, or it makes no NaN.
 UNLIKE = 0.7
+MAKES_NAN = (SymptomClass.NAN_FORWARD, SymptomClass.NAN_GRAD)
 # Below this a record shares a word with the paste, and no more.
 LEAST = 0.5
 MOST_NEAR, MOST_BY_WORDS = 20, 1.0
@@ -148,11 +149,8 @@ class Near:
 
 def is_other_symptom(candidate: Candidate, facts: Facts) -> bool:
     """No NaN, where the paste has one."""
-    known = candidate.known
-    is_nan = known and known.row.symptom_class in (
-        *(SymptomClass.NAN_FORWARD, SymptomClass.NAN_GRAD),
-    )
-    return facts.says_nan and not is_nan
+    row = candidate.known.row if candidate.known else None
+    return facts.says_nan and not (row and row.symptom_class in MAKES_NAN)
 
 
 def sorted_out(

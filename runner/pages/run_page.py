@@ -25,7 +25,7 @@ from portable import harness
 from runner import access, run_sentences
 from runner.evidence import executed
 from runner.evidence.disagreement import Disagreement, Side, among
-from runner.evidence.store import is_stale
+from runner.evidence.findings import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.jobs.parameter_form import hidden_fields
 from runner.pages.observations import Observations, bug_of, group_of, observations_of

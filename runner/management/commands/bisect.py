@@ -23,6 +23,7 @@ from runner.bisecting.subject import Subject
 from runner.builds import index, install, registry
 from runner.builds.probe import BuildError
 from runner.evidence import store
+from runner.evidence.findings import findings_of
 from runner.worker.execution import Job, Listeners, run_now
 
 FOUND, USAGE = 0, 2
@@ -195,9 +196,7 @@ class Command(BaseCommand):
             evidence = store.add(body, origin=store.SITE)
         except store.EvidenceRefused as error:
             refuse(f"What ran on {build} is no evidence: {error}")
-        (found,) = (
-            row for row in store.findings_of(evidence) if row.check_name == "trigger"
-        )
+        (found,) = (row for row in findings_of(evidence) if row.check_name == "trigger")
         return found
 
     # --- what is told ---------------------------------------------------------------

@@ -18,7 +18,7 @@ from kb.models import Record, Repro
 from portable import harness
 from runner import exits, run_sentences, sandbox
 from runner.builds import registry
-from runner.evidence.store import diagnosed
+from runner.evidence.findings import diagnosed
 from runner.models import Installation
 from runner.worker.execution import Job, Listeners, pool, run_now
 

@@ -12,7 +12,7 @@ from django.test import TestCase
 
 from kb.findings import diagnoses
 from kb.models import Finding, Record
-from runner.evidence import folders, store
+from runner.evidence import findings, folders, store
 from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence
 from tests.support import runs
@@ -164,7 +164,7 @@ class FindingsTest(TestCase):
                 for one in trials.split()
             ]
             with self.subTest(trials):
-                self.assertEqual(store.combined(rows), (outcome, ""))
+                self.assertEqual(findings.combined(rows), (outcome, ""))
 
     def test_a_changed_repro_makes_its_findings_stale_and_back(self) -> None:
         self.add(2026, bug=True)
