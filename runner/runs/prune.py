@@ -48,15 +48,13 @@ def broken_off_sweeps() -> QuerySet[Sweep]:
     return Sweep.objects.filter(digest="", finished_at__lt=long_ago)
 
 
-def prune(*, dry_run: bool = False) -> dict[str, int]:
-    """Delete what is due; returns the counts, which `dry_run` only predicts."""
+def prune() -> dict[str, int]:
+    """Delete what is due; returns the counts."""
     due: dict[str, Due] = {
         "logs": with_old_logs(),
         "runs": superseded_runs(),
         "sweeps": broken_off_sweeps(),
     }
-    if dry_run:
-        return {name: rows.count() for name, rows in due.items()}
     done = {name: delete(rows, log=name == "logs") for name, rows in due.items()}
     Chore.note(Chore.PRUNE, done)
     return done
