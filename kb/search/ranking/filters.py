@@ -101,29 +101,19 @@ def narrow(
 ) -> Narrowed:
     """Within a facet any chosen value, across facets all."""
     required = {name: set(values) for name, values in chosen.items() if values}
-    # Thousands of records have a few dozen different sets of values.
-    sets = [
-        (record, (facets, verdicts.get(record, UNTESTED))) for record, facets in records
-    ]
     counts: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
-    passing = set()
-    for key, count in Counter(key for _record, key in sets).items():
-        values = values_of(key)
+    passing = []
+    for record, facets in records:
+        verdict = (verdicts.get(record, UNTESTED),)
+        values = {**stored_values(facets), "verdict": verdict}
         missed = [
             name
             for name, any_of in required.items()
             if any_of.isdisjoint(values.get(name, ()))
         ]
         if not missed:
-            passing.add(key)
+            passing.append(record)
         # A choice within a facet does not count against its other values.
         for name in missed if len(missed) == 1 else () if missed else NAMES:
-            for value in values.get(name, ()):
-                counts[name][value] += count
-    return Narrowed([record for record, key in sets if key in passing], counts)
-
-
-@lru_cache(maxsize=20_000)
-def values_of(key: tuple[str, str]) -> Values:
-    facets, verdict = key
-    return {**stored_values(facets), "verdict": (verdict,)}
+            counts[name].update(values.get(name, ()))
+    return Narrowed(passing, counts)
