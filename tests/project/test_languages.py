@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
 import re
@@ -20,7 +19,6 @@ import polib
 from django.conf import settings
 from django.core.management import call_command
 from django.test import SimpleTestCase, TestCase
-from django.utils.translation.template import templatize
 
 from kb.records.articles import scan
 from tests.support import page_types
@@ -33,98 +31,6 @@ HAN = r"[\u3400-\u4dbf\u4e00-\u9fff]"
 ALONE = re.compile(r"\b(?:PASS|FAIL)\b(?! ·)|未?通过(?! ·)")
 # 通过 is also an ordinary word, "by way of"; then something follows it.
 BY_WAY_OF = re.compile(r"(?<!未)通过(?=[A-Za-z\u4e00-\u9fff ]*[A-Za-z\u4e00-\u9fff])")
-CALLS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy"}
-CONTEXT_CALLS = {"pgettext", "pgettext_lazy", "npgettext"}
-
-
-# --- what is in the sources ---------------------------------------------------------
-def called(tree: ast.AST) -> Iterator[tuple[str | None, str]]:
-    """(context, text) of each gettext call."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = getattr(node.func, "id", getattr(node.func, "attr", ""))
-        if name not in CALLS | CONTEXT_CALLS:
-            continue
-        texts = [
-            argument.value
-            for argument in node.args
-            if isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-        ]
-        if name in CONTEXT_CALLS and len(texts) > 1:
-            yield texts[0], texts[1]
-        elif texts:
-            yield None, texts[0]
-
-
-def in_template(text: str) -> Iterator[tuple[str | None, str]]:
-    """The same of a template, which Django turns into calls."""
-    for call in re.findall(
-        r"\b(?:_|n?gettext|n?pgettext)\((?:u?'(?:[^'\\]|\\.)*'|u?\"(?:[^\"\\]|\\.)*\"|"
-        r"[\s,\w])*\)",
-        templatize(text),
-    ):
-        yield from called(ast.parse(call.strip()))
-
-
-def every_text() -> Iterator[tuple[Path, str | None, str]]:
-    """(file, context, text) of all that the sources ask gettext for."""
-    root = settings.BASE_DIR
-    for path in sorted((root / "templates").rglob("*.html")):
-        for context, text in in_template(path.read_text()):
-            yield path.relative_to(root), context, text
-    for folder in ("config", "kb", "runner"):
-        for path in sorted((root / folder).rglob("*.py")):
-            for context, text in called(ast.parse(path.read_text())):
-                yield path.relative_to(root), context, text
-
-
-def translations(entry: polib.POEntry) -> list[str]:
-    return [entry.msgstr] if entry.msgstr else list(entry.msgstr_plural.values())
-
-
-class CatalogueTest(SimpleTestCase):
-    def setUp(self) -> None:
-        self.entries = polib.pofile(str(CATALOGUE))
-
-    def test_every_text_of_the_sources_has_its_chinese(self) -> None:
-        known = {
-            (entry.msgctxt, entry.msgid)
-            for entry in self.entries
-            if entry.translated() and not entry.obsolete
-        }
-        found = list(every_text())
-        self.assertGreater(len(found), 500)
-        missing = [
-            f"{path}: {text!r}"
-            for path, context, text in found
-            if (context, text) not in known
-        ]
-        self.assertEqual(missing, [])
-
-    def test_the_search_for_texts_finds_each_form(self) -> None:
-        template = (
-            '{% load i18n %}{% translate "a" %}{% translate "b" context "c" %}'
-            "{% blocktranslate %}d {{ n }}{% endblocktranslate %}"
-            "{% blocktranslate count n=n %}one{% plural %}many{% endblocktranslate %}"
-        )
-        wanted = [(None, "a"), ("c", "b"), (None, "d %(n)s"), (None, "one")]
-        self.assertEqual(list(in_template(template)), wanted)
-        source = "_('a'); gettext('b'); x.pgettext('c', 'd'); ngettext('e', 'f', n)"
-        calls = [(None, "a"), (None, "b"), ("c", "d"), (None, "e")]
-        self.assertEqual(list(called(ast.parse(source))), calls)
-
-    def test_format_placeholders_are_equal_in_both(self) -> None:
-        fields = re.compile(r"%\((\w+)\)[sdif]|%(?:\.\d)?[sdif]|\{(\w*)\}")
-        for entry in self.entries:
-            source = entry.msgid_plural or entry.msgid
-            for text in (
-                [entry.msgstr] if entry.msgstr else entry.msgstr_plural.values()
-            ):
-                with self.subTest(entry.msgid):
-                    self.assertEqual(
-                        sorted(fields.findall(text)), sorted(fields.findall(source))
-                    )
 
 
 # --- typography ---------------------------------------------------------------------
