@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from django.test import tag
-from playwright.sync_api import Route, expect
+from playwright.sync_api import expect
 
 from kb.publishing import saving
 from runner.evidence import store
@@ -20,10 +18,6 @@ from tests.support import page_types, runs
 
 WIDTHS = (360, 820, 1280, 1920)
 TOPS = "(nodes) => nodes.map(node => Math.round(node.getBoundingClientRect().top))"
-
-
-def answer(body: str, route: Route) -> None:
-    route.fulfill(body=body, content_type="text/html")
 
 
 @tag("browser")
@@ -55,18 +49,6 @@ class EveryPageTest(BrowserTest):
                     visit(page, self.live_server_url, "en", kind)
                     moved = page_faults.shift(page)
                     self.assertLessEqual(moved, page_faults.MOST_SHIFT)
-
-    def test_half_a_record_shows_nothing_that_the_rest_pushes_away(self) -> None:
-        page_types.make()
-        address = f"{self.live_server_url}/en/{page_types.shipped('NAN-0004')}"
-        page = self.context(viewport={"width": 360, "height": 800}).new_page()
-        html = page.request.get(address).text()
-        half = html[: html.index("</p>", html.index('class="verdict"'))]
-        for body, is_whole in ((half, False), (html, True)):
-            page.route(address, partial(answer, body))
-            page.goto(address)
-            expect(page.locator(".answer > .verdict")).to_be_visible()
-            expect(page.locator(".answer > form")).to_be_visible(visible=is_whole)
 
     def test_what_is_planted_is_found(self) -> None:
         context = self.context(viewport={"width": 360, "height": 800})
