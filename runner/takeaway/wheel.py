@@ -42,7 +42,15 @@ Summary: Look up, reproduce and avoid known training failures of PyTorch
 License-Expression: Apache-2.0
 License-File: LICENSE
 Requires-Python: >=3.8
-Description-Content-Type: text/markdown
+Keywords: pytorch,nan,gradients,training,debugging
+Classifier: Environment :: Console
+Classifier: Natural Language :: Chinese (Simplified)
+Classifier: Natural Language :: English
+Classifier: Operating System :: POSIX :: Linux
+Classifier: Programming Language :: Python :: 3
+Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
+Classifier: Topic :: Software Development :: Debuggers
+{urls}Description-Content-Type: text/markdown
 
 Which known failure is this NaN, this lost gradient? `doesitnan lookup train.log` asks a
 site, of which DOESITNAN_SITE is the address; `doesitnan run`, `doctor`, `lint` and
@@ -81,7 +89,7 @@ def wheel(site: str) -> bytes:
     files = {
         **package(site),
         f"{info}/licenses/LICENSE": (settings.BASE_DIR / "LICENSE").read_text("utf-8"),
-        f"{info}/METADATA": METADATA.format(version=version()),
+        f"{info}/METADATA": METADATA.format(version=version(), urls=urls(site)),
         f"{info}/WHEEL": KIND.format(version=version()),
         f"{info}/entry_points.txt": COMMANDS,
     }
@@ -95,6 +103,12 @@ def wheel(site: str) -> bytes:
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, PLAIN_FILE
             packed.writestr(entry, text.encode())
     return written.getvalue()
+
+
+def urls(site: str) -> str:
+    """Where an index links to."""
+    found = {"Homepage": site, "Repository": settings.REPOSITORY_URL}
+    return "".join(f"Project-URL: {name}, {at}\n" for name, at in found.items() if at)
 
 
 def row(path: str, data: bytes) -> str:
