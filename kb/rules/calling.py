@@ -75,15 +75,8 @@ class Calls(Expressions):
             owner.inputs = (*owner.inputs[-MOST_ITEMS:], *event.args[1:])
             owner.is_open = True
         if method is not None:
-            event = self.without_owner(event)
-            return self.follow(method, event)
+            return self.follow(method, handed_on(event, Event("", [])))
         return self.once(result_of(event))
-
-    def without_owner(self, event: Event) -> Event:
-        """The same arguments as a function sees that is bound to its object."""
-        bound = Event(event.name, event.args[1:], event.kwargs)
-        bound.open_args, bound.open_kwargs = event.open_args, event.open_kwargs
-        return bound
 
     def arguments(self, node: ast.Call) -> Event:
         event = Event("", [])
@@ -310,7 +303,7 @@ class Calls(Expressions):
 
 
 def handed_on(part: Event, event: Event) -> Event:
-    """The arguments of a call of functools.partial(f, …), as f gets them."""
+    """What f gets of functools.partial(f, …), or a method without its object."""
     whole = Event("", [*part.args[1:], *event.args], {**part.kwargs, **event.kwargs})
     whole.open_args = part.open_args or event.open_args
     whole.open_kwargs = part.open_kwargs or event.open_kwargs

@@ -15,6 +15,8 @@ import sys
 import tokenize
 from typing import Any, Dict, Iterator, List, Sequence
 
+from kb.rules import baseline
+from kb.rules.cache import Cache, usual_folder
 from kb.rules.findings import MOST_CHARS, SEVERITIES, Unreadable, find, lines_of
 from kb.rules.formats import FORMATS, WRITERS, Checked
 from kb.rules.patterns import Rule
@@ -41,6 +43,12 @@ def parser_of(prog: str) -> argparse.ArgumentParser:
     add("--output", metavar="FILE", help="write there, not to the output / 写入文件")
     add("--select", metavar="IDS", help="only these records, NAN-0015,NAN-0016 / 仅查")
     add("--ignore", metavar="IDS", help="all but these records / 忽略")
+    add("--exclude", metavar="PATTERNS", help="not these paths, a,b/*.py / 排除路径")
+    add("--stdin-filename", metavar="NAME", help="what - is called / 标准输入的文件名")
+    add("--baseline", metavar="FILE", help="only what is not in it / 只报告基线之外的")
+    add("--write-baseline", metavar="FILE", help="of all there is / 写入基线文件")
+    add("--cache-dir", metavar="FOLDER", default=usual_folder(), help="/ 缓存目录")
+    add("--no-cache", action="store_true", help="read each file anew / 不用缓存")
     add("--severity", choices=SEVERITIES, help="at least so severe / 最低严重程度")
     add("--config", metavar="FILE", help="this pyproject.toml / 指定 pyproject.toml")
     add("--list", action="store_true", help="only list the rules / 仅列出规则")
@@ -67,7 +75,7 @@ def main(rules: List[Json], argv: Sequence[str], prog: str = "lint.py") -> int:
             return NONE
         if not options.paths:
             raise WrongUse("name at least one file or folder")
-        return check(wanted, settings, options)
+        return check(rules, settings, options)
     except WrongUse as error:
         sys.stderr.write("%s: %s\n" % (prog, error))
         return WRONG
@@ -75,7 +83,8 @@ def main(rules: List[Json], argv: Sequence[str], prog: str = "lint.py") -> int:
 
 def chosen(options: argparse.Namespace) -> Settings:
     """The project's settings, and what the command line says instead."""
-    first = next((path for path in options.paths if path != "-"), ".")
+    first = next((path for path in options.paths if path != "-"), "")
+    first = first or options.stdin_filename or "."
     folder = first if os.path.isdir(first) else os.path.dirname(first) or "."
     settings = read_settings(options.config, folder)
     for name in ("select", "ignore"):
@@ -87,6 +96,9 @@ def chosen(options: argparse.Namespace) -> Settings:
             settings = settings._replace(select=both["select"], ignore=both["ignore"])
     if options.severity:
         settings = settings._replace(severity=options.severity)
+    if options.exclude:
+        more = [part.strip() for part in options.exclude.split(",") if part.strip()]
+        settings = settings._replace(exclude=[*settings.exclude, *more])
     return settings
 
 
@@ -100,19 +112,49 @@ def listing(rules: List[Json], lang: str) -> str:
 
 
 def check(rules: List[Json], settings: Settings, options: argparse.Namespace) -> int:
-    paths = list(files_of(options.paths, settings.exclude))
-    files = read_all(paths, rules, options.jobs)
+    old = baseline.read(options.baseline) if options.baseline else None
+    files = found_in(rules, settings, options)
+    if options.write_baseline:
+        save(options.write_baseline, baseline.written(files))
+        return NONE
+    if old is not None:
+        files = baseline.without(files, old)
     text = WRITERS[options.format](files, options.lang)
     if options.output:
-        try:
-            with open(options.output, "w", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise WrongUse("%s: %s" % (options.output, error)) from None
+        save(options.output, text)
     else:
         sys.stdout.write(text)
     conclude(files)
     return FOUND if any(file.findings for file in files) else NONE
+
+
+def found_in(
+    rules: List[Json], settings: Settings, options: argparse.Namespace
+) -> List[Checked]:
+    """Each file with those findings that the settings want."""
+    paths = list(files_of(options.paths, settings.exclude))
+    if options.stdin_filename and is_excluded(options.stdin_filename, settings.exclude):
+        paths = [path for path in paths if path != "-"]
+    cache = "" if options.no_cache else options.cache_dir
+    return [
+        file._replace(
+            path=options.stdin_filename or "-" if file.path == "-" else file.path,
+            findings=[
+                one
+                for one in file.findings
+                if settings.wants(one.record, one.rule["severity"])
+            ],
+        )
+        for file in read_all(paths, rules, options.jobs, cache)
+    ]
+
+
+def save(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise WrongUse("%s: %s" % (path, error)) from None
 
 
 def conclude(files: Sequence[Checked]) -> None:
@@ -161,29 +203,38 @@ def below(folder: str, exclude: Sequence[str]) -> Iterator[str]:
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
-    plain = os.path.normpath(path).replace(os.sep, "/")
+    """Whether a pattern means the path or a folder that it lies in."""
+    parts = os.path.normpath(path).replace(os.sep, "/").split("/")
+    ways = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     return any(
-        fnmatch.fnmatch(plain, pattern) or fnmatch.fnmatch(plain, "*/" + pattern)
+        fnmatch.fnmatch(way, pattern) or fnmatch.fnmatch(way, "*/" + pattern)
         for pattern in (pattern.rstrip("/") for pattern in patterns)
+        for way in ways
     )
 
 
 # --- reading ------------------------------------------------------------------------
 COMPILED: List[Rule] = []
+CACHES: List[Cache] = []
 
 
-def compile_rules(rules: List[Json]) -> None:
+def compile_rules(rules: List[Json], cache: str) -> None:
     COMPILED[:] = [Rule(rule) for rule in rules]
+    CACHES[:] = [Cache(cache, rules)]
 
 
-def read_all(paths: List[str], rules: List[Json], jobs: int) -> List[Checked]:
+def read_all(
+    paths: List[str], rules: List[Json], jobs: int, cache: str
+) -> List[Checked]:
     """Every file, by several processes where there are many."""
     count = jobs or min(os.cpu_count() or 1, 8)
     if count < 2 or len(paths) < FEW_FILES:
-        compile_rules(rules)
+        compile_rules(rules, cache)
         return [read_one(path) for path in paths]
+    # Its folder is there before several use it.
+    Cache(cache, rules)
     with concurrent.futures.ProcessPoolExecutor(
-        count, initializer=compile_rules, initargs=(rules,)
+        count, initializer=compile_rules, initargs=(rules, cache)
     ) as pool:
         return list(pool.map(read_one, paths, chunksize=8))
 
@@ -191,7 +242,10 @@ def read_all(paths: List[str], rules: List[Json], jobs: int) -> List[Checked]:
 def read_one(path: str) -> Checked:
     try:
         source = source_of(path)
-        findings = find(source, COMPILED)
+        known = CACHES[0].get(source)
+        findings = find(source, COMPILED) if known is None else known
+        if known is None:
+            CACHES[0].put(source, findings)
     except (OSError, Unreadable, UnicodeError, LookupError, SyntaxError) as error:
         return Checked(path, [], " ".join(str(error).split()))
     return Checked(path, findings, "", lines_of(source) if findings else ())

@@ -102,12 +102,13 @@ def find(
         return []
     lines = lines_of(source)
     entries = Entries(parsed(source), lines, places_of(wanted), most_nodes)
-    found: Dict[Tuple[str, str, int, int], Finding] = {}
+    found: Dict[Tuple[str, int, int], Finding] = {}
     for trace in entries.traces():
         for rule in wanted:
             for event in rule.found_in(trace):
                 finding = finding_of(rule, event.node, lines)
-                key = (finding.record, rule.name, finding.line, finding.column)
+                # Two rules of a record at one place say the same.
+                key = (finding.record, finding.line, finding.column)
                 if not is_ignored(finding, lines):
                     found.setdefault(key, finding)
     return sorted(found.values(), key=lambda one: (one.line, one.column, one.record))

@@ -25,12 +25,18 @@ def message(finding: Finding, lang: str) -> str:
     return str(finding.rule["message"][lang])
 
 
+def line_of(file: Checked, one: Finding) -> str:
+    """The text of the line at which a finding begins."""
+    return file.lines[one.line - 1].strip() if one.line <= len(file.lines) else ""
+
+
 def as_text(files: Sequence[Checked], lang: str) -> str:
+    """Of each finding a line that editors read, and below it that of the code."""
     lines = [
-        "%s:%d:%d: %s %s %s"
+        "%s:%d:%d: %s %s %s\n    %s"
         % (
             *(file.path, one.line, one.column + 1, one.rule["severity"], one.record),
-            message(one, lang),
+            *(message(one, lang), line_of(file, one)),
         )
         for file in files
         for one in file.findings
@@ -94,7 +100,6 @@ def as_sarif(files: Sequence[Checked], lang: str) -> str:
 
 def sarif_result(file: Checked, one: Finding, lang: str) -> Json:
     region = region_of(one.line, one.column, one.end_line, one.end_column)
-    line = file.lines[one.line - 1].strip() if one.line <= len(file.lines) else ""
     more: Json = {"properties": {"rule": one.rule["name"]}}
     if one.edit is not None:
         more["fixes"] = [sarif_fix(file.path, one.edit)]
@@ -104,7 +109,7 @@ def sarif_result(file: Checked, one: Finding, lang: str) -> Json:
         message(one, lang),
         sarif.place_of(file.path, region),
         # The line's text and not its number: code above it may grow.
-        [one.record, one.rule["name"], file.path, line],
+        [one.record, one.rule["name"], file.path, line_of(file, one)],
         more,
     )
 

@@ -27,7 +27,8 @@ TRAINED = re.compile(
 # Classes and functions that see data, measure or draw.
 UNTRAINED = re.compile(
     r"(?i)dataset|metric|eval|valid|predict|infer|visual|plot|transform(?!er)|search"
-    r"|anomaly|\.fit|init|test|augment|preprocess|numpy|callback"
+    r"|anomaly|\.fit|init|test|augment|preprocess|numpy|callback|optimi[sz]er|noise"
+    r"|entropy|regulariz|diagnos|sampler|preproc|\.log$| function\b|\.backward$|\.step$"
 )
 BACKWARD = (".backward", "torch.autograd.grad", "torch.autograd.backward")
 SPELLED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,7 @@ severity = "warning"
 """
 
 
-class CommandTest(SimpleTestCase):
+class Linted(SimpleTestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -50,15 +51,19 @@ class CommandTest(SimpleTestCase):
 
     def lint(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
         command = [sys.executable, str(settings.BASE_DIR / "kb/rules/__main__.py")]
+        home = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "home")}
         done = subprocess.run(
             [*command, "--lang", "en", *arguments],
             cwd=self.folder,
+            env=home,
             input=stdin,
             capture_output=True,
             text=True,
         )
         return done.returncode, done.stdout, done.stderr
 
+
+class CommandTest(Linted):
     def test_exit_statuses(self) -> None:
         self.write("trap.py", TRAP)
         self.write("clean.py", CLEAN)
@@ -235,3 +240,94 @@ class HookTest(SimpleTestCase):
             file.flush()
             done = subprocess.run([path, file.name], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1, done.stderr)
+
+
+class KeptTest(Linted):
+    """What is kept between two runs: a cache, a baseline."""
+
+    def cached(self, *arguments: str) -> tuple[int, str, str]:
+        return self.lint("--cache-dir", str(self.folder / "cache"), *arguments)
+
+    def entries(self) -> list[Path]:
+        return sorted((self.folder / "cache").rglob("*.json"))
+
+    def test_a_second_run_takes_what_the_first_found(self) -> None:
+        self.write("trap.py", TRAP)
+        first = self.cached("trap.py")
+        (entry,) = self.entries()
+        self.assertEqual(self.cached("trap.py"), first)
+        # It is read: with other places in it the answer is another one.
+        entry.write_text(entry.read_text().replace(" 5, 11,", " 4, 0,"))
+        self.assertIn("trap.py:4:1: ", self.cached("trap.py")[1])
+        self.assertEqual(self.cached("trap.py", "--no-cache"), first)
+
+    def test_a_damaged_or_missing_entry_is_made_again(self) -> None:
+        self.write("trap.py", TRAP)
+        first = self.cached("trap.py")
+        (entry,) = self.entries()
+        for damage in ("", "[[0, 1]]", "[[9999, 1, 2, 3, 4, null]]", "{"):
+            with self.subTest(damage):
+                entry.write_text(damage)
+                self.assertEqual(self.cached("trap.py"), first)
+                self.assertEqual(self.entries(), [entry])
+        entry.unlink()
+        self.assertEqual(self.cached("trap.py"), first)
+
+    def test_other_content_or_settings_are_other_findings(self) -> None:
+        self.write("trap.py", TRAP)
+        self.cached("trap.py")
+        self.assertEqual(self.cached("trap.py", "--ignore", "NAN-0002")[0], 0)
+        self.write("trap.py", CLEAN)
+        self.assertEqual(self.cached("trap.py")[0], 0)
+        self.assertEqual(len(self.entries()), 2)
+
+    def test_nothing_of_the_user_is_deleted_from_the_folder(self) -> None:
+        self.write("trap.py", TRAP)
+        mine = self.write("cache/mine/notes.txt", "mine")
+        old = self.write(f"cache/{'0' * 32}/old.json", "[]")
+        self.cached("trap.py")
+        self.assertTrue(mine.exists())
+        self.assertFalse(old.exists())
+
+    def test_a_folder_that_cannot_be_written_is_no_matter(self) -> None:
+        self.write("trap.py", TRAP)
+        self.write("cache", "a file")
+        self.assertEqual(self.cached("trap.py")[0], 1)
+
+    def test_a_baseline_leaves_out_what_was_there(self) -> None:
+        self.write("trap.py", TRAP)
+        self.assertEqual(self.lint("trap.py", "--write-baseline", "old.json")[0], 0)
+        status, out, _err = self.lint("trap.py", "--baseline", "old.json")
+        self.assertEqual((status, out), (0, ""))
+        self.write("trap.py", "# a line above\n" + TRAP)
+        self.assertEqual(self.lint("trap.py", "--baseline", "old.json")[0], 0)
+        # One more of the same text is new.
+        self.write("trap.py", TRAP + TRAP[TRAP.index("def run") :])
+        status, out, _err = self.lint("trap.py", "--baseline", "old.json")
+        self.assertEqual((status, out.count("NAN-0002")), (1, 1))
+        self.assertIn("trap.py:7:12: ", out)
+        for text in ("{", "[]", '{"schema": "x"}'):
+            with self.subTest(text):
+                self.write("old.json", text)
+                self.assertEqual(self.lint("trap.py", "--baseline", "old.json")[0], 2)
+
+
+class PathsTest(Linted):
+    def test_excluded_on_the_command_line(self) -> None:
+        self.write("a/trap.py", TRAP)
+        self.write("b/trap.py", TRAP)
+        self.write("pyproject.toml", '[tool.doesitnan.lint]\nexclude = ["a"]\n')
+        self.assertEqual(self.lint(".")[0], 1)
+        self.assertEqual(self.lint(".", "--exclude", "c, b/*.py")[0], 0)
+
+    def test_what_is_piped_in_has_a_name(self) -> None:
+        name = ("-", "--stdin-filename", "src/trap.py")
+        status, out, _err = self.lint(*name, stdin=TRAP)
+        self.assertEqual(status, 1)
+        self.assertTrue(out.startswith("src/trap.py:5:12: warning NAN-0002 "), out)
+        self.assertEqual(self.lint(*name, "--exclude", "src", stdin=TRAP)[0], 0)
+
+    def test_below_each_finding_stands_its_line(self) -> None:
+        self.write("trap.py", TRAP)
+        lines = self.lint("trap.py")[1].splitlines()
+        self.assertEqual(lines[1:], ["    return checkpoint(block, x)"])
