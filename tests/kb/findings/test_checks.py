@@ -11,7 +11,7 @@ from django.utils.translation import override
 from kb.findings.checks import came_out, title_of
 from kb.models import Record
 from kb.records.files import read_all
-from kb.templatetags.kb import facet_title
+from kb.wording import facet_title
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
 
@@ -52,9 +52,9 @@ class FacetTest(SimpleTestCase):
             "nan_in_PowBackward": "PowBackward returned NaN in backward",
             "odd": "odd",
         }
-        self.assertEqual({name: facet_title(name) for name in said}, said)
+        self.assertEqual({name: facet_title(name)["en"] for name in said}, said)
         with override("zh-hans"):
-            self.assertEqual(facet_title("loss_inf"), "loss 为无穷大")
+            self.assertEqual(facet_title("loss_inf")["zh"], "loss 为无穷大")
 
 
 class ShippedTest(SimpleTestCase):

@@ -100,7 +100,7 @@ class ReadingTest(SampleTest):
         edit(self.folder / "article.zh.md", "apply_turn_off", "off(1)")
         problems = self.problems()
         self.assertIn("article.zh.md: ### turn_off: needs the fence", problems)
-        self.assertIn("article.zh.md: ### turn_off: prints code", problems)
+        self.assertIn("article.zh.md: ### turn_off: shows code", problems)
         self.assertNotIn("article.en.md", problems)
 
     def test_the_check_calls_the_function(self) -> None:

@@ -53,11 +53,11 @@ class KilledTest(PageTest):
             self.assertIn("The repro is not at fault", always)
         with override("zh-hans"):
             once, always = kills_of(body)
-            self.assertIn("从外部被终止（主机内存耗尽；有人向它发送了信号）", once)
+            self.assertIn("从外部被终止（主机内存耗尽；收到了信号）", once)
             self.assertIn("与复现脚本无关", always)
         row = store.add(runs.signed(body), "site")
         page = self.client.get(f"/en/evidence/{row.short}/").content.decode()
-        self.assertIn("(the host had no memory left; somebody", page)
+        self.assertIn("(the host had no memory left; it received", page)
 
 
 class NotesTest(PageTest):
