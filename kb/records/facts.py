@@ -159,6 +159,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("message", both_languages(400, one_line=True)),
         Key("step", rules.steps),
         Key("never_after", rules.NAMES, optional=True),
+        Key("unless", rules.steps, optional=True),
         Key("at", rules.number, optional=True),
         Key("by_data", rules.truth, optional=True),
         Key("fix", rules.fix, optional=True),

@@ -7,7 +7,16 @@ from typing import Any, Dict, List
 
 Json = Dict[str, Any]
 # What a rule has besides where it comes from.
-RULE_KEYS = ("name", "severity", "message", "step", "never_after", "at", "fix")
+RULE_KEYS = (
+    "name",
+    "severity",
+    "message",
+    "step",
+    "never_after",
+    "unless",
+    "at",
+    "fix",
+)
 
 
 def rule_document(record: str, title: Json, page: str, rule: Json) -> Json:

@@ -87,6 +87,7 @@ class Rule:
         self.name = str(data["name"])
         self.steps = [Step(step) for step in data["step"]]
         self.never_after = names_of(data.get("never_after", []))
+        self.unless = [Step(step) for step in data.get("unless", [])]
         self.at = int(data.get("at", len(self.steps))) - 1
         self.last_words = exact(words_of(events_of(data["step"][-1])))
         self.words = [words for step in data["step"] for words in needed(step)]
@@ -127,14 +128,18 @@ class Rule:
                 if at + 1 < len(self.steps):
                     more = [*chosen, event]
                     yield from self.follow(trace, at + 1, event, found, more, tries)
-                elif not self.is_undone(trace, event):
+                elif not self.is_undone(trace, event, found):
                     yield [*chosen, event][self.at]
 
-    def is_undone(self, trace: Trace, event: Event) -> bool:
-        if not self.data.get("never_after"):
-            return False
-        return any(
-            self.never_after.match(later.name) for later in trace[event.at + 1 :]
+    def is_undone(self, trace: Trace, event: Event, bound: Bound) -> bool:
+        """Whether something comes later that makes it harmless. A step of `unless`
+        speaks of things that have their names already."""
+        later = trace[event.at + 1 :]
+        return any(self.never_after.match(one.name) for one in later) or any(
+            found == bound
+            for step in self.unless
+            for one in later
+            for found in step.fits(one, bound, trace)
         )
 
 
