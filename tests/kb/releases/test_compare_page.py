@@ -35,7 +35,7 @@ class ComparePageTest(PageCase):
         self.assertContains(
             self.client.get("/zh/compare/2.5.1...2.6.0/"),
             "1 条新出现，1 条已修复；均依据 CPU 上的运行；"
-            "CUDA 上没有任何一条在两边都运行过；0 条不变，3 条没有在两边都测试过",
+            "CUDA 上没有任何一条在两边都运行过；0 条不变，3 条缺少一侧的测试结果",
         )
 
     def test_pickers_lead_to_a_stable_address(self) -> None:
