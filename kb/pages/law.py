@@ -24,7 +24,7 @@ class Yours:
     call: str
     operands: str
     heals: list[str]
-    no_help: list[str]
+    does_not_heal: list[str]
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,11 @@ def yours(asked: Mapping[str, str], forms: list[str]) -> Yours | None:
     call, operands = asked.get("call", ""), asked.get("operands", "")
     if call not in ALLOWED or not OPERANDS.fullmatch(operands):
         return None
-    heals = asked.get("heals", "")
-    tried = [(form, str(at) in heals) for at, form in enumerate(forms)]
-    return Yours(
-        call,
-        operands,
-        heals=[form for form, is_healed in tried if is_healed],
-        no_help=[form for form, is_healed in tried if not is_healed],
-    )
+    tried = {
+        name: [form for at, form in enumerate(forms) if str(at) in asked.get(name, "")]
+        for name in ("heals", "does_not_heal")
+    }
+    return Yours(call, operands, **tried)
 
 
 def law_of(record: Record) -> Law | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import torch
 
@@ -41,6 +42,13 @@ REFERENCE = {
 }
 SAME = {"__truediv__": "div", "__mul__": "mul", "__rmul__": "mul", "__add__": "add"}
 SAME.update({"__radd__": "add", "__sub__": "sub", "__pow__": "pow", "divide": "div"})
+
+
+# How a form begins: with its function, with an operator, or it is a cast.
+FORM = re.compile(r"torch\.(\w+)\(|a(?:\.nan_to_num\(\))? ([-*/]) |")
+OPERATORS = {"-": "sub", "*": "mul", "/": "div"}
+SAME_FORM = {"truediv": "div", "true_divide": "div", "divide": "div", "to": "half"}
+SAME_FORM.update(multiply="mul", rmul="mul", subtract="sub")
 
 
 def max_exp(values):
@@ -138,11 +146,21 @@ def remedies(run, law):
     names = {"torch": torch, "a": None, "b": None}
     found = []
     for source in FORMS.get(law, []):
+        if not belongs(source, run.name):
+            continue
         found.append((source, is_healed(source, run, names)))
     for dtype in (torch.float32, torch.float64):
         if any(floats(one) and one.dtype != dtype for one in run.tensors()):
             found.append((f"in {dtype}", healed_in(run, dtype)))
     return found
+
+
+def belongs(source, name):
+    """Whether a form computes what the function does: many fail by the same law."""
+    short = name.rpartition(".")[2].strip("_")
+    form = FORM.match(source)
+    computes = form[1] or OPERATORS.get(form[2]) or "half"
+    return computes == SAME_FORM.get(short, short)
 
 
 def healed_in(run, dtype):

@@ -47,6 +47,8 @@ def runs():
             [torch.full((4, 300), 16.0).half(), torch.full((2, 300), 16.0).half()],
         ),
         "constant": Run("torch.Tensor.mul", [x, INF]),
+        "other log": Run("torch.log1p", [-2 * x - 1]),
+        "arc": Run("torch.acos", [torch.ones(8)], None, torch.ones(8)),
     }
 
 

@@ -40,6 +40,8 @@ EXPECTED = {
     "sum": ("overflow of a sum", "range", 4),
     "product": ("overflow of a product or square", "range", 2),
     "constant": ("a number in the code that is not finite", "input", 1),
+    "other log": ("log of a negative number", "mathematics", 1),
+    "arc": ("root or power at 0, in backward", "mathematics", 1),
 }
 
 
@@ -77,6 +79,10 @@ class CallTests(SimpleTestCase):
         self.assertEqual(found["constant"]["heals"], [])
         self.assertIn("in torch.float64", found["sum"]["heals"])
         self.assertIn("in torch.float64", found["log"]["does_not_heal"])
+        # Of the same law, but another function: its forms are not this call's.
+        for name in ("other log", "arc"):
+            self.assertEqual(found[name]["heals"], [])
+            self.assertEqual(found[name]["does_not_heal"], ["in torch.float64"])
 
     def test_killed_while_it_is_written_nothing_half_is_taken(self) -> None:
         found = made()["killed"]

@@ -258,18 +258,15 @@ class CapturePage:
     @property
     def law_query(self) -> str:
         """By which the law's page shows this call and what healed it (kb.pages.law)."""
-        main, sent = self.main, self.sent["call"]
-        heals = main.found.get("heals", []) if main else []
-        forms = FORMS.get(main.found.get("law", ""), []) if main else []
-        return urlencode(
-            {
-                "call": sent["function"],
-                "operands": call.operands(sent),
-                "heals": "".join(
-                    str(at) for at, one in enumerate(forms) if one in heals
-                ),
-            }
-        )
+        sent, found = self.sent["call"], self.main.found if self.main else {}
+        forms = FORMS.get(found.get("law", ""), [])
+        tried = {
+            name: "".join(str(at) for at, one in enumerate(forms) if one in told)
+            for name, told in found.items()
+            if name in ("heals", "does_not_heal")
+        }
+        named = {"call": sent["function"], "operands": call.operands(sent)}
+        return urlencode(named | tried)
 
     @property
     def markdown(self) -> str:

@@ -134,7 +134,7 @@ class PageTest(LawTest):
         self.assertContains(page, "Your call")
         self.assertContains(page, "[0.0, 1e-30]")
         self.assertContains(page, "<dt>Fixes it</dt>")
-        page = self.client.get(address, {**mine, "heals": ""})
+        page = self.client.get(address, {**mine, "heals": "", "does_not_heal": "0"})
         self.assertContains(page, "<dt>Does not fix it</dt>")
         # Whatever else an address says, the page does not repeat it.
         for other in (
