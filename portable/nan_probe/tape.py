@@ -29,7 +29,9 @@ compiler = getattr(torch, "compiler", None)
 is_compiling = getattr(compiler, "is_compiling", bool)
 
 # `versions`: how often each tensor that came from outside had been written to.
-Call = namedtuple("Call", "function args kwargs result site context versions")
+# `chance`: of a model, as what draws between two calls, a sampler, is not repeated.
+NAMES = "function args kwargs result site context versions chance"
+Call = namedtuple("Call", NAMES, defaults=(None,))
 
 
 class Tape(TorchFunctionMode):
@@ -77,7 +79,7 @@ class Tape(TorchFunctionMode):
             self.add(func, args, kwargs, result, site(self.meet), versions)
         return result
 
-    def add(self, function, args, kwargs, result, where, versions):
+    def add(self, function, args, kwargs, result, where, versions, chance=None):
         size = sum(one.numel() * one.element_size() for one in tensors(result))
         self.bytes += size
         if len(self.calls) >= LONGEST or self.bytes > LARGEST:
@@ -85,7 +87,7 @@ class Tape(TorchFunctionMode):
             self.clear()
             self.broken = "it is longer or larger than what is kept of a step"
             return
-        kept = (function, args, kwargs, result, where, context(), versions)
+        kept = (function, args, kwargs, result, where, context(), versions, chance)
         self.calls.append(Call(*kept))
 
     def begin_module(self, module, args, kwargs):
@@ -99,12 +101,13 @@ class Tape(TorchFunctionMode):
         self.begin()
         self.buffers.keep(module)
         where = site(lambda module: None)
-        self.begun = (module, args, kwargs, where, versions_of(args, kwargs))
+        versions = versions_of(args, kwargs)
+        self.begun = (module, args, kwargs, where, versions, Chance())
 
     def end_module(self, module, result):
         if self.begun is not None and self.begun[0] is module:
-            module, args, kwargs, where, versions = self.begun
-            self.add(module, args, kwargs, result, where, versions)
+            module, args, kwargs, where, versions, chance = self.begun
+            self.add(module, args, kwargs, result, where, versions, chance)
         self.begun = None
         self.enter()
 
@@ -172,6 +175,8 @@ class Replay:
             if any(one._version != version for one, version in call.versions):
                 self.notes.append("a tensor was written to after the step had read it")
             function, args = unwrapped(call.function), self.mapped(call.args)
+            if call.chance is not None:
+                call.chance.restore()
             if isinstance(function, torch.nn.Module):
                 seen([args, call.kwargs])
             with contextlib.ExitStack() as stack:

@@ -87,7 +87,7 @@ LINES = {
     "kb.versions": 1120,
     "portable": 800,
     "portable.harness": 4430,
-    "portable.nan_probe": 4830,
+    "portable.nan_probe": 4845,
     "runner": 600,
     "runner.admin": 330,
     "runner.agents": 690,
