@@ -59,10 +59,12 @@ TAGS = {
 # Bodies whose unknown fields are refused by name (kb.api.endpoint.refuse_unknown).
 CLOSED = ("LookupRequest", "AffectedRequest", "RunRequest", "SweepRequest")
 PASTED = ("log", "env")
-SAYS = {"pattern": r"^[^\u0000-\u0008\u000e-\u001f\u007f-\u009f]*\S[ -~\s]*$"}
+# What is no text: controls, and halves of surrogate pairs.
+NO_TEXT = r"\u0000-\u0008\u000e-\u001f\u007f-\u009f\ud800-\udfff"
+SAYS = {"pattern": f"^[^{NO_TEXT}]*[^\\s{NO_TEXT}][^{NO_TEXT}]*$"}
 NAMED = {"pattern": "^[a-z][a-z0-9_]*$"}
 NO_NUL = r"^[^\u0000]*$"
-TRIMMED = r"^[^\u0000]*[^\s\u0000-\u001f\u0085][^\u0000]*$"
+TRIMMED = r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"
 
 
 class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -103,6 +105,7 @@ def completed(
     axes["additionalProperties"]["pattern"] = TRIMMED
     parameters = shapes["RunRequest"]["properties"]["parameters"]
     parameters["additionalProperties"] = {"type": ["string", "number", "boolean"]}
+    parameters["propertyNames"] = NAMED
     clean: dict[str, Any] = plain(result)
     return clean
 

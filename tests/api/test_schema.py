@@ -94,10 +94,41 @@ class DocumentTest(SimpleTestCase):
                     page = self.client.get(f"/{lang}/problems/{Kind.slug(code)}/")
                     self.assertContains(page, str(kind.status))
 
+    def test_it_names_licence_tags_and_a_server(self) -> None:
+        document = api_schema.document()
+        self.assertEqual(document["info"]["license"]["identifier"], "Apache-2.0")
+        self.assertEqual(document["servers"][0]["url"], "/")
+        used = {one["tags"][0] for _path, _method, one in operations().values()}
+        self.assertEqual({tag["name"] for tag in document["tags"]}, used)
+
     def test_no_shape_is_left_open_by_accident(self) -> None:
         for name, shape in api_schema.document()["components"]["schemas"].items():
             with self.subTest(name):
                 self.assertTrue(shape.get("properties") or name in ("Text", "NoBody"))
+
+
+class RefusalTest(TestCase):
+    def test_what_it_calls_refused_is_refused(self) -> None:
+        for path, body, pointer in (
+            ("lookup", {"log": "nan", "lag": 1}, "/lag"),
+            ("runs", {"record": "NAN-0001", "again": 0}, "/again"),
+            ("runs", {"record": " "}, "/record"),
+        ):
+            with self.subTest(path, body=body):
+                post = api_schema.document()["paths"][f"/api/v1/{path}"]["post"]
+                shape = post["requestBody"]["content"]["application/json"]["schema"]
+                root = {"components": api_schema.document()["components"], **shape}
+                check = Draft202012Validator(root)
+                self.assertFalse(check.is_valid(body))
+                response = self.client.post(
+                    f"/api/v1/{path}", body, content_type="application/json"
+                )
+                self.assertEqual(response.status_code, 400)
+                pointers = [error["pointer"] for error in response.json()["errors"]]
+                self.assertEqual(pointers, [pointer])
+        unknown = self.client.get("/api/v1/records?build=nowhere")
+        self.assertEqual(unknown.status_code, 404)
+        self.assertEqual(unknown.json()["code"], "unknown_build")
 
 
 @tag("long")
