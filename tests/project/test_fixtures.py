@@ -10,6 +10,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from kb.choices import Depth
+from kb.records import translation
 from kb.records.articles import HAN
 from kb.records.files import RecordFile, read_all, repro_problems
 from kb.records.rendering import sections_html
@@ -91,6 +92,10 @@ class ShippedRecordsTest(SimpleTestCase):
                     parts = html[lang]["workarounds"]
                     assert isinstance(parts, dict)
                     self.assertEqual([name for name in parts if name], names)
+
+    def test_no_translation_is_behind_its_source(self) -> None:
+        behind = [file.slug for file in self.records if translation.outdated(file)]
+        self.assertEqual(behind, [])
 
     def test_what_an_article_claims_is_there_with_its_source(self) -> None:
         for record in self.records:
