@@ -156,7 +156,7 @@ class RecordApiTest(ApiTest):
             ("records?limit=0", "invalid", 400),
             ("records?limit=201", "invalid", 400),
             ("records?limit=many", "invalid", 400),
-            ("records?build=nowhere", "invalid", 400),
+            ("records?build=nowhere", "unknown_build", 404),
             ("records?q=" + "x" * 3000, "invalid", 400),
             # PostgreSQL refuses such text, with an exception.
             ("records?cursor=%00", "invalid", 400),

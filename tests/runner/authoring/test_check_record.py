@@ -212,7 +212,7 @@ class RunTest(FilledCase):
     def test_a_detector_that_shows_nothing(self) -> None:
         self.edit("repro.py", 'measure([float("nan")])', "measure([1.0])")
         out = self.assert_missing(
-            "repro.py:27: detector: ", "the detector did not fire"
+            "repro.py:27: detector: ", "the detector missed a symptom"
         )
         self.assertIn("the run itself has to end in a verdict first", out)
 

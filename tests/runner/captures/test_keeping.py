@@ -180,7 +180,7 @@ class RefusedTest(CaptureCase):
         self.assertEqual(
             (answer.status_code, answer.json()["code"]), (409, "run_refused")
         )
-        self.assertIn("have C. Allow namespaces.", answer.json()["detail"])
+        self.assertIn("have tier C. Allow namespaces.", answer.json()["detail"])
 
     def test_it_counts_for_the_quota_that_runs_have_even_when_deleted(self) -> None:
         with override_settings(RUNS_PER_HOUR=2):

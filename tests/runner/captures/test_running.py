@@ -102,7 +102,7 @@ class RunTest(TransactionTestCase):
         Record.objects.filter(pk=record.pk).update(diagnoses=[row])
         text, law = RECORDS[record.pk]
         one = captures.tensor(1.0)
-        for number, said in ((0.0, "says yes of"), (1.0, "says no of")):
+        for number, said in ((0.0, "is True for the"), (1.0, "is False for the")):
             with self.subTest(said):
                 zero = captures.tensor(number)
                 run = self.run_of("torch.sqrt", zero, gradient=one, slice=text)

@@ -50,7 +50,7 @@ class SentGpuTest(TestCase):
         page = self.page("/NAN-9001")
         self.assertIn("Nobody has run it here on a GPU yet", page)
         for gpu, name in ((H100, "node-7"), (H200, "node-8")):
-            self.assertIn(f"says {name}; not run here", page)
+            self.assertIn(f"by {name}; not run here", page)
             self.assertIn(gpu.name, page)
 
     def test_who_stands_for_the_machine_keeps_it_with_the_records(self) -> None:

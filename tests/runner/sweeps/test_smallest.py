@@ -62,7 +62,7 @@ class CommandTest(TestCase):
         status, said = self.sweep("--minimise")
         self.assertEqual(status, 1, said)
         self.assertIn("length = 1, scale = 0", said)
-        self.assertIn("找到的仍会出现的最小取值", said)
+        self.assertIn("找到的仍有此缺陷的最小取值", said)
         self.assertIn("run_repro NAN-9001 --repro repro --set length=1 --set", said)
         self.assertIn("dtype=float32 length=6 scale=1", said)
 

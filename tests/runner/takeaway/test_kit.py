@@ -80,7 +80,7 @@ class KitTest(KitCase):
         call_command("load_evidence", self.folder / "evidence.json", origin="test-gpu")
         page = self.client.get("/NAN-9002", follow=True).content.decode()
         self.assertIn("TEST GPU", page)
-        self.assertIn("says test-gpu; not run here", page)
+        self.assertIn("by test-gpu; not run here", page)
 
     def test_what_tells_most_comes_first_as_far_as_time_goes(self) -> None:
         self.add("NAN-9001")
