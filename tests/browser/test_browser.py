@@ -156,7 +156,7 @@ class ScriptTest(BrowserTest):
         context = self.context(permissions=["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.goto(f"{self.live_server_url}/en/NAN-9001/sample/")
-        page.locator(".wa .copyline button").first.click()
+        page.locator("#now .snip-head button").first.click()
         copied = page.evaluate("navigator.clipboard.readText()")
         self.assertEqual(copied, "off(1)\noff(2)")
         page.keyboard.press("/")
