@@ -14,6 +14,7 @@ import json
 import re
 import tomllib
 import zipfile
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -93,15 +94,20 @@ def wheel(site: str) -> bytes:
         f"{info}/WHEEL": KIND.format(version=version()),
         f"{info}/entry_points.txt": COMMANDS,
     }
+    return packed(files, info)
+
+
+def packed(files: Mapping[str, str], info: str) -> bytes:
+    """A wheel of these files (path -> text); `info`: its folder `*.dist-info`."""
     record = f"{info}/RECORD"
     rows = [row(path, text.encode()) for path, text in files.items()]
-    files[record] = "".join([*rows, f"{record},,\n"])
+    listed = {**files, record: "".join([*rows, f"{record},,\n"])}
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as packed:
-        for path, text in files.items():
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for path, text in listed.items():
             entry = zipfile.ZipInfo(path, EPOCH)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, PLAIN_FILE
-            packed.writestr(entry, text.encode())
+            zipped.writestr(entry, text.encode())
     return written.getvalue()
 
 
