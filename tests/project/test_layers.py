@@ -105,7 +105,7 @@ LINES = {
     "runner.runs": 1960,
     "runner.sandbox": 4310,
     "runner.sweeps": 1000,
-    "runner.takeaway": 4335,
+    "runner.takeaway": 4337,
     "runner.templatetags": 450,
     "runner.worker": 1235,
 }

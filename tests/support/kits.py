@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import textwrap
@@ -19,6 +21,7 @@ from tests.support import runs
 
 RECORDED = Path(__file__).parents[1] / "nvml" / "h200.json"
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
+TGKILL = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
 WAITS = "open({path!r}).read()\nreturn {{'nonfinite': 0, 'grad': 1.0}}"
 # Only says that it has a GPU, under the UUID of tests/nvml/h200.json.
 WITH_GPU = """
@@ -37,9 +40,9 @@ backends = N(cudnn=N(version=lambda: 91900))
 
 class KitCase(TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(prefix="a kit ")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(
+            self.enterContext(tempfile.TemporaryDirectory(prefix="a kit "))
+        )
         self.scratch = self.folder / "tmp"
         self.scratch.mkdir()
         self.python = str(runs.stand_in_torch(self.folder))
@@ -110,6 +113,13 @@ class KitCase(TestCase):
             if words in line:
                 return
         self.fail("".join(said))
+
+    def interrupt(self, process: Any) -> None:
+        """Ctrl-C, given to a thread that cannot heed it, as the kernel may choose."""
+        tasks = Path(f"/proc/{process.pid}/task").iterdir()
+        worker = max(int(task.name) for task in tasks)
+        self.assertNotEqual(worker, process.pid)
+        ctypes.CDLL(None).syscall(TGKILL, process.pid, worker, signal.SIGINT)
 
     def put_gpu(self) -> str:
         """Give the stand-in a GPU; its UUID in the recorded answers of NVML."""

@@ -117,12 +117,7 @@ class Examination:
     def run(self) -> None:
         jobs = range(self.options.jobs)
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            working = [pool.submit(self.work, job) for job in jobs]
-            # Where another thread is given a signal, this one heeds it once it wakes.
-            while concurrent.futures.wait(working, timeout=0.2).not_done:
-                pass
-            for work in working:
-                work.result()
+            attend([pool.submit(self.work, job) for job in jobs])
         ran = [name_of(result) for result in self.results]
         for repro in self.repros:
             if (repro["record"], repro["name"]) not in ran:
@@ -214,6 +209,15 @@ class InOrder:
 
     def give_back(self, repro: Json, evidence: Optional[Json]) -> None:
         """What it had is free again; here a repro holds nothing."""
+
+
+def attend(working: List[Any]) -> None:
+    """Until all is done; raises what one of them raised."""
+    # Where another thread is given a signal, this one heeds it once it wakes.
+    while concurrent.futures.wait(working, timeout=0.2).not_done:
+        pass
+    for work in working:
+        work.result()
 
 
 def name_of(result: Json) -> Tuple[str, str]:

@@ -165,8 +165,7 @@ class Sweeping:
         jobs = self.examination.options.jobs
         self.waiting = iter(self.left())
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-            for _ in pool.map(self.work, range(jobs)):
-                pass
+            doctor.attend([pool.submit(self.work, job) for job in range(jobs)])
 
     def work(self, job: int) -> None:
         sweep = self.take()

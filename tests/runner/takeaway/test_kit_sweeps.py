@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from datetime import UTC, datetime
 from typing import Any
 
@@ -119,7 +118,7 @@ class KitSweepTest(KitCase):
         # Nobody writes to that pipe.
         process = self.start("--json", "evidence.json", "--sweeps", "after")
         self.until(process, "dtype=bfloat16")
-        process.send_signal(signal.SIGINT)
+        self.interrupt(process)
         out, err = process.communicate(timeout=300)
         self.assertEqual((process.returncode, self.dtypes()), (130, [DTYPES[:1]]), err)
         self.assertIn("dtype: not all cells yet, 1 so far", out)
