@@ -7,7 +7,8 @@ from kb.models import Repro
 from runner.takeaway.bundle import Bundle
 
 # Of `programs/`: what the doctor imports.
-MODULES = ("doctor_options", "sarif")
+MODULES = ("doctor_options", "machine", "sarif")
+PACKAGES = ("kb/rules/sarif.py", "portable/known_answers.py")
 
 
 def doctor() -> str:
@@ -18,7 +19,7 @@ def doctor() -> str:
             "Which known training failures of PyTorch does this environment have?",
             "这个环境会遇到哪些已知的 PyTorch 训练故障？",
             "python doctor.py [--cuda] [--record ID] [--timeout-s S] [--json FILE] "
-            "[--sarif FILE] [--lang zh]",
+            "[--sarif FILE] [--lang zh] [--machine]",
             "Runs reviewed repros under your own Python; nothing is uploaded.",
             "用你自己的 Python 运行审核过的复现脚本，不上传任何内容。",
             "Exit: 1 a bug that is not by design was reproduced, 2 something ended",
@@ -28,7 +29,7 @@ def doctor() -> str:
         dependencies=["torch"],
         repros=published_repros(),
         modules=MODULES,
-        packages=("kb/rules/sarif.py",),
+        packages=PACKAGES,
     )
     return bundle.text()
 

@@ -19,6 +19,7 @@ from typing import Any, Dict, List, Optional, Tuple
 carried: Any = importlib.import_module("carried")
 doctor_options: Any = importlib.import_module("doctor_options")
 harness: Any = importlib.import_module("portable.harness")
+machine: Any = importlib.import_module("machine")
 sarif: Any = importlib.import_module("sarif")
 
 INTERRUPTED = 130  # as a shell calls what SIGINT ended
@@ -271,6 +272,8 @@ def main(folder: str, argv: List[str]) -> int:
     options = doctor_options.read_options(manifest, argv)
     if options.list:
         return list_repros(manifest, options)
+    if options.machine:
+        return int(machine.examine(folder, options))
     try:
         return examine(folder, manifest, options)
     except (OSError, harness.ContractError) as error:

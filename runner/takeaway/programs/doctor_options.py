@@ -9,6 +9,7 @@ carried: Any = importlib.import_module("carried")
 
 # Where a project names its torch.
 REQUIREMENTS = ("requirements.txt", "pyproject.toml", "setup.py", "environment.yml")
+MACHINE_S = 45
 Json = Dict[str, Any]
 
 
@@ -43,6 +44,15 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         "--quick",
         action="store_true",
         help="verdicts only, without workarounds and variants / 只求结论",
+    )
+    parser.add_argument(
+        "--machine",
+        nargs="?",
+        type=float,
+        const=MACHINE_S,
+        metavar="S",
+        help="run no repro: compute known answers again and again on each device, for "
+        "%d seconds; 1 if one is wrong / 不运行脚本：反复计算已知答案" % MACHINE_S,
     )
     parser.add_argument(
         "--no-models",

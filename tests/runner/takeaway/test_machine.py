@@ -1,0 +1,99 @@
+"""`doctor.py --machine`: known answers, and a number that is wrong now and then."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from django.test import TestCase
+
+from runner.takeaway.bundle import PROGRAMS
+from runner.takeaway.doctor import doctor
+from tests import ROOT
+from tests.support.builds import torch_python
+
+FAULT = """
+import sys
+import torch
+sys.path.insert(0, {root!r})
+from portable import known_answers
+
+calls, sound = 0, {op}
+
+def faulty(*args, **kwargs):
+    global calls
+    calls += 1
+    made = sound(*args, **kwargs)
+    if calls > {sound} and calls % 3 == 0:
+        made.view(-1)[3:4] += 1
+    return made
+
+{op} = faulty
+sys.exit(known_answers.main(0.2))
+"""
+# What computes wrongly, after how many calls that were right, and who has to notice.
+FAULTS = {
+    "torch.matmul": (20, {"matmul", "attention"}),
+    "torch.softmax": (8, {"attention"}),
+    "torch.Tensor.sum": (20, {"reduction"}),
+    "torch.Tensor.clone": (3, {"copy"}),
+}
+
+
+class FaultTest(TestCase):
+    def test_what_is_wrong_now_and_then_is_found_where_it_is(self) -> None:
+        for op, (sound, noticing) in FAULTS.items():
+            source = FAULT.format(root=str(ROOT), op=op, sound=sound)
+            done = subprocess.run(
+                [torch_python(), "-c", source], capture_output=True, text=True
+            )
+            self.assertEqual(done.returncode, 1, done.stderr)
+            rows = [json.loads(line) for line in done.stdout.splitlines()]
+            faulty = {row["check"] for row in rows if row["faults"]}
+            self.assertEqual(faulty, noticing, op)
+            for row in rows:
+                self.assertGreaterEqual(row["repeated"], 5)
+                self.assertLess(row["faults"], row["repeated"], op)
+
+
+class DoctorTest(TestCase):
+    def test_a_sound_machine_is_told_what_that_does_not_prove(self) -> None:
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "doctor.py")
+            path.write_text(doctor(), encoding="utf-8")
+            python = [torch_python(), str(path), "--machine", "0.1"]
+            english, chinese = (
+                subprocess.run(
+                    [*python, "--lang", lang], capture_output=True, text=True
+                )
+                for lang in ("en", "zh")
+            )
+        self.assertEqual(english.returncode, 0, english.stdout + english.stderr)
+        for check in ("matmul", "attention", "gradient", "reduction", "copy"):
+            self.assertIn(f"cpu {check}: right ", english.stdout)
+        self.assertIn("can be missed", english.stdout)
+        self.assertIn("没有错误", chinese.stdout)
+
+    def test_a_fault_is_told_with_its_numbers(self) -> None:
+        checks = (ROOT / "portable" / "known_answers.py").read_text()
+        wrong = checks.replace("left @ right\n", "left @ right + 1\n")
+        told = (
+            "import sys, types, machine; options = types.SimpleNamespace("
+            "machine=0.1, python='', lang='en'); "
+            "sys.exit(machine.examine(sys.argv[1], options))"
+        )
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "portable", "known_answers.py")
+            path.parent.mkdir()
+            path.write_text(wrong)
+            done = subprocess.run(
+                [torch_python(), "-c", told, folder],
+                env={"PYTHONPATH": f"{PROGRAMS}:{ROOT}"},
+                capture_output=True,
+                text=True,
+            )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("cpu matmul float32: wrong ", done.stdout)
+        self.assertIn("This machine computes wrong numbers", done.stdout)
