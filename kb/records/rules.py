@@ -107,6 +107,7 @@ CONDITION: tuple[Key, ...] = tuple(
         "mentions": WORDS,
         "unmentioned": WORDS,
         "sliced": truth,
+        "not_dims": list_of(number, empty=False),
         "same": WORD,
         "part_of": WORD,
         "contains": lambda value: condition_problems(value),

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from kb.rules.effects import result_of
 from kb.rules.expressions import Expressions
+from kb.rules.gradients import MAYBE
 from kb.rules.parts import element_of, is_read_off
 from kb.rules.values import (
     MOST_ITEMS,
@@ -172,7 +173,8 @@ class Calls(Expressions):
             return Value(inputs=event.all_values())
         before, self.scope = self.scope, Scope(function.scope)
         self.active.append(node)
-        self.places.append("%s.%s" % (function.called, getattr(node, "name", "")))
+        outer = self.places[-1] if self.places else MAYBE
+        self.places.append(self.degrees.get(id(node), outer))
         contexts = self.around(function)
         self.contexts += contexts
         try:

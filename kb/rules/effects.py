@@ -119,7 +119,9 @@ def with_made(value: Value, event: Event, owner: Value) -> Value:
     value.const = owner.const
     if event.name == ".detach":
         # The same numbers, but no gradient comes back to them.
-        value.ident = value
+        value.ident, value.is_cut = value, True
+    elif event.name == ".requires_grad_":
+        value.is_cut = owner.is_cut = False
     return value
 
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from kb.rules.effects import MATHS, SHAPES, combined
+from kb.rules.gradients import MAYBE
 from kb.rules.parts import (
     attributes_in,
     element_of,
@@ -93,7 +94,9 @@ class Expressions:
         self.contexts: List[Value] = []
         self.path: List[Tuple[int, int]] = []
         self.guards: List[FrozenSet[str]] = []
-        self.places: List[str] = []
+        # Whether gradients are taken of the file's functions, and of those around.
+        self.degrees: Dict[int, int] = {}
+        self.places: List[int] = []
         self.assumes_imports = False
         self.idents: Dict[Tuple[object, ...], object] = {}
         self.readers: Dict[type, Callable[[Any], Value]] = {
@@ -137,7 +140,7 @@ class Expressions:
         event.contexts = tuple(self.contexts)
         event.path = tuple(self.path)
         event.guards = NOTHING.union(*self.guards)
-        event.within = tuple(self.places)
+        event.trained = self.places[-1] if self.places else MAYBE
         self.events.append(event)
         return event
 

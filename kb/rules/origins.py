@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
+from kb.rules.effects import MATHS, SHAPES
 from kb.rules.names import names_of
 from kb.rules.values import Event, Value
 
@@ -15,6 +16,15 @@ SHAPED = re.compile(
     r".*\.(?:view|reshape|flatten|squeeze|unsqueeze|transpose|permute|expand|clone"
     r"|repeat|tile)"
 )
+# What makes numbers of which nobody takes the gradient.
+CONSTANTS = re.compile(
+    r"torch\.(?:arange|linspace|logspace|zeros|ones|empty|full|eye|rand|randn|randint"
+    r"|tensor|from_numpy|bincount|zeros_like|ones_like|rand_like|randn_like)"
+)
+COUNTED = ("int8", "int16", "int32", "int64", "uint8", "bool")
+# Layers and functions that leave the number of dimensions as it is; that do not.
+KEEP_DIMS = frozenset("Linear() ReLU() Dropout() LayerNorm() BatchNorm1d()".split())
+REDUCE = frozenset("sum mean amax amin norm logsumexp max min".split())
 # Modules that have their arguments as parts.
 HOLDERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
 
@@ -76,6 +86,46 @@ def reshaped(value: Value) -> Iterator[Event]:
             return
         if value.made is not None:
             yield value.made
+
+
+def dims_of(value: Value, depth: int = 0) -> Optional[int]:
+    """How many dimensions it has, by how it was put into shape; None: not seen."""
+    made = value.made
+    if made is None or made.open_args or not made.args or depth > DEEPEST:
+        return None
+    word, sizes = made.name.rpartition(".")[2], made.args[1:]
+    if word in ("view", "reshape"):
+        whole = sizes[0].items if len(sizes) == 1 else sizes
+        is_flat = len(sizes) == 1 and sizes[0].const == -1
+        return 1 if is_flat else len(whole) if whole else None
+    if word == "flatten":
+        start = made.kwargs.get("start_dim", sizes[0] if sizes else Value(0))
+        plain = len(sizes) < 2 and "end_dim" not in made.kwargs
+        return start.const + 1 if plain and start.const in (0, 1) else None
+    if word in MATHS or word in KEEP_DIMS:
+        return dims_of(made.args[0], depth + 1) if word not in REDUCE else None
+    return None
+
+
+def has_no_gradient(value: Value, depth: int = 0) -> bool:
+    """Whether it is seen to be made of constants, or cut off from its graph."""
+    made = value.made
+    if value.is_cut is False:
+        return False
+    if value.is_known or value.name or value.is_cut or value.dtype in COUNTED:
+        return True
+    if made is None:
+        return value.sliced and has_no_gradient(value.inputs[0], depth + 1)
+    word = made.name.rpartition(".")[2]
+    if CONSTANTS.fullmatch(made.name):
+        return "requires_grad" not in made.kwargs
+    is_math = word in MATHS or word in SHAPES or not word[:1].isalpha()
+    return bool(
+        depth < DEEPEST
+        and is_math
+        and made.args
+        and all(has_no_gradient(x, depth + 1) for x in made.all_values())
+    )
 
 
 def mentions(value: Value, names: Sequence[str]) -> bool:
@@ -151,6 +201,7 @@ CHECKS: Dict[str, Any] = {
     "mentions": mentions,
     "unmentioned": lambda value, wanted: not mentions(value, wanted),
     "sliced": lambda value, wanted: value.sliced == wanted,
+    "not_dims": lambda value, wanted: dims_of(value) not in wanted,
     "returns": returns,
     "not_made_by": lambda value, wanted: not is_made_by(value, wanted, False),
     "not_from": lambda value, wanted: not is_made_by(value, wanted, True),

@@ -17,6 +17,7 @@ def index_of(node: ast.Subscript) -> Any:
 def part_of(owner: Value, name: str) -> Value:
     value = Value(inputs=[owner])
     value.attribute = name
+    value.is_cut = name in ("data", "shape") or None
     if name not in ("shape", "device", "size", "grad_fn", "is_cuda"):
         value.dtype = owner.dtype
     if owner.made is not None and owner.made.name == "torch.finfo":

@@ -10,8 +10,9 @@ import re
 from itertools import count
 from typing import Any, Dict, Iterator, List, Optional, Set
 
+from kb.rules.gradients import BLOCKED, MAYBE, SEEN
 from kb.rules.names import exact, is_written, names_of, words_of
-from kb.rules.origins import CHECKS, made_by, parts, wholes
+from kb.rules.origins import CHECKS, has_no_gradient, made_by, parts, wholes
 from kb.rules.reading import Trace
 from kb.rules.values import Event, Value
 
@@ -20,16 +21,6 @@ Bound = Dict[str, object]
 OPEN: Any = object()
 MOST_TRIED = 4000
 ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)?(?:@(?P<at>\d+))?")
-# Functions of which somebody takes the gradient, and how it is taken.
-TRAINED = re.compile(
-    r"\.(forward|training_step|log_prob|closure)$|[Ll]oss|[Cc]riterion"
-)
-# Classes and functions that see data, measure or draw.
-UNTRAINED = re.compile(
-    r"(?i)dataset|metric|eval|valid|predict|infer|visual|plot|transform(?!er)|search"
-    r"|anomaly|\.fit|init|test|augment|preprocess|numpy|callback|optimi[sz]er|noise"
-    r"|entropy|regulariz|diagnos|sampler|preproc|\.log$| function\b|\.backward$|\.step$"
-)
 BACKWARD = (".backward", "torch.autograd.grad", "torch.autograd.backward")
 SPELLED = {
     "float16": ["float16", "half"],
@@ -159,11 +150,11 @@ def events_of(step: Json) -> List[str]:
 
 def is_trained(trace: Trace, event: Event, is_seen: bool) -> bool:
     """Whether a gradient is asked for there; else, whether nothing speaks against."""
-    if any(one.name in BACKWARD for one in trace):
-        return True
-    if any(map(UNTRAINED.search, event.within)):
+    if all(map(has_no_gradient, event.args)):
         return False
-    return not is_seen or any(map(TRAINED.search, event.within))
+    if any(one.name in BACKWARD for one in trace) and event.trained != BLOCKED:
+        return True
+    return event.trained >= (SEEN if is_seen else MAYBE)
 
 
 def needed(step: Json) -> Iterator[List[str]]:

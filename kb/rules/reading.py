@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from kb.rules.calling import IN_PLACE, Calls
 from kb.rules.expressions import TooMuch
+from kb.rules.gradients import degrees_of
 from kb.rules.parts import attributes_in, element_of, index_of
 from kb.rules.values import Event, Value, joined
 
@@ -110,6 +111,8 @@ class Reader(Calls):
             event = Event("=" + name, [value], owner=owner)
             self.note(event, target)
             if not owner.name:
+                if target.attr == "requires_grad":
+                    owner.is_cut = False
                 old = owner.attrs.get(target.attr)
                 if self.path and old is not None and old.const is not None:
                     value = joined([old, value])
@@ -238,6 +241,7 @@ class Reader(Calls):
         """The module's own statements; afterwards its names are known."""
         has_import = any(isinstance(x, (ast.Import, ast.ImportFrom)) for x in tree.body)
         self.assumes_imports = not has_import
+        self.degrees = degrees_of(tree)
         return self.trace_of(lambda: self.run(tree.body))
 
     def trace_of(

@@ -44,13 +44,15 @@ class Value:
     `name`: of an import ("torch.float16"); `node`: of a function or class of the file,
     with its `scope`; `cls`: the class of an instance; `holds`: "inf", "-inf" or "min";
     `made`: the event that made it; `inputs`: what it was made from; `ident`: shared by
-    values that are one object; `called`: the first name that the program gives it.
+    values that are one object; `called`: the first name that the program gives it;
+    `is_cut`: no gradient comes back through it; False: one is asked for.
     """
 
     __slots__ = (
         *("const", "name", "node", "scope", "cls", "receiver", "items", "entries"),
         *("is_open", "attrs", "dtype", "holds", "made", "inputs", "attribute"),
         *("sliced", "ident", "options", "is_compiled", "called"),
+        "is_cut",
     )
 
     def __init__(
@@ -82,6 +84,7 @@ class Value:
         self.options: Tuple[Value, ...] = ()
         self.is_compiled = False
         self.called = ""
+        self.is_cut: Optional[bool] = None
 
     @property
     def is_known(self) -> bool:
@@ -106,7 +109,7 @@ class Event:
 
     __slots__ = (
         *("name", "args", "kwargs", "owner", "open_args", "open_kwargs", "node"),
-        *("contexts", "path", "guards", "within", "at", "result"),
+        *("contexts", "path", "guards", "trained", "at", "result"),
     )
 
     def __init__(
@@ -126,8 +129,8 @@ class Event:
         self.contexts: Tuple[Value, ...] = ()
         self.path: Tuple[Tuple[int, int], ...] = ()
         self.guards: FrozenSet[str] = NOTHING
-        # The functions of the file that it happens in.
-        self.within: Tuple[str, ...] = ()
+        # Whether somebody takes the gradient of the function that it happens in.
+        self.trained = 0
         self.at = 0
         self.result: Optional[Value] = None
 

@@ -80,7 +80,7 @@ LINES = {
     "kb.records": 2650,
     "kb.release_pages": 410,
     "kb.releases": 1130,
-    "kb.rules": 3155,
+    "kb.rules": 3395,
     "kb.search": 4480,
     "kb.syndication": 1790,
     "kb.templatetags": 700,
