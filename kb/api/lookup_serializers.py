@@ -103,23 +103,6 @@ class RemedySerializer(Serializer):
     not_executed = word(remedies.REASONS, allow_null=True)
 
 
-class ReadValueSerializer(Serializer):
-    """`line` of the `box` in which `name` has its value, as `pasted`."""
-
-    name = string()
-    box = word(("log", "env"))
-    line = number()
-    pasted = string()
-
-
-class SuggestedSerializer(Serializer):
-    """Values that the paste states for a repro: `parameters` of `POST runs`."""
-
-    repro = string()
-    values = serializers.DictField(child=serializers.JSONField())
-    read = ReadValueSerializer(many=True)
-
-
 class TestSerializer(Serializer):
     """Tells yes from no; `code` of at most five lines, or ""."""
 
@@ -141,7 +124,6 @@ class CandidateSerializer(Serializer):
     test = TestSerializer()
     workaround = RemedySerializer(allow_null=True, help_text="of a sure match")
     fixes = FixVersionSerializer(many=True)
-    parameters = SuggestedSerializer(many=True)
     urls = RecordUrlsSerializer(allow_null=True)
 
 

@@ -13,13 +13,13 @@ from django.utils.translation import gettext as _
 
 from kb.addresses import page_urls
 from kb.environments.environment import Environment, parse_environment
-from kb.lookup import laws, parameters, symptoms
+from kb.lookup import laws, symptoms
 from kb.lookup.affecting import also_affecting, builds_of
 from kb.lookup.candidates import Asked, Candidate, candidates_of, document
 from kb.lookup.decision import decision
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
-from kb.lookup.known import ORDER, known
+from kb.lookup.known import ORDER
 from kb.lookup.package_list import affecting_list, of_list
 from kb.lookup.paste import (
     EmptyPaste,
@@ -102,9 +102,6 @@ def answer(
     asked = Asked(paste, facts, shown, index_in(generation), generation, said)
     found, out = ([], []) if is_list(paste) else candidates_of(asked)
     items = [document(candidate, facts.environment.torch_raw) for candidate in found]
-    with_records = [item for item in items if item["record"]]
-    records = known([item["record"] for item in with_records], generation)
-    parameters.add_to(with_records, records, paste, env)
     affecting = affecting_list(facts, generation) if is_list(paste) else []
     sure = bool(found) and found[0].is_sure
     named = [] if sure or is_list(paste) else laws.of_paste(paste)

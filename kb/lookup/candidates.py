@@ -350,7 +350,6 @@ def document(candidate: Candidate, raw: str | None) -> Json:
         "test": test_for(candidate),
         "workaround": workaround_for(candidate, raw),
         "fixes": [{k: fix[k] for k in FIX_FIELDS} for fix in row.fixes] if row else [],
-        "parameters": [],
         "urls": record_urls(row) if row else None,
     }
 

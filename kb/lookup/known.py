@@ -57,12 +57,6 @@ class Known:
         return list(self.row.findings.all())
 
     @cached_property
-    def with_parameters(self) -> list[Repro]:
-        """The repros that a reader may run with values of his own."""
-        repros = self.row.repros.all()
-        return [repro for repro in repros if repro.header.get("parameters")]
-
-    @cached_property
     def diagnoses(self) -> list[Json]:
         """The code that tells whether the bug is a reader's own."""
         inputs = (finding.as_claim_input() for finding in self.findings)
@@ -113,7 +107,7 @@ def kept_of(_generation: Generation) -> dict[str, Known]:
 
 
 def read(ids: Collection[str]) -> dict[str, Known]:
-    columns = ("record", "name", "fidelity", "device", "checks", "header")
+    columns = ("record", "name", "fidelity", "device", "checks")
     rows = Record.objects.visible().filter(pk__in=ids).only(*FIELDS)
     rows = rows.prefetch_related(
         Prefetch("repros", Repro.objects.only(*columns)),

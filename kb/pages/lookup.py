@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
@@ -18,7 +19,6 @@ from kb.pages.front import FrontPage
 from kb.pages.paste import form as paste_form
 from kb.pages.paste.form import Pasted
 from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
-from kb.pages.paste.values import ReadValues, values_of
 from kb.pages.trend import Trend, trend_of
 from kb.problems import Problem
 from kb.search.ranking.log_lines import SURE
@@ -47,16 +47,17 @@ class Chip:
 
 @dataclass(frozen=True)
 class Shown:
-    """A candidate as the look-up gives it, and the values that the paste states."""
+    """A candidate as the look-up gives it. `torch`: the build that was pasted."""
 
     found: Json
-    values: ReadValues
+    torch: str
 
     @property
     def url(self) -> str:
         """Its record with the build that was pasted; "" without a record."""
         urls = self.found["urls"]
-        return f"{urls['html'][current_lang()]}{self.values.query}" if urls else ""
+        query = f"?{urlencode({'torch': self.torch})}" if self.torch else ""
+        return f"{urls['html'][current_lang()]}{query}" if urls else ""
 
     @property
     def is_sure(self) -> bool:
@@ -172,6 +173,7 @@ def result_page(
 ) -> LookupPage:
     query = result["query"]
     torch = query["env"]["torch"]
+    raw = torch["raw"] if torch else ""
     return LookupPage(
         template="kb/lookup.html",
         status=200,
@@ -179,7 +181,7 @@ def result_page(
         env=pasted.env,
         is_part=pasted.is_part,
         answer=result,
-        candidates=[Shown(row, values_of(row, torch)) for row in result["candidates"]],
+        candidates=[Shown(row, raw) for row in result["candidates"]],
         chips=list(chips_of(result["facts"]))[:CHIPS_SHOWN],
         trend=trend_of(result["facts"]["figures"]),
         parts=shown_parts(query["parts"]),

@@ -26,8 +26,6 @@ class Field:
     high: str = ""
     step: str = "1"
     unit: str = ""
-    # It stands so in what the reader pasted.
-    is_read: bool = False
 
     @property
     def is_changed(self) -> bool:
@@ -43,20 +41,16 @@ class Group:
 
     @property
     def is_changed(self) -> bool:
-        return any(field.is_changed or field.is_read for field in self.fields)
+        return any(field.is_changed for field in self.fields)
 
 
 def groups(repros: Iterable[Repro], asked: Mapping[str, str]) -> list[Group]:
-    """Of each repro with parameters; `asked` by name, as an address has them.
-
-    `pasted` among them names those that a look-up read from a paste.
-    """
+    """Of each repro with parameters; `asked` by name, as an address has them."""
     found = (Group(repro.name, list(fields(repro, asked))) for repro in repros)
     return [group for group in found if group.fields]
 
 
 def fields(repro: Repro, asked: Mapping[str, str]) -> Iterator[Field]:
-    read = asked.get("pasted", "").split(",")
     for name, declared in (repro.header.get("parameters") or {}).items():
         default = shown_value(declared["default"])
         value = wanted(declared, asked.get(name, default), default)
@@ -71,7 +65,6 @@ def fields(repro: Repro, asked: Mapping[str, str]) -> Iterator[Field]:
             high=shown_value(declared.get("max", "")),
             step="1" if is_whole(declared) else "any",
             unit=declared.get("unit", ""),
-            is_read=name in read and asked.get(name) == value,
         )
 
 

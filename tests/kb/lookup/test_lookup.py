@@ -212,8 +212,7 @@ class AnswerTests(ShippedCase):
             list(match),
             [
                 *("record", "slug", "aliases", "title", "confidence", "lines"),
-                *("because", "affected", "test", "workaround", "fixes"),
-                *("parameters", "urls"),
+                *("because", "affected", "test", "workaround", "fixes", "urls"),
             ],
         )
         self.assertIn(log.split("\n")[0][:60], match["because"][0]["en"])

@@ -16,7 +16,6 @@ from kb.search.reading import (
     probe,
     symptom_facets,
     tokens,
-    values,
 )
 from kb.search.reading.log import key_line
 from tests.kb.search.test_log import only_key
@@ -176,7 +175,7 @@ class SurroundingsTests(SimpleTestCase):
 
 MODULES = (
     *(cleaning, error_ids_module, symptom_facets, lines, log, masks, probe),
-    *(names, tokens, values),
+    *(names, tokens),
 )
 # What makes an expression try again: long runs of what it may repeat, and no end.
 HOSTILE = (
