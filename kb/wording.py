@@ -379,17 +379,6 @@ RULED_OUT = _("Ruled out:")
 REPRODUCE = _("Reproduce it here:")
 NAME_TORCH = _("With --env, you get the answer for the torch installed here.")
 
-# --- comparisons --------------------------------------------------------------------
-# What a list of packages does not tell, by the key of a precondition.
-PRECONDITIONS = {
-    "gpu_arch": _("the GPU"),
-    "dtype": _("the dtype you train in"),
-    "flag": _("flags and settings"),
-    "shape": _("the shapes of your data"),
-    "package": _("which code of another package is called"),
-    "other": _("what your program does"),
-}
-
 
 def facet_title(name: str) -> dict[str, str]:
     """ "grad_norm is NaN" for grad_norm_nan; a name of another form as it stands."""

@@ -9,10 +9,10 @@ from functools import lru_cache
 from kb.environments.environment import Environment
 from kb.models import Finding, TestedBuild
 from kb.releases import documented
-from kb.releases.verdicts import KEPT_BUILDS, of_the_bug
 from kb.search.index.generation import Generation
 from kb.versions import affected
 
+KEPT_BUILDS = 32
 # Of a finding what an answer reads.
 READ = (
     *("record_id", "check_name", "stale", "fidelity", "build_raw", "device_class"),
@@ -55,6 +55,7 @@ def run_on(
     """By record the verdicts on these builds. Cached: not to be modified."""
     found: dict[str, list[Finding]] = defaultdict(list)
     if builds:
-        for row in of_the_bug(builds).triggers().only(*READ):
+        rows = Finding.objects.fresh().triggers().of_the_bug().order_by()
+        for row in rows.filter(build__in=builds).only(*READ):
             found[row.record_id].append(row)
     return dict(found)

@@ -7,15 +7,12 @@ from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb.choices import DeviceClass
-from kb.environments.environment import Environment, parse_environment
 from kb.languages import Text
-from kb.lookup.paste import PasteTooLarge, check_size, readable
 from kb.models import Record, TestedBuild
 from kb.releases import sides, words
 from kb.releases.comparison import (
@@ -24,7 +21,6 @@ from kb.releases.comparison import (
     NOT_TESTED,
     Comparison,
     compare,
-    item_of,
 )
 from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
@@ -65,8 +61,6 @@ class ComparePage:
     sentence: dict[str, str] = field(default_factory=dict)
     sections: list[Section] = field(default_factory=list)
     rests: list[Rest] = field(default_factory=list)
-    pasted: str = ""
-    paste_error: str = ""
 
     @property
     def releases(self) -> list[Turns]:
@@ -76,16 +70,6 @@ class ComparePage:
     @property
     def turned_round(self) -> str:
         return address(self.typed[1], self.typed[0], self.device)
-
-    @property
-    def pasted_torch(self) -> str:
-        """What the list has, where that is neither of the two."""
-        found = self.comparison
-        if not found or not found.narrowed or not found.narrowed.env.torch_raw:
-            return ""
-        torch = found.narrowed.env.torch_raw
-        side = sides.find(torch)
-        return "" if side in (found.before, found.after) or not side else side.name
 
 
 class Change(NamedTuple):
@@ -164,8 +148,7 @@ def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
         return unknown(offered, (before, after), device, [first, last])
     if (first.name, last.name) != (before, after):
         return address(first.name, last.name, device)
-    pasted, env, problem = pasted_environment(request)
-    found = compare(first, last, device, env)
+    found = compare(first, last, device)
     return ComparePage(
         choices=offered,
         typed=(first.name, last.name),
@@ -174,33 +157,12 @@ def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
         sentence=words.summary(found),
         sections=sections(found),
         rests=rests(found),
-        pasted=pasted,
-        paste_error=problem,
     )
-
-
-def pasted_environment(request: HttpRequest) -> tuple[str, Environment | None, str]:
-    """The pasted list, what it says, and why it says nothing."""
-    try:
-        text = request.POST.get("env", "")
-        check_size("", text)
-    except (PasteTooLarge, RequestDataTooBig):
-        return "", None, _("That is more than 1 MiB; a list of packages is shorter.")
-    if not text.strip():
-        return "", None, ""
-    env = parse_environment(readable(text))
-    if not env.is_given:
-        return text, None, _("No package with a version was found in what you pasted.")
-    return text, env, ""
 
 
 def sections(found: Comparison) -> list[Section]:
     """Each kind of change with its first rows."""
-    first = [
-        item_of(kind, key)
-        for kind, keys in found.changed.items()
-        for key in keys[:SHOWN]
-    ]
+    first = [item for items in found.changed.values() for item in items[:SHOWN]]
     rows = groupby(shown(found, first), key=lambda row: row.item.kind)
     by_kind = {kind: list(several) for kind, several in rows}
     return [
@@ -208,10 +170,10 @@ def sections(found: Comparison) -> list[Section]:
             kind=kind,
             title=words.TITLES[kind],
             meaning=words.meaning(kind, found),
-            found=len(keys),
+            found=len(items),
             rows=by_kind.get(kind, []),
         )
-        for kind, keys in found.changed.items()
+        for kind, items in found.changed.items()
     ]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_safe
 
 from kb.release_pages import compare as compare_page
 from kb.releases import sides
@@ -20,9 +19,7 @@ def compare_start(request: HttpRequest) -> HttpResponse:
     return render(request, "kb/compare.html", {"page": page}, status=page.status)
 
 
-# Reads only: a forged request changes nothing, and what is pasted is not kept.
-@csrf_exempt
-@require_http_methods(["GET", "HEAD", "POST"])
+@require_safe
 def compare(request: HttpRequest, before: str, after: str) -> HttpResponse:
     page = compare_page.build(request, before, after)
     if isinstance(page, str):

@@ -2,42 +2,33 @@
 
 By fresh verdicts of the bug itself, where one repro was judged on one class of device
 on both sides. Where none was, documents speak: with a run on the later side that agrees
-a bug is new or fixed, without one it is likely so. A run with packages of its own
-counts where just these are installed.
+a bug is new or fixed, without one it is likely so. A run with packages of its own says
+nothing of torch alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import chain, islice, repeat
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from django.db.models import F, Max, Min, Q, QuerySet
+from django.db.models import Q
 
+from kb.choices import Outcome, Verdict
 from kb.environments.environment import Environment
+from kb.findings.results import JUDGED
 from kb.models import Finding
-from kb.releases import installed, verdicts
 from kb.releases.documented import facts_of_all
-from kb.releases.installed import Narrowed
 from kb.releases.sides import Side
-from kb.releases.verdicts import (
-    DIFFERS,
-    Answers,
-    Key,
-    Keys,
-    record_of,
-    records_of,
-    trigger_of,
-)
 from kb.search.index.generation import Generation, current_generation
 from kb.versions.affected import Documented, answer_for
-from kb.versions.devices import device_of
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
+BAD, GOOD, DIFFERS = "bad", "good", "differs"
 NEW, FIXED = "new", "fixed"
 BAD_ON_BOTH, GOOD_ON_BOTH, NOT_TESTED = "bad_on_both", "good_on_both", "not_tested"
 CEASES, BEGINS = "workaround_ceases", "workaround_begins"
@@ -50,8 +41,12 @@ CHANGES = (
 )
 # Of a record with several repros or devices the first that is true of one of them.
 STANDING_OF_A_RECORD = (NEW, FIXED, DIFFERS, BAD_ON_BOTH, GOOD_ON_BOTH)
-# Counted by what is told, not by record.
-BESIDE = [kind for kind in CHANGES if kind not in STANDING_OF_A_RECORD]
+TURNS = {
+    (BAD, GOOD): FIXED,
+    (GOOD, BAD): NEW,
+    (BAD, BAD): BAD_ON_BOTH,
+    (GOOD, GOOD): GOOD_ON_BOTH,
+}
 # By documents: the kind where the later side was run, and where it was not.
 TURNED: dict[tuple[str, ...], tuple[str, str]] = {
     (AFFECTED, NOT_AFFECTED): (FIXED, LIKELY_FIXED),
@@ -73,34 +68,17 @@ class Item(NamedTuple):
     check: str = ""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What runs show. `kinds`: how each record stands that was judged on both.
-
-    `changed`: by kind, what is told of those.
-    """
-
-    before: Answers
-    after: Answers
-    kinds: Mapping[str, str]
-    changed: Mapping[str, list[Key]]
-
-    @property
-    def on_both(self) -> Keys:
-        return self.before.judged & self.after.judged
-
-    @property
-    def alone(self) -> tuple[Answers, Answers]:
-        """What was judged on one side only."""
-        return self.before.without(self.after), self.after.without(self.before)
+# Of an item the findings on each side, oldest build first.
+Runs = tuple[list[Finding], list[Finding]]
 
 
 @dataclass(frozen=True)
 class Comparison:
     """`kinds`: each record that counts -> how it stands, NOT_TESTED included.
 
-    `changed`: what is told, by kind in their order. `devices`: those on which anything
-    was judged on both. `envs`: what documents are asked about.
+    `changed`: what is told, by kind in their order; `runs`: what each rests on.
+    `devices`: those on which anything was judged on both. `envs`: what documents are
+    asked about.
     """
 
     before: Side
@@ -108,24 +86,23 @@ class Comparison:
     device: str
     envs: tuple[Environment, Environment]
     kinds: Mapping[str, str]
-    changed: Mapping[str, list[Key]]
+    changed: Mapping[str, list[Item]]
+    runs: Mapping[Item, Runs]
     devices: frozenset[str]
     # Of those not tested on both: judged on the one, on the other.
     only_before: int
     only_after: int
-    narrowed: Narrowed | None
 
     @cached_property
     def counts(self) -> dict[str, int]:
         """Records by how they stand; and of the other changes, how many there are."""
         records = Counter(self.kinds.values())
-        changes = {kind: len(keys) for kind, keys in self.changed.items()}
         same = records[BAD_ON_BOTH] + records[GOOD_ON_BOTH]
         return {
             **{kind: records[kind] for kind in (*STANDING_OF_A_RECORD, NOT_TESTED)},
             "same": same,
             **{
-                kind: changes.get(kind, 0)
+                kind: len(self.changed.get(kind, ()))
                 for kind in CHANGES
                 if kind not in STANDING_OF_A_RECORD
             },
@@ -142,9 +119,7 @@ class Comparison:
 
     def items(self, start: int = 0, end: int | None = None) -> list[Item]:
         """What is told, or a part of it."""
-        every = (zip(repeat(kind), keys) for kind, keys in self.changed.items())
-        some = islice(chain.from_iterable(every), start, end)
-        return [item_of(kind, key) for kind, key in some]
+        return list(chain.from_iterable(self.changed.values()))[start:end]
 
     @property
     def untested_sides(self) -> list[Side]:
@@ -160,204 +135,184 @@ class Comparison:
         return [record for record, found in self.kinds.items() if found == kind]
 
 
-def compare(
-    before: Side, after: Side, device: str = "", env: Environment | None = None
-) -> Comparison:
-    """`env`: only what can concern what is installed there, on its device."""
-    generation = current_generation()
-    if env is None:
-        return whole(generation, before, after, device)
-    narrowed = installed.narrow(facts_of_all(generation[0]), env)
-    return compared(generation, before, after, device or device_of(env), narrowed)
+def compare(before: Side, after: Side, device: str = "") -> Comparison:
+    return compared(current_generation(), before, after, device)
 
 
 @lru_cache(maxsize=KEPT)
-def whole(generation: Generation, before: Side, after: Side, device: str) -> Comparison:
-    return compared(generation, before, after, device)
-
-
 def compared(
-    generation: Generation,
-    before: Side,
-    after: Side,
-    device: str,
-    narrowed: Narrowed | None = None,
+    generation: Generation, before: Side, after: Side, device: str
 ) -> Comparison:
-    """Of the records that can concern what is installed."""
-    env = narrowed.env if narrowed else None
-    builds = before.builds, after.builds
-    judged = (
-        judge(generation, *builds, device, env)
-        if env
-        else judged_on(generation, *builds, device)
-    )
-    every = facts_of_all(generation[0])
-    facts = {key: every[key] for key in narrowed.records} if narrowed else every
-    kinds = {key: judged.kinds.get(key, NOT_TESTED) for key in facts}
-    both = {key for key in judged.on_both if record_of(key) in facts}
-    untested = {key: facts[key] for key, kind in kinds.items() if kind == NOT_TESTED}
-    envs = before.env_of(device, env), after.env_of(device, env)
-    alone = judged.alone
-    found = by_documents(
-        untested, alone[1], list(zip((before, after), envs, strict=True))
-    )
-    for kind, keys in judged.changed.items():
-        found[kind] += [key for key in keys if record_of(key) in facts]
+    """Kept, as the front page compares the newest two. Not to be modified."""
+    facts = facts_of_all(generation[0])
+    envs = before.env_of(device), after.env_of(device)
+    rows = [row for row in rows_on(before, after) if row.record_id in facts]
+    triggers = [row for row in rows if row.is_fresh_verdict]
+    here = [row for row in rows if not device or row.device_class == device]
+    alone = [
+        row
+        for row in here
+        if row.is_fresh_verdict and not row.made_with.get("packages")
+    ]
+    cells = by_sides(alone, before, after, lambda row: key_of("", row))
+    turns = {key: turn_of(runs) for key, runs in cells.items()}
+    kinds = dict.fromkeys(facts, NOT_TESTED)
+    for key, turn in turns.items():
+        if turn:
+            both = {turn, kinds[key.record]} - {NOT_TESTED}
+            kinds[key.record] = min(both, key=STANDING_OF_A_RECORD.index)
+    found = dict(judged_items(cells, turns))
+    others = [row for row in here if row.check_name.startswith("workaround")]
+    checks = by_sides(others, before, after, lambda row: key_of(row.check_name, row))
+    found |= workaround_items(checks, turns)
+    untested = {pk: facts[pk] for pk, kind in kinds.items() if kind == NOT_TESTED}
+    ran = by_sides(triggers, before, after, lambda row: row.record_id)
+    only = {key: runs for key, runs in cells.items() if not turns[key]}
+    by_documents = dict(documented_items(untested, only, envs, ran))
     kinds |= {
-        record_of(key): kind
-        for kind in (NEW, FIXED)
-        for key in found[kind]
-        if record_of(key) in untested
+        item.record: item.kind for item in by_documents if item.kind in (NEW, FIXED)
     }
-    left = {key for key, kind in kinds.items() if kind == NOT_TESTED}
-    here, there = (left.intersection(records_of(side.judged)) for side in alone)
+    found |= by_documents
     return Comparison(
         before=before,
         after=after,
         device=device,
         envs=envs,
         kinds=kinds,
-        changed={kind: sorted(found[kind]) for kind in CHANGES if found[kind]},
-        devices=frozenset(key[2] for key in both),
-        only_before=len(here),
-        only_after=len(there),
-        narrowed=narrowed,
+        changed=in_order(found),
+        runs=found,
+        devices=frozenset(key.device for key, turn in turns.items() if turn),
+        only_before=untested_on(0, only, kinds),
+        only_after=untested_on(1, only, kinds),
     )
 
 
-def by_documents(
-    facts: Mapping[str, Documented],
-    alone: Answers,
-    sides: list[tuple[Side, Environment]],
-) -> defaultdict[str, list[Key]]:
-    """Of records that were not run on both: what documents say, unless a run says that
-    they err. `alone`: what runs show on the later side only; they are told of.
-    """
-    turned: dict[str, tuple[str, ...]] = {}
-    for key, fact in facts.items():
-        both = tuple(answer_for(fact, env).answer for _side, env in sides)
-        if both in TURNED:
-            turned[key] = both
-    ran = verdicts.runs_on([side.builds for side, _env in sides], turned)
-    shown = {AFFECTED: by_record(alone.bad), NOT_AFFECTED: by_record(alone.good)}
-    found: defaultdict[str, list[Key]] = defaultdict(list)
-    for key, both in turned.items():
-        known, rows = facts[key], ran.get(key, [[], []])
-        if not any(
-            is_contradicted(known, env, answer, several)
-            for (_side, env), answer, several in zip(sides, both, rows, strict=True)
-        ):
-            runs = shown[both[1]].get(key, [])
-            found[TURNED[both][0 if runs else 1]] += runs or [(key,)]
-    return found
-
-
-def is_contradicted(
-    known: Documented, env: Environment, documented: str, rows: list[Finding]
-) -> bool:
-    """By a run of this side, as the rule takes it."""
-    return any(
-        answer_for(known, replace(env, torch_raw=row.build_raw), rows).answer
-        not in (documented, UNKNOWN)
-        for row in rows
+def rows_on(before: Side, after: Side) -> list[Finding]:
+    """Verdicts and workarounds on the builds of both, oldest build first."""
+    builds = [*before.builds, *after.builds]
+    rows = Finding.objects.fresh().of_the_bug().order_by()
+    rows = rows.filter(build__in=builds, verdict__in=JUDGED).filter(
+        Q(check_name="trigger") | Q(check_name__startswith="workaround")
     )
+    return sorted(rows, key=lambda row: builds.index(row.build))
 
 
-def by_record(keys: Keys) -> dict[str, list[Key]]:
-    found: dict[str, list[Key]] = {}
-    for key in keys:
-        found.setdefault(record_of(key), []).append(key)
-    return found
+def key_of(check: str, row: Finding) -> Item:
+    return Item("", row.record_id, row.repro, row.device_class, check)
+
+
+def by_sides(
+    rows: Iterable[Finding],
+    before: Side,
+    after: Side,
+    key: Callable[[Finding], Any],
+) -> dict[Any, Runs]:
+    """The rows of each key on either side; a build may be of both."""
+    found: defaultdict[Any, Runs] = defaultdict(lambda: ([], []))
+    for row in rows:
+        for runs, side in zip(found[key(row)], (before, after), strict=True):
+            if row.build in side.builds:
+                runs.append(row)
+    return dict(found)
+
+
+def in_order(found: Iterable[Item]) -> dict[str, list[Item]]:
+    by_kind: dict[str, list[Item]] = {kind: [] for kind in CHANGES}
+    for item in sorted(found):
+        by_kind[item.kind].append(item)
+    return {kind: items for kind, items in by_kind.items() if items}
+
+
+def untested_on(at: int, only: Mapping[Item, Runs], kinds: Mapping[str, str]) -> int:
+    """Records that were judged on this side, and on the other not."""
+    judged = {key.record for key, runs in only.items() if runs[at]}
+    return sum(kinds[record] == NOT_TESTED for record in judged)
 
 
 # --- what runs show ------------------------------------------------------------------
-@lru_cache(maxsize=KEPT)
-def judged_on(
-    generation: Generation,
-    before: tuple[str, ...],
-    after: tuple[str, ...],
-    device: str = "",
-) -> Judged:
-    """Cached: not to be modified."""
-    return judge(generation, before, after, device, None)
+def shown_by(rows: Iterable[Finding]) -> str:
+    """Bad or good; that builds of the side do not agree; "" where none was judged."""
+    words = {BAD if row.verdict == Verdict.BUG_PRESENT else GOOD for row in rows}
+    return DIFFERS if len(words) > 1 else next(iter(words), "")
 
 
-def judge(
-    generation: Generation,
-    before: tuple[str, ...],
-    after: tuple[str, ...],
-    device: str,
-    env: Environment | None,
-) -> Judged:
-    """`env`: what is installed, for runs with packages of their own."""
-    first, last = (
-        verdicts.answers_of(generation, side, device, env) for side in (before, after)
+def turn_of(runs: Runs) -> str:
+    """How it turned; "" where one side was not judged."""
+    first, last = map(shown_by, runs)
+    return TURNS.get((first, last), DIFFERS) if first and last else ""
+
+
+def judged_items(
+    cells: Mapping[Item, Runs], turns: Mapping[Item, str]
+) -> Iterator[tuple[Item, Runs]]:
+    """Verdicts that turn; of those that stay, what else was observed otherwise."""
+    for key, runs in cells.items():
+        if turns[key] in (NEW, FIXED, DIFFERS):
+            yield key._replace(kind=turns[key]), runs
+        elif turns[key]:
+            said = [{row.said for row in side} for side in runs]
+            settled = all(len(one) == 1 and None not in one for one in said)
+            if settled and said[0] != said[1]:
+                yield key._replace(kind=BEHAVIOUR), runs
+
+
+def workaround_items(
+    checks: Mapping[Item, Runs], turns: Mapping[Item, str]
+) -> Iterator[tuple[Item, Runs]]:
+    """Those that cease or begin to help, where the verdict itself stays."""
+    for key, runs in checks.items():
+        if turns.get(key._replace(check="")) not in (BAD_ON_BOTH, GOOD_ON_BOTH):
+            continue
+        conclusive = tuple(
+            [row for row in side if row.outcome in (Outcome.BUG, Outcome.CLEAN)]
+            for side in runs
+        )
+        helped = [helps(side) for side in conclusive]
+        if helped in ([True, False], [False, True]):
+            kind = CEASES if helped[0] else BEGINS
+            yield key._replace(kind=kind), (conclusive[0], conclusive[1])
+
+
+def helps(rows: Iterable[Finding]) -> bool | None:
+    """Against the bug on every build of a side; None where it did not run so."""
+    outcomes = {r.outcome for r in rows if r.verdict == Verdict.BUG_PRESENT}
+    return Outcome.BUG not in outcomes if outcomes else None
+
+
+# --- what documents say --------------------------------------------------------------
+def documented_items(
+    untested: Mapping[str, Documented],
+    only: Mapping[Item, Runs],
+    envs: tuple[Environment, Environment],
+    ran: Mapping[str, Runs],
+) -> Iterator[tuple[Item, Runs]]:
+    """Of records that were not run on both, unless a run says that documents err.
+
+    `only`: what was judged on one side; what agrees on the later one is told of.
+    `ran`: every verdict of a record.
+    """
+    for record, known in untested.items():
+        answers = tuple(answer_for(known, env).answer for env in envs)
+        several = zip(envs, answers, ran.get(record, ([], [])), strict=True)
+        if answers not in TURNED or any(is_contradicted(known, *on) for on in several):
+            continue
+        by_run, likely = TURNED[answers]
+        wanted = BAD if answers[1] == AFFECTED else GOOD
+        agree = {
+            key._replace(kind=by_run): runs
+            for key, runs in only.items()
+            if key.record == record and shown_by(runs[1]) == wanted
+        }
+        yield from (agree or {Item(likely, record): ([], [])}).items()
+
+
+def is_contradicted(
+    known: Documented, env: Environment, documented: str, rows: Iterable[Finding]
+) -> bool:
+    """By a run of this side, as the rule takes it."""
+    several = list(rows)
+    return any(
+        answer_for(known, replace(env, torch_raw=row.build_raw), several).answer
+        not in (documented, UNKNOWN)
+        for row in several
     )
-    turns = turns_between(first, last)
-    kinds: dict[str, str] = {}
-    for kind in reversed(STANDING_OF_A_RECORD):
-        kinds |= dict.fromkeys(records_of(turns[kind]), kind)
-    same = turns[BAD_ON_BOTH] | turns[GOOD_ON_BOTH]
-    beside = {
-        **workarounds_between(generation, before, after),
-        BEHAVIOUR: behaviour_between(before, after, device),
-    }
-    changed: dict[str, Iterable[Key]] = {
-        **{kind: turns[kind] for kind in (NEW, FIXED, DIFFERS)},
-        # Also of the device that is asked for: `same` has no other.
-        **{
-            kind: (key for key in keys if trigger_of(key) in same)
-            for kind, keys in beside.items()
-        },
-    }
-    found = {kind: sorted(keys) for kind, keys in changed.items()}
-    return Judged(first, last, kinds, found)
-
-
-def turns_between(first: Answers, last: Answers) -> dict[str, Keys]:
-    """What was judged on both sides, by how it turned."""
-    found = {
-        FIXED: first.bad & last.good,
-        NEW: first.good & last.bad,
-        BAD_ON_BOTH: first.bad & last.bad,
-        GOOD_ON_BOTH: first.good & last.good,
-    }
-    differs = (first.differs & last.judged) | (first.judged & last.differs)
-    return found | {DIFFERS: differs}
-
-
-def item_of(kind: str, key: Key) -> Item:
-    return Item(kind, *key)
-
-
-def workarounds_between(
-    generation: Generation, before: tuple[str, ...], after: tuple[str, ...]
-) -> dict[str, Keys]:
-    """By runs against the bug."""
-    first, last = (verdicts.remedies_of(generation, side) for side in (before, after))
-    return {CEASES: first.helped & last.failed, BEGINS: first.failed & last.helped}
-
-
-def behaviour_between(
-    before: tuple[str, ...], after: tuple[str, ...], device: str
-) -> list[Key]:
-    """Triggers that said one thing on all builds before, another on all after."""
-    rows = verdicts.of_the_bug([*before, *after]).filter(said__isnull=False)
-    if device:
-        rows = rows.filter(device_class=device)
-    first, last = Q(build__in=(*before, "")), Q(build__in=(*after, ""))
-    said = {
-        "before": Min("said", filter=first),
-        "before_too": Max("said", filter=first),
-        "after": Min("said", filter=last),
-        "after_too": Max("said", filter=last),
-    }
-    keys = ("record_id", "repro", "device_class")
-    settled = Q(before=F("before_too"), after=F("after_too"))
-    found = grouped(rows, *keys, **said).filter(settled & ~Q(before=F("after")))
-    return [row[:3] for row in found]
-
-
-def grouped(rows: QuerySet[Finding], *keys: str, **seen: Any) -> QuerySet[Any, Any]:
-    """A row for each group: its keys, then what was seen in it, in this order."""
-    return rows.values_list(*keys).annotate(**seen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from kb.environments.package_lines import canonical
 from kb.models import Record
 from kb.versions.affected import Documented
 
@@ -21,8 +20,3 @@ def facts_of_all(records: int) -> Mapping[str, Documented]:
         pk: Documented(*columns)
         for pk, *columns in rows.values_list("pk", *Documented._fields)
     }
-
-
-def packages_of(facts: Documented) -> frozenset[str]:
-    """The packages in which the bug lives; none where the record names none."""
-    return frozenset(canonical(entry["package"]) for entry in facts.affected)

@@ -10,14 +10,13 @@ from kb.releases.comparison import (
     BEGINS,
     BEHAVIOUR,
     CEASES,
+    DIFFERS,
     FIXED,
     LIKELY_FIXED,
     LIKELY_NEW,
     NEW,
     Comparison,
-    item_of,
 )
-from kb.releases.verdicts import DIFFERS
 
 # By whether it is one.
 ARRIVE = {True: _("1 arrives"), False: _("{count} arrive")}
@@ -102,8 +101,8 @@ def grounds(found: Comparison) -> list[dict[str, str]]:
         counts[NEW] + counts[FIXED],
         counts[LIKELY_NEW] + counts[LIKELY_FIXED],
     )
-    keys = [key for kind in (NEW, FIXED) for key in found.changed.get(kind, [])]
-    devices = named(sorted({item_of("", key).device for key in keys}))
+    items = [item for kind in (NEW, FIXED) for item in found.changed.get(kind, [])]
+    devices = named(sorted({item.device for item in items}))
     if runs and documents:
         return [BY_BOTH.filled(runs=runs, documents=documents, devices=devices)]
     if runs:

@@ -21,11 +21,6 @@ from kb.versions.ranges import UNKNOWN
 register = template.Library()
 
 
-@register.filter
-def precondition_words(key: str) -> str:
-    return str(wording.PRECONDITIONS.get(key, key))
-
-
 @register.simple_tag
 def workaround_outcome(run: Finding) -> SafeString:
     """Whether a workaround helped in this run against the bug."""

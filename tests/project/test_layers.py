@@ -67,7 +67,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
     "config": 1860,
-    "kb": 1540,
+    "kb": 1530,
     "kb.admin": 260,
     "kb.api": 1870,
     "kb.environments": 1210,
@@ -78,8 +78,8 @@ LINES = {
     "kb.pages": 2390,
     "kb.publishing": 540,
     "kb.records": 2650,
-    "kb.release_pages": 410,
-    "kb.releases": 1130,
+    "kb.release_pages": 360,
+    "kb.releases": 830,
     "kb.rules": 3395,
     "kb.search": 4350,
     "kb.syndication": 1790,

@@ -1,4 +1,4 @@
-"""What is worked out on sets is what one row after the other says."""
+"""What a comparison works out is what one row after the other says."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from kb.models import Finding
 from kb.releases import comparison
-from kb.releases.comparison import STANDING_OF_A_RECORD, Item
-from kb.releases.verdicts import BAD, DIFFERS, GOOD
+from kb.releases.comparison import BAD, DIFFERS, GOOD, STANDING_OF_A_RECORD, Item
 from tests.kb.releases.test_comparison import ComparisonCase, finding
 
 BUILDS = [("2.5.1", "cpu"), ("2.5.1", "cu124"), ("2.6.0", "cpu"), ("2.6.0", "cu124")]
@@ -67,7 +66,7 @@ class ByRow:
             self.items.add(Item("workaround_begins", *key, check="workaround_off"))
 
 
-class SetsTest(ComparisonCase):
+class ByRowTest(ComparisonCase):
     def scatter(self, chance: random.Random) -> None:
         """Every kind of row that there can be."""
         for at, record in enumerate(self.records):
