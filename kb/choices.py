@@ -122,6 +122,8 @@ class Verdict(TextChoices):
     ERROR = "error", wording.VERDICTS["error"]
 
 
+# Those that say whether the bug is there.
+JUDGED = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
 FIX_KINDS = {
     "root_fix": _("cause fixed"),
     "avoided_by_default": _("avoided by default, cause remains"),

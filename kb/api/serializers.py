@@ -36,7 +36,6 @@ from kb.findings import (
     results,
     variants,
 )
-from kb.findings.claims import FindingInput
 from kb.findings.remedies import Remedy
 from kb.models import Claim, Record
 from kb.records.facts import BUILD_STATES, EVENT_KINDS
@@ -179,22 +178,21 @@ def evidence_url(digest: str) -> str:
 
 
 def shown_diagnoses(record: Record) -> list[Json]:
-    return diagnoses.of_record(record, claim_inputs(record))
+    return diagnoses.of_record(record, record.findings.all())
 
 
 def workarounds_of(record: Record) -> list[Json]:
     """Each with its own prose, and what the findings show of it."""
-    inputs = claim_inputs(record)
     findings = list(record.findings.all())
     texts = {lang: split_workarounds(record.text("workaround", lang)) for lang in LANGS}
     pages = {lang: record.html.get(lang, {}).get("workarounds", {}) for lang in LANGS}
     found = []
-    for remedy in remedies.of_record(record, list(record.findings.all())):
+    for remedy in remedies.of_record(record, findings):
         name = remedy.entry["name"]
         shown = {
             "markdown": {lang: texts[lang].get(name, "") for lang in LANGS},
             "html": {lang: pages[lang].get(name, "") for lang in LANGS},
-            "status_by_build": claims.workaround_by_build(name, inputs),
+            "status_by_build": claims.workaround_by_build(name, findings),
             **what_runs_show(remedy),
             **asdict(variants.reach(name, findings, record.repros.all())),
         }
@@ -209,10 +207,6 @@ def what_runs_show(remedy: Remedy) -> Json:
         "seen_on": [cell.build for cell in remedy.seen_on],
         "not_executed": remedy.not_executed or None,
     }
-
-
-def claim_inputs(record: Record) -> list[FindingInput]:
-    return [finding.as_claim_input() for finding in record.findings.all()]
 
 
 class EventSerializer(Serializer):
@@ -277,12 +271,12 @@ class ClaimSerializer(Serializer):
 
 
 def judged_claims(record: Record) -> list[JudgedClaim]:
-    inputs = claim_inputs(record)
+    findings = list(record.findings.all())
     return [
         JudgedClaim(
             row,
-            claims.state(row, inputs),
-            sorted({used["evidence"] for used in claims.evidence_for(row, inputs)}),
+            claims.state(row, findings),
+            sorted({used.evidence for used in claims.evidence_for(row, findings)}),
         )
         for row in record.claims.all()
     ]
@@ -391,7 +385,7 @@ class MatrixCellSerializer(Serializer):
     repro = string()
     device = word(choices.DeviceClass.choices, source="device_class")
     verdict = word(choices.Verdict.choices)
-    reason = NullField()
+    reason = NullField(source="verdict_reason")
     hits = number()
     trials = number()
     evidence = string()

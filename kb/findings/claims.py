@@ -6,16 +6,13 @@ that is not met leaves the question open. Stale findings count for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
-from kb.choices import ClaimKind, ClaimState, Fidelity, Outcome, Verdict
-
-# One finding as plain data: `kb.models.Finding.as_claim_input`.
-FindingInput = Mapping[str, Any]
+from kb.choices import JUDGED, ClaimKind, ClaimState, Outcome, Verdict
+from kb.models import Finding
 
 CONCLUSIVE = (Outcome.BUG, Outcome.CLEAN)
-JUDGED = (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
 # Of what a claim's kind needs: advice shows something only where the bug is there.
 VERDICTS_THAT_COUNT = {
     ClaimKind.CAUSE: JUDGED,
@@ -35,28 +32,25 @@ class ClaimLike(Protocol):
     builds: list[str]
 
 
-def evidence_for(
-    claim: ClaimLike, findings: Iterable[FindingInput]
-) -> list[FindingInput]:
+def evidence_for(claim: ClaimLike, findings: Iterable[Finding]) -> list[Finding]:
     """The findings that decide the claim's state, in the order given."""
     return [finding for finding in findings if speaks_of(claim, finding)]
 
 
-def speaks_of(claim: ClaimLike, finding: FindingInput) -> bool:
+def speaks_of(claim: ClaimLike, finding: Finding) -> bool:
     # Most findings are of another check: nothing else is asked of them.
-    if not claim.check_ref or finding["check"] != claim.check_ref:
+    if not claim.check_ref or finding.check_ref != claim.check_ref:
         return False
-    is_model = finding["fidelity"] == Fidelity.MECHANISM_MODEL
     every_build = not claim.builds or "*" in claim.builds
     counting = VERDICTS_THAT_COUNT[ClaimKind(claim.kind)]
     if is_variation(claim.check_ref):
         counting = (Verdict.BUG_PRESENT,)
     return (
-        not finding["stale"]
-        and (every_build or finding["build"] in claim.builds)
-        and finding["verdict"] in counting
-        and finding["outcome"] in CONCLUSIVE
-        and (not is_model or claim.kind == ClaimKind.CAUSE)
+        not finding.stale
+        and (every_build or finding.build in claim.builds)
+        and finding.verdict in counting
+        and finding.outcome in CONCLUSIVE
+        and (not finding.is_model or claim.kind == ClaimKind.CAUSE)
     )
 
 
@@ -65,9 +59,9 @@ def is_variation(check_ref: str) -> bool:
     return check_ref.partition(":")[2].startswith(("workaround_", "refuted_"))
 
 
-def state(claim: ClaimLike, findings: Iterable[FindingInput]) -> ClaimState:
+def state(claim: ClaimLike, findings: Iterable[Finding]) -> ClaimState:
     """Verified, refuted or disputed by fresh findings; documented without any."""
-    outcomes = [finding["outcome"] for finding in evidence_for(claim, findings)]
+    outcomes = [finding.outcome for finding in evidence_for(claim, findings)]
     as_claimed = [outcome == claim.expects for outcome in outcomes]
     if not outcomes:
         return ClaimState.DOCUMENTED
@@ -76,40 +70,38 @@ def state(claim: ClaimLike, findings: Iterable[FindingInput]) -> ClaimState:
     return ClaimState.DISPUTED if any(as_claimed) else ClaimState.REFUTED
 
 
-def workaround_status(
-    name: str, findings: Iterable[FindingInput]
-) -> tuple[str, str | None]:
+def workaround_status(name: str, findings: Iterable[Finding]) -> tuple[str, str | None]:
     """(verified | does_not_help | untested, digest of the deciding evidence).
 
     Where builds differ it does not help: nobody is sent to a remedy that failed.
     """
     decided = conclusive(name, findings)
-    failed = [row for row in decided if row["outcome"] == Outcome.BUG]
+    failed = [row for row in decided if row.outcome == Outcome.BUG]
     if not decided:
         return "untested", None
     if failed:
-        return "does_not_help", str(failed[-1]["evidence"])
-    return "verified", str(decided[-1]["evidence"])
+        return "does_not_help", failed[-1].evidence
+    return "verified", decided[-1].evidence
 
 
-def workaround_by_build(name: str, findings: Iterable[FindingInput]) -> dict[str, str]:
+def workaround_by_build(name: str, findings: Iterable[Finding]) -> dict[str, str]:
     """The status on each build where the workaround was run against the bug."""
     statuses: dict[str, str] = {}
     for row in conclusive(name, findings):
-        if statuses.get(row["build"]) != "does_not_help":
-            helped = row["outcome"] == Outcome.CLEAN
-            statuses[row["build"]] = "verified" if helped else "does_not_help"
+        if statuses.get(row.build) != "does_not_help":
+            helped = row.outcome == Outcome.CLEAN
+            statuses[row.build] = "verified" if helped else "does_not_help"
     return statuses
 
 
-def conclusive(name: str, findings: Iterable[FindingInput]) -> list[FindingInput]:
+def conclusive(name: str, findings: Iterable[Finding]) -> list[Finding]:
     """Fresh runs of a workaround on builds that show the bug itself."""
     return [
         finding
         for finding in findings
-        if finding["check"].endswith(f":workaround_{name}")
-        and not finding["stale"]
-        and finding["fidelity"] != Fidelity.MECHANISM_MODEL
-        and finding["verdict"] == Verdict.BUG_PRESENT
-        and finding["outcome"] in CONCLUSIVE
+        if finding.check_ref.endswith(f":workaround_{name}")
+        and not finding.stale
+        and not finding.is_model
+        and finding.verdict == Verdict.BUG_PRESENT
+        and finding.outcome in CONCLUSIVE
     ]

@@ -13,7 +13,7 @@ from typing import Any
 from kb.choices import ClaimState, Outcome, Verdict
 from kb.environments.environment import Environment
 from kb.findings import checks, claims
-from kb.findings.results import Cell, cells
+from kb.findings.results import cells
 from kb.languages import Text, Text as _
 from kb.models import Finding, Record
 from kb.versions.affected import affected
@@ -98,7 +98,7 @@ def of_record(record: Record, findings: Iterable[Finding]) -> list[Json]:
     ]
 
 
-def environment_of(cell: Cell) -> Environment:
+def environment_of(cell: Finding) -> Environment:
     """What the run was made with."""
     packages = dict(cell.made_with.get("packages", {}))
     if cudnn := cell.made_with.get("cudnn"):
@@ -144,13 +144,12 @@ def is_after(raw: str, version: str) -> bool:
 def against_claims(record: Record, findings: list[Finding]) -> Iterator[Json]:
     """Checks of refuted and disputed claims that show the opposite of the claim."""
     findings = sorted(findings, key=lambda row: build_order(row.build_raw, row.build))
-    inputs = [finding.as_claim_input() for finding in findings]
     for claim in record.claims.all():
-        state = claims.state(claim, inputs)
+        state = claims.state(claim, findings)
         if state not in (ClaimState.REFUTED, ClaimState.DISPUTED):
             continue
-        for finding, facts in zip(findings, inputs, strict=True):
-            if claims.speaks_of(claim, facts) and finding.outcome != claim.expects:
+        for finding in claims.evidence_for(claim, findings):
+            if finding.outcome != claim.expects:
                 yield contradiction(
                     "claim",
                     finding,
@@ -163,7 +162,7 @@ def against_claims(record: Record, findings: list[Finding]) -> Iterator[Json]:
 
 def contradiction(
     kind: str,
-    row: Cell | Finding,
+    row: Finding,
     documented: str,
     source: str,
     how: Text | None = None,
@@ -180,7 +179,7 @@ def contradiction(
         "build": row.build,
         "device": row.device_class,
         "documented": documented,
-        "observed": row.outcome if isinstance(row, Finding) else row.verdict,
+        "observed": row.outcome if kind == "claim" else row.verdict,
         "hits": row.hits,
         "trials": row.trials,
         "evidence": row.evidence,

@@ -10,25 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kb.choices import Fidelity, Outcome
-from kb.findings.claims import FindingInput
-from kb.models import Record
+from kb.choices import Outcome
+from kb.models import Finding, Record
 
 
-def of_record(record: Record, findings: Iterable[FindingInput]) -> list[dict[str, Any]]:
+def of_record(record: Record, findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Name, text and code of each that may be shown, with the newest evidence."""
     rows = list(findings)
     shown = []
     for entry in record.diagnoses:
         runs = [row for row in rows if counts(row, entry["name"])]
-        if runs and all(row["outcome"] == Outcome.CLEAN for row in runs):
-            shown.append({**entry, "evidence": runs[-1]["evidence"]})
+        if runs and all(row.outcome == Outcome.CLEAN for row in runs):
+            shown.append({**entry, "evidence": runs[-1].evidence})
     return shown
 
 
-def counts(row: FindingInput, name: str) -> bool:
+def counts(row: Finding, name: str) -> bool:
     return (
-        row["check"].endswith(f":diagnose_{name}")
-        and not row["stale"]
-        and row["fidelity"] != Fidelity.MECHANISM_MODEL
+        row.check_ref.endswith(f":diagnose_{name}") and not row.stale and not row.is_model
     )

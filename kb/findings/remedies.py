@@ -11,9 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
+from kb.choices import JUDGED, DeviceClass, Fidelity, Outcome, Verdict
 from kb.findings import claims, results
-from kb.findings.results import JUDGED, Cell
 from kb.models import Finding, Record
 
 TORCH = "torch"
@@ -36,7 +35,7 @@ class Remedy:
     entry: dict[str, Any]
     status: str
     evidence: str | None
-    seen_on: list[Cell]
+    seen_on: list[Finding]
     not_executed: str
 
 
@@ -44,19 +43,14 @@ def of_record(
     record: Record, findings: Sequence[Finding], raw: str | None = None
 ) -> list[Remedy]:
     """`raw`: the version of a build of which more is to be said than of others."""
-    inputs = [row.as_claim_input() for row in findings]
-    here = [
-        entry
-        for row, entry in zip(findings, inputs, strict=True)
-        if row.build_raw == raw
-    ]
+    here = [row for row in findings if row.build_raw == raw]
     above = builds_above(record, findings)
     found = []
     for entry in record.workarounds:
         name = entry["name"]
         status, evidence = claims.workaround_status(name, here)
         if evidence is None:
-            status, evidence = claims.workaround_status(name, inputs)
+            status, evidence = claims.workaround_status(name, findings)
         seen_on = above if entry["kind"] == UPGRADE else []
         if seen_on and evidence is None:
             status, evidence = "verified", seen_on[0].evidence
@@ -75,12 +69,12 @@ def best(remedies: Iterable[Remedy]) -> Remedy | None:
     return None
 
 
-def builds_above(record: Record, findings: Iterable[Finding]) -> list[Cell]:
+def builds_above(record: Record, findings: Iterable[Finding]) -> list[Finding]:
     """Builds without the bug above all that have it, where a torch release fixed it."""
     if not any(fix["package"] == TORCH and fix.get("version") for fix in record.fixes):
         return []
     ordered = [cell for cell in results.cells(findings) if cell.verdict in JUDGED]
-    found: dict[str, Cell] = {}
+    found: dict[str, Finding] = {}
     for device in DeviceClass.values:
         judged = [cell for cell in ordered if cell.device_class == device]
         bad = [

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
-from kb.choices import SITE, DeviceClass, Verdict
+from kb.choices import JUDGED, DeviceClass, Verdict
 from kb.models import Finding
 from kb.versions.order import build_order
 
@@ -16,32 +16,6 @@ KIND_OF_FLIP: dict[str, str] = {
     Verdict.BUG_PRESENT: "first_bad",
     Verdict.BUG_ABSENT: "first_good",
 }
-JUDGED = tuple(KIND_OF_FLIP)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """The verdict of one repro on one build and device class."""
-
-    build: str
-    build_raw: str
-    device_class: str
-    verdict: str
-    reason: str
-    hits: int
-    trials: int
-    fidelity: str
-    evidence: str
-    observed_at: datetime
-    repro: str = ""
-    origin: str = SITE
-    device_name: str = ""
-    made_with: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def short(self) -> str:
-        """Of its evidence, as in addresses."""
-        return self.evidence.removeprefix("sha256:")[:12]
 
 
 @dataclass(frozen=True)
@@ -49,36 +23,17 @@ class Flip:
     """Two neighbouring tested builds that disagree."""
 
     kind: str  # first_bad | first_good
-    before: Cell
-    after: Cell
+    before: Finding
+    after: Finding
 
 
-def cells(findings: Iterable[Finding]) -> list[Cell]:
-    """One cell per current verdict, without models, in the order of versions."""
-    current = [
-        Cell(
-            row.build,
-            row.build_raw,
-            row.device_class,
-            row.verdict,
-            row.verdict_reason,
-            row.hits,
-            row.trials,
-            row.fidelity,
-            row.evidence,
-            row.observed_at,
-            row.repro,
-            row.origin,
-            row.device_name,
-            row.made_with,
-        )
-        for row in findings
-        if row.is_fresh_verdict and not row.is_model
-    ]
-    return sorted(current, key=lambda cell: build_order(cell.build_raw, cell.build))
+def cells(findings: Iterable[Finding]) -> list[Finding]:
+    """The current verdicts, without models, in the order of versions."""
+    current = (row for row in findings if row.is_fresh_verdict and not row.is_model)
+    return sorted(current, key=lambda row: build_order(row.build_raw, row.build))
 
 
-def flips(ordered: list[Cell]) -> list[Flip]:
+def flips(ordered: list[Finding]) -> list[Flip]:
     """Where neighbouring builds disagree, per device class and repro.
 
     Only verdicts count as ends: a build that errors or cannot run is skipped. Repros
@@ -108,7 +63,7 @@ class Counted(NamedTuple):
     total: int
 
 
-def counted(judged: Iterable[Cell]) -> list[Counted]:
+def counted(judged: Iterable[Finding]) -> list[Counted]:
     """By device class; a build counts once, whatever its repros say."""
     rows = list(judged)
     found = []
@@ -119,7 +74,7 @@ def counted(judged: Iterable[Cell]) -> list[Counted]:
     return found
 
 
-def showing(judged: Iterable[Cell]) -> set[str]:
+def showing(judged: Iterable[Finding]) -> set[str]:
     """The builds on which a repro shows the bug."""
     return {cell.build for cell in judged if cell.verdict == Verdict.BUG_PRESENT}
 

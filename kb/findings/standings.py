@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from django.db import transaction
 from django.db.models import Count, Q
 
-from kb.choices import ClaimState, Fidelity, Publication
+from kb.choices import JUDGED, ClaimState, Fidelity, Publication
 from kb.findings import claims, contradictions, remedies, results
 from kb.models import Finding, Flip, Record, Standing, TallyState, TestedBuild
 
@@ -76,9 +76,8 @@ def write(ids: list[str]) -> None:
 
 def standing_of(record: Record) -> Standing:
     findings = list(record.findings.all())
-    inputs = [row.as_claim_input() for row in findings]
     summary = results.summary(findings)
-    states = Counter(str(claims.state(row, inputs)) for row in record.claims.all())
+    states = Counter(str(claims.state(row, findings)) for row in record.claims.all())
     return Standing(
         record=record,
         facets="\n".join(["", *facet_lines(record, findings), ""]),
@@ -117,7 +116,7 @@ def count_builds(slugs: Iterable[str]) -> None:
     """Count anew on how many published records these builds were tested."""
     builds = sorted(set(slugs))
     triggers = Finding.objects.fresh().triggers().order_by()
-    judged = Q(verdict__in=results.JUDGED) & ~Q(fidelity=Fidelity.MECHANISM_MODEL)
+    judged = Q(verdict__in=JUDGED) & ~Q(fidelity=Fidelity.MECHANISM_MODEL)
     rows = (
         triggers.filter(build__in=builds, record__in=Standing.objects.values("pk"))
         .values_list("build", "build_raw")

@@ -14,9 +14,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from django.utils.translation import gettext as _, ngettext
 
 from kb import wording
-from kb.choices import Verdict
+from kb.choices import JUDGED, Verdict
 from kb.findings.remedies import TORCH
-from kb.findings.results import JUDGED, Cell, cells
+from kb.findings.results import cells
 from kb.languages import COLON, current_lang
 from kb.models import Finding, Record
 from kb.versions import order
@@ -37,7 +37,7 @@ VERDICTS = list(KINDS)
 class Run(NamedTuple):
     """What ran on one build: the verdict that counts, and its evidence."""
 
-    cell: Cell
+    cell: Finding
     label: str
     documented: bool
     is_yours: bool
@@ -153,8 +153,8 @@ def of_record(record: Record, findings: Iterable[Finding], torch: str) -> list[S
     ]
 
 
-def strip(record: Record, ordered: list[Cell], torch: str) -> Strip:
-    by_build: dict[str, list[Cell]] = {}
+def strip(record: Record, ordered: list[Finding], torch: str) -> Strip:
+    by_build: dict[str, list[Finding]] = {}
     for cell in ordered:
         by_build.setdefault(cell.build, []).append(cell)
     labels = order.column_labels({cell.build: cell.build_raw for cell in ordered})

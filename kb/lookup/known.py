@@ -59,8 +59,7 @@ class Known:
     @cached_property
     def diagnoses(self) -> list[Json]:
         """The code that tells whether the bug is a reader's own."""
-        inputs = (finding.as_claim_input() for finding in self.findings)
-        return diagnoses.of_record(self.row, inputs)
+        return diagnoses.of_record(self.row, self.findings)
 
     def workarounds(self, raw: str | None) -> list[Json]:
         """Each with its status on this version of torch if it ran there, or on all."""

@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
-from typing import Any
+from collections.abc import Iterable
 
 from django.db import models
 
 from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
-
-CLAIM_COLUMNS = (
-    *("repro", "check_name", "build", "outcome", "verdict", "fidelity"),
-    *("stale", "evidence"),
-)
-CLAIM_VALUES = attrgetter(*CLAIM_COLUMNS)
-
-
-def claim_input(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "check": f"{row['repro']}:{row['check_name']}",
-        "build": row["build"],
-        "outcome": row["outcome"],
-        "verdict": row["verdict"],
-        "fidelity": row["fidelity"],
-        "stale": row["stale"],
-        "evidence": row["evidence"],
-    }
 
 
 class FindingQuerySet(models.QuerySet["Finding"]):
@@ -55,11 +35,10 @@ class FindingQuerySet(models.QuerySet["Finding"]):
         rows = self.filter(record__in=list(records))
         return rows.filter(check_name__startswith="diagnose_").order_by("pk")
 
-    def claim_inputs(self) -> dict[str, list[Any]]:
-        """By record what `Finding.as_claim_input` says of each, without the rows."""
-        found: dict[str, list[Any]] = defaultdict(list)
-        for row in self.values("record_id", *CLAIM_COLUMNS):
-            found[row["record_id"]].append(claim_input(row))
+    def by_record(self) -> dict[str, list[Finding]]:
+        found: dict[str, list[Finding]] = defaultdict(list)
+        for row in self:
+            found[row.record_id].append(row)
         return found
 
     def of_the_bug(self) -> FindingQuerySet:
@@ -136,6 +115,16 @@ class Finding(models.Model):
         return f"{self.record_id} {self.repro}:{self.check_name} on {self.build}"
 
     @property
+    def check_ref(self) -> str:
+        """As claims name it: "repro:trigger"."""
+        return f"{self.repro}:{self.check_name}"
+
+    @property
+    def short(self) -> str:
+        """Of its evidence, as in addresses."""
+        return self.evidence.removeprefix("sha256:")[:12]
+
+    @property
     def is_model(self) -> bool:
         """Of a model of the mechanism, not of the bug itself."""
         return self.fidelity == Fidelity.MECHANISM_MODEL
@@ -144,8 +133,3 @@ class Finding(models.Model):
     def is_fresh_verdict(self) -> bool:
         """The trigger's row, which carries the verdict, and still current."""
         return self.check_name == "trigger" and not self.stale
-
-    def as_claim_input(self) -> dict[str, Any]:
-        """What `kb.findings.claims` needs, as plain data."""
-        values = CLAIM_VALUES(self)
-        return claim_input(dict(zip(CLAIM_COLUMNS, values, strict=True)))

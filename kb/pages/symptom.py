@@ -44,9 +44,8 @@ def build(slug: str) -> SymptomPage | None:
 
 def causes_of(symptom: Symptom) -> list[Cause]:
     records = records_of([cause["slug"] for cause in symptom.causes])
-    found = Finding.objects.diagnoses(
-        {row.pk: row for row in records.values()}
-    ).claim_inputs()
+    ids = [row.pk for row in records.values()]
+    found = Finding.objects.diagnoses(ids).by_record()
     lang = current_lang()
     return [
         Cause(
@@ -60,5 +59,5 @@ def causes_of(symptom: Symptom) -> list[Cause]:
     ]
 
 
-def first_diagnosis(record: Record, findings: list[Any]) -> dict[str, Any] | None:
+def first_diagnosis(record: Record, findings: list[Finding]) -> dict[str, Any] | None:
     return next(iter(diagnoses.of_record(record, findings)), None)

@@ -18,9 +18,8 @@ from urllib.parse import urlencode
 
 from django.db.models import Q
 
-from kb.choices import Outcome, Verdict
+from kb.choices import JUDGED, Outcome, Verdict
 from kb.environments.environment import Environment
-from kb.findings.results import JUDGED
 from kb.models import Finding
 from kb.releases.documented import facts_of_all
 from kb.releases.sides import Side

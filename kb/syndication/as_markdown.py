@@ -17,9 +17,8 @@ from django.views.decorators.http import conditional_page, require_safe
 from kb import wording
 from kb.findings import checks, claims, diagnoses, remedies, results
 from kb.findings.remedies import Remedy
-from kb.findings.results import Cell
 from kb.languages import LIST_COMMA, current_lang
-from kb.models import Record
+from kb.models import Finding, Record
 from kb.records.articles import headings_of, split_workarounds
 from kb.records.snippets import expanded
 from kb.syndication.metadata import base_address
@@ -99,8 +98,7 @@ def blocks_of(record: Record, base: str, lang: str) -> Iterator[str]:
         yield from section(titles["root_cause"], [prose(record, "root_cause", lang)])
     yield from section(titles["symptom"], [prose(record, "symptom", lang)])
     yield from signature_blocks(record)
-    inputs = [row.as_claim_input() for row in findings]
-    for item in diagnoses.of_record(record, inputs):
+    for item in diagnoses.of_record(record, findings):
         yield f"## {_('Is it yours?')}\n\n{item['text'][lang]}\n\n{fence(item['code'])}"
     if record.is_brief:
         said = split_workarounds(record.text("workaround", lang)).get("", "")
@@ -128,7 +126,7 @@ def affected_lines(record: Record, lang: str) -> Iterator[str]:
         yield f"- {entry['text'][lang]}"
 
 
-def observed_lines(cells: list[Cell], lang: str) -> Iterator[str]:
+def observed_lines(cells: list[Finding], lang: str) -> Iterator[str]:
     """One line for neighbouring builds with one verdict, by repro and device."""
     by_repro = sorted(cells, key=lambda cell: (cell.repro, cell.device_class))
     for _key, row in groupby(by_repro, lambda cell: (cell.repro, cell.device_class)):
@@ -169,8 +167,8 @@ def workaround_blocks(record: Record, lang: str) -> Iterator[str]:
 
 def helps(record: Record, remedy: Remedy) -> Mapping[str, str]:
     """Its status; on which builds it helps where it does not on every one."""
-    inputs = [row.as_claim_input() for row in record.findings.all()]
-    by_build = claims.workaround_by_build(remedy.entry["name"], inputs)
+    findings = record.findings.all()
+    by_build = claims.workaround_by_build(remedy.entry["name"], findings)
     helping = [build for build, status in by_build.items() if status == "verified"]
     if not 0 < len(helping) < len(by_build):
         if remedy.not_executed == remedies.CHANGED:

@@ -15,8 +15,7 @@ from django.db.models import Q
 
 from kb import badges
 from kb.badges import Badge
-from kb.choices import OUR_ORIGINS, Fidelity
-from kb.findings.claims import JUDGED
+from kb.choices import JUDGED, OUR_ORIGINS, Fidelity
 from kb.models import Record
 from portable import harness
 from runner.builds import proof

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from kb.choices import DeviceClass, Outcome, Verdict
+from kb.choices import JUDGED, DeviceClass, Outcome, Verdict
 from kb.environments.package_lines import canonical
-from kb.findings.claims import CONCLUSIVE, JUDGED
+from kb.findings.claims import CONCLUSIVE
 from kb.models import Finding, Repro
 from portable import harness
 from runner.evidence import executed

@@ -14,9 +14,8 @@ from django.utils.translation import gettext as _
 
 from kb import badges
 from kb.badges import Badge
-from kb.choices import OUR_ORIGINS, Fidelity, Verdict
+from kb.choices import JUDGED, OUR_ORIGINS, Fidelity, Verdict
 from kb.findings import checks
-from kb.findings.claims import JUDGED
 from kb.languages import SEMICOLON, current_lang
 from kb.models import Record, Repro
 from kb.requester import requester

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
-from kb.choices import OUR_ORIGINS, ClaimState
+from kb.choices import JUDGED, OUR_ORIGINS, ClaimState
 from kb.findings import claims
-from kb.findings.claims import JUDGED
 from kb.models import Claim, Finding, Repro
 from runner.models import Evidence
 
@@ -30,7 +28,7 @@ class Telling:
 
 def of_repros(repros: Iterable[Repro]) -> dict[int, Telling]:
     """By the id of the repro, in four queries."""
-    inputs = Finding.objects.fresh().claim_inputs()
+    findings = Finding.objects.fresh().by_record()
     seen = set(
         Finding.objects.fresh()
         .triggers()
@@ -45,7 +43,7 @@ def of_repros(repros: Iterable[Repro]) -> dict[int, Telling]:
         repro.pk: Telling(
             unseen=(repro.record_id, repro.device) not in seen,
             decides=open_questions(
-                repro, asked[repro.record_id], inputs.get(repro.record_id, [])
+                repro, asked[repro.record_id], findings.get(repro.record_id, [])
             ),
             usual_s=median(taken[repro.digest]) if taken.get(repro.digest) else None,
         )
@@ -54,7 +52,7 @@ def of_repros(repros: Iterable[Repro]) -> dict[int, Telling]:
 
 
 def open_questions(
-    repro: Repro, asked: Iterable[Claim], findings: list[Mapping[str, Any]]
+    repro: Repro, asked: Iterable[Claim], findings: list[Finding]
 ) -> int:
     """Claims about a check of this repro, and its workarounds, without an answer."""
     own = f"{repro.name}:"

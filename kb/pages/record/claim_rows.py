@@ -45,26 +45,16 @@ def source_of(record: Record, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def claim_rows(record: Record, findings: list[Finding]) -> list[ClaimRow]:
-    inputs = [row.as_claim_input() for row in findings]
-    by_evidence = {
-        (row.evidence, f"{row.repro}:{row.check_name}"): row for row in findings
-    }
-    rows = []
-    for claim in record.claims.all():
-        used = [
-            by_evidence[item["evidence"], item["check"]]
-            for item in claims.evidence_for(claim, inputs)
-        ]
-        rows.append(
-            ClaimRow(
-                claim=claim,
-                state=ClaimState(claims.state(claim, inputs)).value,
-                source=source_of(record, {"source": claim.source}),
-                did=checks.title_of(record, claim.check_ref.rpartition(":")[2]),
-                used=used,
-            )
+    return [
+        ClaimRow(
+            claim=claim,
+            state=claims.state(claim, findings).value,
+            source=source_of(record, {"source": claim.source}),
+            did=checks.title_of(record, claim.check_ref.rpartition(":")[2]),
+            used=claims.evidence_for(claim, findings),
         )
-    return rows
+        for claim in record.claims.all()
+    ]
 
 
 def contested(rows: list[ClaimRow]) -> list[ClaimRow]:

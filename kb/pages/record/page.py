@@ -146,9 +146,7 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
             workaround(record, item, findings, torch)
             for item in remedies.of_record(record, findings)
         ],
-        diagnoses=diagnoses.of_record(
-            record, [row.as_claim_input() for row in findings]
-        ),
+        diagnoses=diagnoses.of_record(record, findings),
         affected=affected_line.of_record(record),
         claims=claim_rows(record, findings),
         contradictions=[

@@ -58,11 +58,10 @@ def workaround(
     record: Record, remedy: Remedy, findings: list[Finding], torch: str
 ) -> Workaround:
     name, apply = remedy.entry["name"], remedy.entry["apply"]
-    inputs = [row.as_claim_input() for row in findings]
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
     text = prose.workaround(record, name)
     text = Prose(without_repetition(text.html, apply), text.lang)
-    by_build = claims.workaround_by_build(name, inputs).values()
+    by_build = claims.workaround_by_build(name, findings).values()
     return Workaround(
         remedy,
         checks.title_of(record, f"workaround_{name}"),

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from kb import badges, wording
 from kb.badges import Badge
-from kb.choices import Verdict
+from kb.choices import JUDGED, Verdict
 from kb.environments.environment import Environment, parse_environment
-from kb.findings import results
 from kb.findings.remedies import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
@@ -52,7 +51,7 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
         if tested
         else inferred_words(answer, choice, device, lang)
     )
-    if not choice and any(row.verdict in results.JUDGED for row in findings):
+    if not choice and any(row.verdict in JUDGED for row in findings):
         # The strip says where the bug was seen.
         css = sentence = ""
     reasons = reasons_of(documented, lang) if choice and not tested else []

@@ -11,6 +11,7 @@ from kb.findings.claims import (
     workaround_by_build,
     workaround_status,
 )
+from kb.models import Finding
 
 
 @dataclass
@@ -21,23 +22,22 @@ class SomeClaim:
     builds: list[str] = field(default_factory=lambda: ["*"])
 
 
-def finding(outcome: str = "bug", **changes: Any) -> dict[str, Any]:
-    return {
-        "check": "repro:trigger",
+def finding(
+    outcome: str = "bug", check: str = "repro:trigger", **changes: Any
+) -> Finding:
+    repro, _colon, name = check.partition(":")
+    facts = {
         "build": "2.13.0-cpu",
-        "outcome": outcome,
         "verdict": "bug_present",
         "fidelity": "upstream_bug",
-        "stale": False,
         "evidence": "sha256:1",
         **changes,
     }
+    return Finding(repro=repro, check_name=name, outcome=outcome, **facts)
 
 
 class ClaimStateTest(SimpleTestCase):
-    def assert_state(
-        self, expected: str, claim: SomeClaim, *findings: dict[str, Any]
-    ) -> None:
+    def assert_state(self, expected: str, claim: SomeClaim, *findings: Finding) -> None:
         self.assertEqual(state(claim, findings), expected)
 
     def test_without_check_or_evidence_it_is_documented(self) -> None:
@@ -110,11 +110,11 @@ class ClaimStateTest(SimpleTestCase):
 
 class WorkaroundStatusTest(SimpleTestCase):
     def assert_status(
-        self, expected: tuple[str, str | None], *findings: dict[str, Any]
+        self, expected: tuple[str, str | None], *findings: Finding
     ) -> None:
         self.assertEqual(workaround_status("off", findings), expected)
 
-    def row(self, outcome: str, **changes: Any) -> dict[str, Any]:
+    def row(self, outcome: str, **changes: Any) -> Finding:
         return finding(outcome, **{"check": "repro:workaround_off", **changes})
 
     def test_clean_where_the_bug_shows_is_verified(self) -> None:

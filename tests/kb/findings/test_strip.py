@@ -7,17 +7,26 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
-from kb.findings.results import Cell, flips
+from kb.findings.results import flips
 from kb.findings.strip import Strip, strip
-from kb.models import Record
+from kb.models import Finding, Record
 
 MOMENT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def cell(raw: str, verdict: str = "bug_present", repro: str = "repro") -> Cell:
+def cell(raw: str, verdict: str = "bug_present", repro: str = "repro") -> Finding:
     slug = raw.replace("+", "-")
-    told = (verdict, "", 1, 1, "upstream_bug", f"sha256:{slug}", MOMENT, repro)
-    return Cell(slug, raw, "cpu", *told)
+    return Finding(
+        build=slug,
+        build_raw=raw,
+        device_class="cpu",
+        check_name="trigger",
+        verdict=verdict,
+        fidelity="upstream_bug",
+        evidence=f"sha256:{slug}",
+        observed_at=MOMENT,
+        repro=repro,
+    )
 
 
 def torch(*events: dict[str, str], **more: Any) -> dict[str, Any]:
@@ -25,7 +34,7 @@ def torch(*events: dict[str, str], **more: Any) -> dict[str, Any]:
 
 
 class StripTests(SimpleTestCase):
-    def strip(self, *cells: Cell, yours: str = "", **facts: Any) -> Strip:
+    def strip(self, *cells: Finding, yours: str = "", **facts: Any) -> Strip:
         record = Record(id="NAN-9001", **facts)
         return strip(record, list(cells), yours)
 

@@ -190,8 +190,8 @@ class DiagnosisTest(TestCase):
         self.record.diagnoses = [{"name": "it", "text": {}, "code": "..."}]
 
     def shown(self) -> list[str]:
-        inputs = [row.as_claim_input() for row in Finding.objects.all()]
-        return [row["evidence"] for row in diagnoses.of_record(self.record, inputs)]
+        rows = diagnoses.of_record(self.record, Finding.objects.all())
+        return [row["evidence"] for row in rows]
 
     def add(self, control: bool, trigger: bool, **options: Any) -> Evidence:
         diagnosed = (control, trigger)
