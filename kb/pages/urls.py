@@ -4,7 +4,7 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
-from kb.syndication import as_github, as_markdown, crawlers
+from kb.syndication import as_github, as_markdown
 from kb.syndication.cards import views as cards
 from kb.syndication.feeds import ChangesFeed
 
@@ -12,7 +12,6 @@ urlpatterns = [
     path("", views.front, name="front"),
     # Readers ask every hour: what has not changed is not sent again.
     path("feed.atom", conditional_page(ChangesFeed()), name="feed"),
-    path("opensearch.xml", crawlers.open_search, name="opensearch"),
     path("theme/", views.choose_theme, name="theme"),
     path("underway/", views.underway, name="underway"),
     path("records/", views.record_list, name="record-list"),

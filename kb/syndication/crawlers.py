@@ -1,4 +1,4 @@
-"""What machines ask a site for: a sitemap, robots.txt, icons, how to search it."""
+"""What machines ask a site for: a sitemap, robots.txt, security.txt, icons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.sitemaps import Sitemap
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.shortcuts import render
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
@@ -96,10 +95,3 @@ def security(request: HttpRequest) -> HttpResponse:
 def icon(request: HttpRequest, name: str) -> HttpResponse:
     """Browsers and phones ask at the root, whatever a page links."""
     return HttpResponseRedirect(static(name))
-
-
-def open_search(request: HttpRequest) -> HttpResponse:
-    """How a browser searches this site from its address bar."""
-    context = {"base": base_address(request)}
-    kind = "application/opensearchdescription+xml"
-    return render(request, "kb/opensearch.xml", context, kind)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
-
-from kb.languages import HTML_TAG, current_lang
-from kb.models import Record
 
 PICTURE = "card.png"
 
@@ -35,22 +31,3 @@ def of(request: HttpRequest) -> Metadata:
         canonical=f"{base}{request.path}" if is_page else "",
         picture=base + static(PICTURE),
     )
-
-
-def article(record: Record, base: str) -> dict[str, Any]:
-    """A record as schema.org describes a technical article."""
-    lang = current_lang()
-    return {
-        "@context": "https://schema.org",
-        "@type": "TechArticle",
-        "identifier": record.id,
-        "headline": record.text("title", lang),
-        "description": record.text("summary", lang),
-        "inLanguage": HTML_TAG[lang],
-        "url": base + record.get_absolute_url(),
-        "dateModified": record.modified.isoformat(),
-        "about": [{"@type": "SoftwareApplication", "name": "PyTorch"}],
-        "keywords": [record.get_symptom_class_display(), *record.components],
-        "citation": [row["url"] for row in record.sources if row.get("url")],
-        "isAccessibleForFree": True,
-    }

@@ -1,13 +1,20 @@
-"""What a page says of itself, once for the browser and once for those who link it."""
+"""What a page says of itself: to browsers, to those who link it, to its readers."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from django import template
+from django.contrib.staticfiles.storage import staticfiles_storage
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+
+from kb.models import Record
+from kb.style_sheets import SHEETS
+from kb.syndication import as_github, metadata
+from kb.syndication.cards import content
 
 register = template.Library()
 SPACE = re.compile(r"\s+")
@@ -37,3 +44,25 @@ def in_attribute(content: str) -> SafeString:
     """What a block rendered, on one line. Texts of templates may hold quotes."""
     words = SPACE.sub(" ", content).strip()
     return mark_safe(words.replace('"', "&quot;"))  # noqa: S308
+
+
+@register.simple_tag(takes_context=True)
+def card_of(context: Any, record: Record) -> dict[str, str]:
+    """The picture that a link to the record shows, and what stands on it."""
+    card = content.of_record(record)
+    base = metadata.base_address(context["request"])
+    return {"url": base + content.address(record, card), "alt": card.alt}
+
+
+@register.simple_tag(takes_context=True)
+def report_address(context: Any, record: Record, about: str) -> str:
+    return as_github.report_address(
+        record, metadata.base_address(context.request), about
+    )
+
+
+@register.simple_tag
+def style_sheets() -> tuple[str, ...]:
+    """One where they were joined, else each, as while one works on them."""
+    sheets: tuple[str, ...] = getattr(staticfiles_storage, "sheets", SHEETS)
+    return sheets

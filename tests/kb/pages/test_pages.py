@@ -49,9 +49,7 @@ class Page(HTMLParser):
         self.inline += [name for name in found if ATTRIBUTES_THAT_RUN.match(name)]
         if tag in ("script", "style"):
             self.skipping = tag
-            # Data that no browser executes is no script.
-            is_data = found.get("type") == "application/ld+json"
-            self.inline += [] if found.get("src") or is_data else [tag]
+            self.inline += [] if found.get("src") else [tag]
         if found.get("id"):
             self.ids.append(str(found["id"]))
         if tag == "a" and found.get("href"):
