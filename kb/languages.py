@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -99,3 +100,15 @@ def text_in_context(context: str, message: str) -> Text:
 def translated(message: str, context: str, lang: str) -> str:
     with override(DJANGO_LANG[lang]):
         return pgettext(context, message) if context else gettext(message)
+
+
+def terminal_language(environ: Mapping[str, str] = os.environ) -> str:
+    """Django's code of the terminal's language; English where it is neither."""
+    values = (environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    chosen = next((value for value in values if value), "")
+    return DJANGO_LANG["zh" if chosen.lower().startswith("zh") else "en"]
+
+
+def in_terminal_language() -> override:
+    """A context in which gettext answers in the terminal's language."""
+    return override(terminal_language())

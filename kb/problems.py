@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, UnreadablePostError
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _, gettext_lazy
@@ -194,6 +197,16 @@ FRAMEWORK_CODES = {
 }
 
 
+# Seconds after which it is worth asking again.
+RETRY_S = 5
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of the others of SQLite, as a table that is missing, waiting cures none.
+SQLITE = (
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL),
+    *(sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY),
+)
+
+
 class Problem(exceptions.APIException):
     """Raise to answer with the problem document of `code` (a key of KINDS)."""
 
@@ -280,3 +293,16 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         headers=headers,
         content_type="application/problem+json",
     )
+
+
+def is_outage(error: BaseException | None) -> bool:
+    """Whether the database is away, locked or full, or no file can be written.
+
+    PostgreSQL's and SQLite's own words come as the cause of Django's exception.
+    """
+    if isinstance(error, OSError):
+        return error.errno in DISK_FULL
+    if not isinstance(error, (OperationalError, InterfaceError)):
+        return False
+    code = getattr(error.__cause__, "sqlite_errorcode", None)
+    return code is None or code & 0xFF in SQLITE

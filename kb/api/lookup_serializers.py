@@ -14,7 +14,7 @@ from kb.api.serializers import (
     Serializer,
 )
 from kb.findings import remedies
-from kb.lookup.package_list import GROUPS
+from kb.lookup.affecting import GROUPS
 from kb.lookup.reasons import RULED_OUT
 from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.parts import Kind

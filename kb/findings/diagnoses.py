@@ -26,6 +26,4 @@ def of_record(record: Record, findings: Iterable[Finding]) -> list[dict[str, Any
 
 
 def counts(row: Finding, name: str) -> bool:
-    return (
-        row.check_ref.endswith(f":diagnose_{name}") and not row.stale and not row.is_model
-    )
+    return row.check_name == f"diagnose_{name}" and not (row.stale or row.is_model)

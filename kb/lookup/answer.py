@@ -14,13 +14,12 @@ from django.utils.translation import gettext as _
 from kb.addresses import page_urls
 from kb.environments.environment import Environment, parse_environment
 from kb.lookup import laws, symptoms
-from kb.lookup.affecting import also_affecting, builds_of
+from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_list
 from kb.lookup.candidates import Asked, Candidate, candidates_of, document
 from kb.lookup.decision import decision
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
 from kb.lookup.known import ORDER
-from kb.lookup.package_list import affecting_list, of_list
 from kb.lookup.paste import (
     EmptyPaste,
     Paste,

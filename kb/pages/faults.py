@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from kb import outage, problems
+from kb import problems
 from kb.problems import Problem
 
 
 def answer(request: HttpRequest) -> HttpResponse:
     """handler500, which Django calls while it handles the exception."""
-    is_away = outage.is_outage(sys.exc_info()[1])
+    is_away = problems.is_outage(sys.exc_info()[1])
     if request.path_info.startswith("/api/"):
         response = problem_of(request, is_away=is_away)
     else:
@@ -26,7 +26,7 @@ def answer(request: HttpRequest) -> HttpResponse:
             render_to_string(f"{status}.html", {"status": status}), status=status
         )
     if is_away:
-        response.headers["Retry-After"] = str(outage.RETRY_S)
+        response.headers["Retry-After"] = str(problems.RETRY_S)
     return response
 
 

@@ -14,11 +14,9 @@ from django.utils.translation import gettext as _
 from kb.languages import LIST_COMMA, current_lang
 from kb.lookup import answer as lookup
 from kb.lookup.slots import slot
-from kb.pages import front as front_page
+from kb.pages import front as front_page, paste as paste_form
 from kb.pages.front import FrontPage
-from kb.pages.paste import form as paste_form
-from kb.pages.paste.form import Pasted
-from kb.pages.paste.parts import ShownPart, corrections_of, shown_parts
+from kb.pages.paste import Pasted, ShownPart, corrections_of, shown_parts
 from kb.pages.trend import Trend, trend_of
 from kb.problems import Problem
 from kb.search.ranking.log_lines import SURE

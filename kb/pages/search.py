@@ -14,8 +14,7 @@ from kb.models import Record, Symptom
 from kb.pages.facets import Facet, Option, chosen_build, chosen_facets, facets
 from kb.pages.paging import Window, window
 from kb.search.ranking.filters import UNTESTED, Verdicts, verdicts_on
-from kb.search.ranking.hits import Hit, hits
-from kb.search.ranking.listing import SORTS, Listing, listing
+from kb.search.ranking.listing import SORTS, Hit, Listing, hits, listing
 from kb.search.reading.query import MAX_QUERY
 
 PER_PAGE = 20

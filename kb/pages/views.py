@@ -41,7 +41,7 @@ from kb.pages import (
     symptom as symptom_page,
     theme,
 )
-from kb.pages.paste.form import drain
+from kb.pages.paste import drain
 from kb.pages.record import page as record_page
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from kb.findings import standings
 from kb.models import Record, Repro
 from kb.progress import Tell
-from kb.publishing import laws, symptoms
+from kb.publishing import explained
 from kb.publishing.rows import apply, repro_columns
 from kb.records import rendering
 from kb.records.files import (
@@ -115,9 +115,9 @@ def load_records(
             carry_out(plan, row, html, on_new_repros)
     with transaction.atomic():
         if symptom_files is not None:
-            symptoms.store(symptom_files)
+            explained.store_symptoms(symptom_files)
         if law_files is not None:
-            laws.store(law_files)
+            explained.store_laws(law_files)
         writer.bring_up_to_date()
         standings.bring_up_to_date()
     loaded = [Loaded(p.file.id, p.file.slug, p.change) for p in plans]

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 
 from kb.addresses import record_urls
 from kb.api import compare, lookups
-from kb.api.compare_serializers import ComparisonSerializer
+from kb.api.compare import ComparisonSerializer
 from kb.api.endpoint import shown
 from kb.api.lookup_serializers import (
     LookupAnswerSerializer,

@@ -14,8 +14,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api.caching import IMMUTABLE
-from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api.endpoint import (
+    IMMUTABLE,
+    Endpoint,
+    LangQuery,
+    answer,
+    operation,
+    revalidated,
+)
 from kb.api.paging import PageQuery, listing
 from kb.hourly import Quota
 from kb.problems import Problem

@@ -18,7 +18,7 @@ from django.db import InterfaceError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
-from kb.outage import is_outage
+from kb.problems import is_outage
 from runner.models import Worker
 from runner.models.job import QueueJob
 from runner.runs.retries import LEASE

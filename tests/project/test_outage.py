@@ -22,7 +22,7 @@ import psycopg
 from django.db import Error, transaction
 from django.test import SimpleTestCase, TestCase, tag
 
-from kb import outage
+from kb.problems import is_outage
 from runner.models import Run
 from runner.runs import submission
 from tests import ROOT
@@ -171,7 +171,7 @@ class BrokenTest(TestCase):
     def test_a_table_that_is_missing_is_no_outage(self) -> None:
         with self.assertRaises(Error) as caught, transaction.atomic():
             Run.objects.raw("SELECT * FROM nothing")[0]
-        self.assertFalse(outage.is_outage(caught.exception))
+        self.assertFalse(is_outage(caught.exception))
 
 
 class LockedTest(OutageCase):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kb.search.index.inverted import current_index
-from kb.search.ranking.hits import Hit, hits
-from kb.search.ranking.listing import by_words
+from kb.search.ranking.listing import Hit, by_words, hits
 from kb.search.reading.query import read_query
 
 MAX_HITS = 50

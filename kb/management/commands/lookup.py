@@ -17,11 +17,10 @@ from django.db import DatabaseError
 from django.utils.translation import get_language, gettext as _
 
 from kb import wording
-from kb.languages import SHORT
+from kb.languages import SHORT, in_terminal_language
 from kb.lookup.answer import look_up_stream
 from kb.lookup.paste import MAX_BYTES, EmptyPaste
 from kb.search.ranking.log_lines import Confidence
-from kb.terminal import in_terminal_language
 
 EXIT = {
     Confidence.EXACT: 0,

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from django.utils.safestring import SafeString
 
 from kb.models import Record
 from kb.search.index.inverted import Index, current_index, every_record
 from kb.search.ranking.filters import RecordFacets, Verdicts, narrow
+from kb.search.ranking.snippets import snippet
 from kb.search.ranking.words import match_words
 from kb.search.reading.query import Query, read_query
 from kb.search.reading.symptom_facets import says_nan
@@ -86,4 +90,31 @@ def unknown_words(query: Query, index: Index) -> list[str]:
         if term.tokens[0].isascii()
         and not term.in_parts
         and not any(map(index.frequency, term.every_token))
+    ]
+
+
+@dataclass
+class Hit:
+    """A record found by words. `verdict`: on the build that a page is about."""
+
+    record: Record
+    score: float
+    query: Query
+    lang: str
+    verdict: str = ""
+
+    @cached_property
+    def snippet(self) -> SafeString:
+        """HTML with the words in <mark>; made for those hits that are shown."""
+        return snippet(self.record, self.query, self.lang)
+
+
+def hits(scores: list[tuple[str, float]], query: Query, lang: str) -> list[Hit]:
+    """Hits for (record, score) pairs; records that are not published are left out."""
+    ids = [record for record, _score in scores]
+    rows = Record.objects.visible().defer("html").in_bulk(ids)
+    return [
+        Hit(rows[record], round(score, 2), query, lang)
+        for record, score in scores
+        if record in rows
     ]

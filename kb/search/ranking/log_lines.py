@@ -8,16 +8,17 @@ order, is decided in `kb.search.ranking.logs`.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import re
+from bisect import bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import accumulate
 from operator import itemgetter
 
 from kb.search.index.documents import Document
 from kb.search.index.inverted import Index
-from kb.search.ranking.closeness import is_scattered
-from kb.search.ranking.line_search import LineSearch
 from kb.search.reading.error_ids import contradict
 from kb.search.reading.log import KeyLine, Reading, key_line
 from kb.search.reading.masks import family
@@ -38,6 +39,9 @@ HALF = 0.45
 OTHER_WORDS = 0.01
 MIN_SAME = 12
 CUT_LETTERS = 30
+WORD = re.compile(r"[^\W\d_]{2,}")
+# What varies in a message may be longer in one line than in the other.
+STRETCH, SLACK = 1.5, 3
 
 
 class Confidence(StrEnum):
@@ -88,6 +92,29 @@ def all_lines(reading: Reading) -> Iterator[KeyLine]:
     yield from reading.key_lines
     yield from reading.unwrapped
     yield from reading.quotes
+
+
+class LineSearch:
+    """Lines joined into one text: one `str.find` looks through all of them."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.text = "\n".join(lines)
+        self.starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+
+    def find(self, substring: str) -> int | None:
+        """The number, from 0, of the first line that contains `substring`."""
+        return next(iter(self.find_any([substring], 1)), None)
+
+    def find_any(self, substrings: Iterable[str], limit: int) -> list[int]:
+        """At most `limit` numbers of lines that contain any of the substrings."""
+        numbers: set[int] = set()
+        for substring in substrings:
+            at = self.text.find(substring) if substring else -1
+            while at >= 0 and len(numbers) < limit:
+                number = bisect_right(self.starts, at) - 1
+                numbers.add(number)
+                at = self.text.find(substring, self.starts[number + 1])
+        return sorted(numbers)
 
 
 class Lines:
@@ -313,3 +340,34 @@ def is_cut_off(line: KeyLine, signature: Signature) -> bool:
         )
         and signature.letters.startswith(line.letters)
     )
+
+
+# --- whether the words of a message stand together in a line, or strewn over it -------
+def is_scattered(line: str, signature: str) -> bool:
+    """The words that the two share take much more room in the line.
+
+    So does a short message whose every word stands somewhere in a long other one.
+    """
+    wanted = words(signature)
+    return shortest_run(words(line), set(wanted)) > STRETCH * len(wanted) + SLACK
+
+
+def words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
+
+
+def shortest_run(line: list[str], wanted: set[str]) -> int:
+    """How many words of the line hold all of these that stand in it; 0 for none."""
+    shared = wanted.intersection(line)
+    held: Counter[str] = Counter()
+    shortest = first = 0
+    for last, word in enumerate(line):
+        if word in shared:
+            held[word] += 1
+        while shared and len(held) == len(shared):
+            length = last - first + 1
+            shortest = min(shortest, length) if shortest else length
+            held[line[first]] -= 1
+            held += Counter()  # what is left at zero goes
+            first += 1
+    return shortest

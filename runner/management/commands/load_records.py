@@ -9,13 +9,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.translation import gettext as _, ngettext
 
+from kb.languages import in_terminal_language
 from kb.models import Record
 from kb.progress import Tell
 from kb.publishing.loading import Change, LoadReport, load_records
 from kb.publishing.tables import NoTables, require_tables
 from kb.records.files import RecordError
 from kb.records.places import located
-from kb.terminal import in_terminal_language
 from runner.authoring.command_options import add_root
 from runner.evidence.repros import inspect
 from runner.evidence.store import refresh_staleness

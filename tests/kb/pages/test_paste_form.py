@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import TestCase
 
 from kb.lookup.paste import MAX_BYTES
-from kb.pages.paste import form as paste_form
+from kb.pages import paste as paste_form
 from kb.search.reading import lines
 from tests.kb.lookup.test_lookup import WARNING as LOST, ShippedCase
 from tests.support import runs

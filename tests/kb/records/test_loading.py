@@ -10,11 +10,11 @@ from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, override_settings
 from django.utils.translation import get_language, override
 
+from kb.languages import in_terminal_language, terminal_language
 from kb.models import Claim, Record, Repro
 from kb.publishing.loading import Change, LoadReport, load_records
 from kb.records import rendering, translation
 from kb.records.files import RecordError, read_record
-from kb.terminal import in_terminal_language, terminal_language
 from portable.harness import source_digest
 from runner.evidence.repros import inspect
 from tests.support.sample_record import FILES, edit, write_sample

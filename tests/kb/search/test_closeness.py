@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest import TestCase
 
-from kb.search.ranking.closeness import is_scattered, shortest_run, words
+from kb.search.ranking.log_lines import is_scattered, shortest_run, words
 
 SHORT = "NotImplementedError: matmul: operation is not supported"
 LONG = (

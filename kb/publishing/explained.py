@@ -1,4 +1,4 @@
-"""Symptoms of many causes from their files into the database."""
+"""Symptoms of many causes and laws of arithmetic, from files into the database."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ from typing import Any
 
 from kb.choices import LANGS
 from kb.models import Law, Symptom
+from kb.records.laws import LawFile
 from kb.records.symptoms import SymptomFile
 
 
-def store(files: Iterable[SymptomFile]) -> None:
+def store_symptoms(files: Iterable[SymptomFile]) -> None:
     """Make the rows what the files say; a row without a file goes."""
     bring_in_step(Symptom, {file.slug: columns_of(file) for file in files})
+
+
+def store_laws(files: Iterable[LawFile]) -> None:
+    """Make the rows what the files say; a row without a file goes."""
+    columns = {
+        file.facts["slug"]: {
+            **texts_of(file.facts),
+            "name": file.facts["law"],
+            **file.columns,
+        }
+        for file in files
+    }
+    bring_in_step(Law, columns)
 
 
 def bring_in_step(

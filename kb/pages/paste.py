@@ -1,5 +1,7 @@
 """A paste as the front page sends it: two boxes, and a file in place of the first.
 
+What the page shows of how its parts were read comes back with a reader's corrections.
+
 What is over the limit of a look-up is not refused but read by its telling lines, as
 `manage.py lookup` reads a log of any size; `static/paste.js` does so before it is sent.
 """
@@ -7,9 +9,10 @@ What is over the limit of a look-up is not refused but read by its telling lines
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from django.core.exceptions import RequestDataTooBig
 from django.core.files.uploadhandler import (
@@ -18,6 +21,7 @@ from django.core.files.uploadhandler import (
 )
 from django.http import HttpRequest, QueryDict
 
+from kb.languages import Text as _
 from kb.lookup.paste import MAX_BYTES
 from kb.search.reading.lines import (
     HEAD_LINES,
@@ -26,12 +30,29 @@ from kb.search.reading.lines import (
     select_stream_lines,
     size,
 )
+from kb.search.reading.parts import MAX_PARTS, Kind, Part
 
 MAX_UPLOAD = 64 * 1024 * 1024
 DRAIN_BYTES = 32 * 1024 * 1024
 TORCH_CHARS = 200
 TORCH_LINE = "torch=="
 VERSION = re.compile(r"\d+\.\d")
+LABELS = {
+    Kind.LOG: _("log"),
+    Kind.TRACEBACK: _("traceback"),
+    Kind.METRICS: _("metrics"),
+    Kind.TENSOR: _("printed tensor"),
+    Kind.PROBE: _("nan_probe report"),
+    Kind.CODE: _("code"),
+    Kind.CONFIG: _("configuration"),
+    Kind.ENVIRONMENT: _("package list"),
+    Kind.WORDS: _("words"),
+}
+# What a reader may say instead; the others are kinds of logs.
+CHOICES = (Kind.LOG, Kind.CODE, Kind.WORDS, Kind.CONFIG, Kind.ENVIRONMENT)
+KINDS = {kind.value for kind in Kind}
+SHOWN = 12
+CORRECTION = re.compile(r"(\d{1,7})-(\d{1,7})=([a-z]{1,20})")
 
 
 @dataclass(frozen=True)
@@ -106,3 +127,44 @@ def telling_lines(stream: BinaryIO, room: int) -> str:
         chars //= 2
         text = "\n".join(line[:chars] for line in lines)
     return text
+
+
+# --- its parts ----------------------------------------------------------------------
+class Choice(NamedTuple):
+    """A button: what it sends, and its words."""
+
+    value: str
+    label: str
+
+
+class ShownPart(NamedTuple):
+    first: int
+    last: int
+    label: str
+    choices: list[Choice]
+
+
+def corrections_of(values: Iterable[str]) -> list[Part]:
+    """What a form says of parts, as "1-12=code"; anything else is left out."""
+    found = map(CORRECTION.fullmatch, list(values)[: 2 * MAX_PARTS])
+    return [
+        Part(Kind(match[3]), int(match[1]), int(match[2]))
+        for match in found
+        if match and match[3] in KINDS
+    ]
+
+
+def shown_parts(parts: Iterable[Mapping[str, Any]]) -> list[ShownPart]:
+    return [
+        ShownPart(
+            part["first"],
+            part["last"],
+            str(LABELS[Kind(part["kind"])]),
+            [
+                Choice(f"{part['first']}-{part['last']}={kind}", str(LABELS[kind]))
+                for kind in CHOICES
+                if kind != part["kind"]
+            ],
+        )
+        for part in list(parts)[:SHOWN]
+    ]
