@@ -38,6 +38,7 @@ from kb.releases.comparison import (
 from kb.releases.details import shown
 from kb.releases.sides import Side
 from kb.versions.affected import BASES
+from kb.versions.order import tested_builds
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
 BASIS = ("run", "documented")
@@ -190,7 +191,7 @@ def changes(request: Request, query: Mapping[str, Any], found: Comparison) -> Re
 
 def compared(query: Mapping[str, Any]) -> Comparison:
     """Of `from`, `to` and `device`, each of which may be missing."""
-    builds = sides.tested()
+    builds = tested_builds()
     after = side(query["to"], builds) if "to" in query else newest(builds)
     before = side(query["from"], builds) if "from" in query else earlier(after, builds)
     return compare(before, after, query.get("device", ""))

@@ -31,11 +31,11 @@ from kb.search.ranking.filters import (
     UNTESTED,
     VERIFIED,
     most_tested,
-    tested_builds,
     verdicts_on,
 )
 from kb.search.ranking.listing import SORTS, listing as search_listing
 from kb.search.reading.query import MAX_QUERY
+from kb.versions.order import tested_builds
 
 RECORD_ID = OpenApiParameter(
     "record_id",

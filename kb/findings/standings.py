@@ -14,7 +14,7 @@ from kb.findings import claims, contradictions, remedies, results
 from kb.models import Finding, Flip, Record, Standing, TallyState, TestedBuild
 
 CHUNK = 200
-VERIFIED = "workaround:verified"
+VERIFIED = "verified"
 
 
 def lock() -> None:
@@ -80,7 +80,7 @@ def standing_of(record: Record) -> Standing:
     states = Counter(str(claims.state(row, findings)) for row in record.claims.all())
     return Standing(
         record=record,
-        facets="\n".join(["", *facet_lines(record, findings), ""]),
+        facets=facets_of(record, findings),
         first_bad=summary["first_bad"] or "",
         first_good=summary["first_good"] or "",
         contradicted=len(contradictions.everything(record, findings)),
@@ -88,14 +88,14 @@ def standing_of(record: Record) -> Standing:
     )
 
 
-def facet_lines(record: Record, findings: Sequence[Finding]) -> Iterator[str]:
+def facets_of(record: Record, findings: Sequence[Finding]) -> dict[str, list[str]]:
     """The facets of the record, and those that runs and repros add."""
-    yield from record.facets()
     repros = [repro for repro in record.repros.all() if not repro.is_model]
-    yield from sorted({f"device:{repro.device}" for repro in repros})
-    known = remedies.of_record(record, findings)
-    if any(remedy.status == "verified" for remedy in known):
-        yield VERIFIED
+    statuses = {remedy.status for remedy in remedies.of_record(record, findings)}
+    return record.facets() | {
+        "device": sorted({repro.device for repro in repros}),
+        "workaround": sorted(statuses & {VERIFIED}),
+    }
 
 
 def flips_of(record: Record) -> Iterator[Flip]:

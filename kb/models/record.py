@@ -132,12 +132,14 @@ class Record(models.Model):
     def is_brief(self) -> bool:
         return self.depth == Depth.BRIEF
 
-    def facets(self) -> list[str]:
-        """`name:value` of each facet of the record, each once."""
-        facets = [f"symptom:{self.symptom_class}", f"upstream:{self.upstream}"]
-        facets += [f"component:{name}" for name in self.components]
-        facets += [f"package:{entry['package']}" for entry in self.affected]
-        return list(dict.fromkeys(facets))
+    def facets(self) -> dict[str, list[str]]:
+        """The values of each facet that the record states, each once."""
+        return {
+            "symptom": [self.symptom_class],
+            "upstream": [self.upstream],
+            "component": list(self.components),
+            "package": list(dict.fromkeys(row["package"] for row in self.affected)),
+        }
 
     def text(self, field: str, lang: str) -> str:
         """The prose of `field` in "en" or "zh", as stored (may be empty)."""

@@ -13,9 +13,8 @@ class Standing(models.Model):
     """Facets and claim counts of one record; only published records have one."""
 
     record = models.OneToOneField("kb.Record", models.CASCADE, primary_key=True)
-    # "\nsymptom:nan_grad\ncomponent:sdpa\n": a line break on both sides of each value,
-    # so that a substring search finds whole values.
-    facets = models.TextField()
+    # {"symptom": ["nan_grad"], "component": ["sdpa"], …}
+    facets = models.JSONField(default=dict)
     first_bad = models.CharField(max_length=61, blank=True)
     first_good = models.CharField(max_length=61, blank=True)
     # How many of its claims are in each state (kb.findings.claims).

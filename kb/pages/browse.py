@@ -18,8 +18,8 @@ from kb.models import Finding, Record, Standing, Symptom
 from kb.pages.facets import Facet, chosen_build, chosen_facets, facets, value_label
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
-from kb.search.index.inverted import every_record
-from kb.search.ranking.filters import Narrowed, narrow, stored_values, verdicts_on
+from kb.search.index.inverted import Facets, every_record
+from kb.search.ranking.filters import Narrowed, narrow, verdicts_on
 
 PER_PAGE = 50
 GROUPINGS = ("symptom", "component", "package")
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def has_workaround(self) -> bool:
-        return "\nworkaround:" in self.standing.facets
+        return bool(self.standing.facets["workaround"])
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def arranged(
 
 
 def in_groups(
-    narrowed: Narrowed, facets_of: dict[str, str], group_by: str
+    narrowed: Narrowed, facets_of: dict[str, Facets], group_by: str
 ) -> tuple[Placed, Counter[str]]:
     """The largest group first, and in it records by id.
 
@@ -124,9 +124,8 @@ def in_groups(
     return sorted(placed, key=lambda row: (-sizes[row[0]], row[0], row[1])), sizes
 
 
-def first_value(stored: str, name: str) -> str:
-    values = stored_values(stored).get(name, ())
-    return values[0] if values else REST
+def first_value(facets: Facets, name: str) -> str:
+    return facets[name][0] if facets[name] else REST
 
 
 def groups(

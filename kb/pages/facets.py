@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from django.http import QueryDict
-from django.utils.translation import gettext as _, gettext_lazy
+from django.utils.translation import gettext_lazy
 
 from kb.choices import SymptomClass, Upstream, Verdict
 from kb.search.ranking.filters import (
+    FACETS,
     MODEL,
-    NAMES,
     UNTESTED,
     VERIFIED,
     most_tested,
-    tested_builds,
 )
+from kb.versions.order import tested_builds
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
@@ -57,13 +57,13 @@ class Facet:
 
 def chosen_facets(parameters: QueryDict) -> dict[str, list[str]]:
     """The facets that the address names, with their values."""
-    return {name: values for name in NAMES if (values := parameters.getlist(name))}
+    return {name: values for name in FACETS if (values := parameters.getlist(name))}
 
 
 def chosen_build(parameters: QueryDict) -> tuple[str, list[str]]:
     """The build in the address, else the most tested one; and every tested build."""
     builds = tested_builds()
-    slugs = [build.slug for build in builds]
+    slugs = [build.slug for build in reversed(builds)]
     requested = parameters.get("build", "")
     return (requested if requested in slugs else most_tested(builds)), slugs
 
@@ -72,8 +72,7 @@ def facets(
     counts: Mapping[str, Counter[str]], chosen: Mapping[str, list[str]]
 ) -> Iterator[Facet]:
     """Facets with the values that any record has, or that are chosen."""
-    labels = facet_labels()
-    for name in NAMES:
+    for name, label in FACETS.items():
         checked = chosen.get(name, [])
         values = counts[name] + Counter()
         order = [value for value, _count in values.most_common()]
@@ -83,19 +82,7 @@ def facets(
             for value in order
         ]
         if options:
-            yield Facet(name, labels[name], options)
-
-
-def facet_labels() -> dict[str, str]:
-    return {
-        "verdict": _("On this build"),
-        "symptom": _("Symptom"),
-        "component": _("Component"),
-        "package": _("Package"),
-        "device": _("Device"),
-        "upstream": _("Upstream"),
-        "workaround": _("Workaround"),
-    }
+            yield Facet(name, str(label), options)
 
 
 LABELS: dict[str, dict[str, _StrPromise]] = {

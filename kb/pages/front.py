@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from kb.languages import current_lang
 from kb.lookup import symptoms
-from kb.models import Flip, Standing, Symptom, TestedBuild
+from kb.models import Flip, Standing, Symptom
 from kb.search.index.generation import Generation, current_generation
 from kb.versions import order
 
@@ -68,7 +68,7 @@ def build() -> FrontPage:
 
 @lru_cache(maxsize=4)
 def built(_generation: Generation, lang: str) -> FrontPage:
-    tested = judged_builds()
+    tested = {row.slug: row.raw for row in order.tested_builds() if row.judged}
     labels = order.column_labels(tested)
     title = f"record__title_{lang}"
     rows = Flip.objects.order_by("record").values_list(
@@ -90,13 +90,6 @@ def built(_generation: Generation, lang: str) -> FrontPage:
         ],
         axis=[tick(slug, labels[slug], named) for slug in list(tested)[-AXIS:]],
     )
-
-
-def judged_builds() -> dict[str, str]:
-    """Slug -> raw version of every build with a judged verdict, oldest first."""
-    rows = TestedBuild.objects.filter(judged=True)
-    ordered = sorted(rows, key=lambda row: order.build_order(row.raw, row.slug))
-    return {row.slug: row.raw for row in ordered}
 
 
 def newest_flips(tested: Iterable[str], flipping: set[str]) -> Iterable[Flip]:

@@ -26,6 +26,7 @@ from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
 from kb.releases.turns import Turns, of_releases
 from kb.search.index.generation import current_generation
+from kb.versions.order import tested_builds
 
 SHOWN = 30
 
@@ -88,7 +89,7 @@ def address(before: str, after: str, device: str = "") -> str:
 
 def choices(builds: list[TestedBuild] | None = None) -> list[str]:
     """What the pickers offer: releases and builds that were run, the newest first."""
-    builds = sides.tested() if builds is None else builds
+    builds = tested_builds() if builds is None else builds
     names = dict.fromkeys([*sides.releases(builds), *(row.slug for row in builds)])
     place = {name: at for at, name in enumerate(names)}
     releases = sides.releases(builds)
@@ -141,7 +142,7 @@ def unknown(
 
 def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
     """The page; where the address is not the one of these two, that one."""
-    builds, device = sides.tested(), device_of(request)
+    builds, device = tested_builds(), device_of(request)
     offered = choices(builds)
     first, last = sides.find(before, builds), sides.find(after, builds)
     if not first or not last:

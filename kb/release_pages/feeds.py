@@ -10,10 +10,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
-from kb.models import Flip, Record, Standing
+from kb.models import Flip, Record
 from kb.releases import sides, turns
 from kb.releases.sides import Side
+from kb.search.index.inverted import with_facet
 from kb.syndication.feeds import Entry, EntryFeed, flips
+from kb.versions.order import tested_builds
 
 
 class FlipFeed(EntryFeed):
@@ -54,7 +56,7 @@ class RecordFeed(FlipFeed):
 
 class ComponentFeed(FlipFeed):
     def get_object(self, request: HttpRequest, name: str) -> str:
-        if not Standing.objects.filter(facets__contains=facet(name)).exists():
+        if not with_facet("component", name):
             raise Http404(_("No record is about %s.") % name)
         return name
 
@@ -68,17 +70,12 @@ class ComponentFeed(FlipFeed):
         return reverse("component-feed", args=[obj])
 
     def rows(self, obj: str) -> QuerySet[Flip]:
-        return Flip.objects.filter(record__standing__facets__contains=facet(obj))
-
-
-def facet(component: str) -> str:
-    """As a standing holds it. Without line breaks, which would be two facets."""
-    return f"\ncomponent:{' '.join(component.split())}\n"
+        return Flip.objects.filter(record__in=with_facet("component", obj))
 
 
 class ReleaseFeed(FlipFeed):
     def get_object(self, request: HttpRequest, name: str) -> Side:
-        side = sides.releases(sides.tested()).get(name)
+        side = sides.releases(tested_builds()).get(name)
         if side is None:
             raise Http404(_("Nothing has been run here on torch %s.") % name)
         return side

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 
 from kb.release_pages import compare as compare_page
 from kb.releases import sides
+from kb.versions.order import tested_builds
 
 
 @require_safe
@@ -30,7 +31,7 @@ def compare(request: HttpRequest, before: str, after: str) -> HttpResponse:
 @require_safe
 def release(request: HttpRequest, name: str) -> HttpResponse:
     """A release is a comparison with its predecessor; the oldest has none."""
-    builds = sides.tested()
+    builds = tested_builds()
     side = sides.find(name, builds)
     if side is None or not (side.is_release and side.builds):
         raise Http404(_("Nothing has been run here on torch %s.") % name)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kb.releases import sides
 from kb.releases.sides import Side
-from kb.versions.order import build_order
+from kb.versions.order import build_order, tested_builds
 
 # Longer texts are logs, which are looked up for what they show.
 MAX_WORDS = 2000
@@ -60,7 +60,7 @@ def upgrade_in(words: str) -> Upgrade | None:
         return None
     if DOWN.search(words) and not before:
         return None
-    builds = sides.tested()
+    builds = tested_builds()
     last = sides.find(after, builds)
     if last is None:
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from kb.environments.environment import Environment
 from kb.models import TestedBuild
-from kb.versions.order import build_order, release_of
+from kb.versions.order import release_of, tested_builds
 from kb.versions.ranges import parse_version
 
 # As it may stand in an address: a slug, or a version as torch prints it.
@@ -35,12 +35,6 @@ class Side:
         return Environment(torch_raw=self.raw, device=device)
 
 
-def tested() -> list[TestedBuild]:
-    """Every build with a verdict, oldest version first."""
-    rows = TestedBuild.objects.all()
-    return sorted(rows, key=lambda row: build_order(row.raw, row.slug))
-
-
 def releases(builds: Iterable[TestedBuild]) -> dict[str, Side]:
     """Each release that was tested, with its builds, in the order of `builds`."""
     by_name: dict[str, list[str]] = {}
@@ -63,7 +57,7 @@ def find(text: str, builds: list[TestedBuild] | None = None) -> Side | None:
     if typed is None or len(text) > MAX_TYPED:
         return None
     name = typed[1]
-    builds = tested() if builds is None else builds
+    builds = tested_builds() if builds is None else builds
     known = releases(builds)
     if name in known:
         return known[name]

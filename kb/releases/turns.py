@@ -8,8 +8,9 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 
 from kb.models import Flip, Record, Standing
-from kb.releases.sides import Side, releases, tested
+from kb.releases.sides import Side, releases
 from kb.search.index.generation import Generation
+from kb.versions.order import tested_builds
 
 
 class Turns(NamedTuple):
@@ -26,7 +27,7 @@ def of_releases(_generation: Generation) -> tuple[Turns, ...]:
     listed = Record.objects.filter(pk__in=Standing.objects.values("pk"))
     records = listed.only("slug", "title_en", "title_zh").in_bulk()
     found = []
-    for name, side in releases(tested()).items():
+    for name, side in releases(tested_builds()).items():
         flips = [row for row in turning_in(side) if row.record_id in records]
         arrived, left = (
             dict.fromkeys(row.record_id for row in flips if row.is_good == is_good)

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
+from kb.models import TestedBuild
+
 
 # A page of many records asks thousands of times about a few builds.
 @lru_cache(maxsize=4096)
@@ -20,6 +22,12 @@ def build_order(raw: str, slug: str) -> tuple[Version, str]:
         return Version(raw), slug
     except InvalidVersion:
         return Version("0"), slug
+
+
+def tested_builds() -> list[TestedBuild]:
+    """Builds with a fresh verdict on a published record, oldest version first."""
+    rows = TestedBuild.objects.all()
+    return sorted(rows, key=lambda row: build_order(row.raw, row.slug))
 
 
 def column_labels(builds: dict[str, str]) -> dict[str, str]:

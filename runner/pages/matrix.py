@@ -13,7 +13,7 @@ from kb.choices import DeviceClass
 from kb.models import Finding, Flip, Record, Repro, Standing, TestedBuild
 from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
-from kb.search.ranking.filters import stored_values
+from kb.search.index.inverted import every_record, with_facet
 from kb.versions.order import build_order, release_of
 from runner.models import Build
 from runner.pages.grid import (
@@ -88,9 +88,9 @@ class Filter:
         """Of the records that may have a row, by id."""
         rows = Standing.objects.order_by("pk")
         if self.component:
-            rows = rows.filter(facets__contains=f"\ncomponent:{self.component}\n")
+            rows = rows.filter(pk__in=with_facet("component", self.component))
         if self.device:
-            rows = rows.filter(facets__contains=f"\ndevice:{self.device}\n")
+            rows = rows.filter(pk__in=with_facet("device", self.device))
         if self.only_flips:
             rows = rows.filter(Exists(Flip.objects.filter(record=OuterRef("pk"))))
         return rows
@@ -204,19 +204,15 @@ def build_matrix(query: QueryDict) -> Matrix:
         models=[row for row in triggers if row.is_model and row.build in slugs],
         unrun_models=[row for row in records if is_unrun_model(row, triggers)],
         unrunnable=[record for record in records if not record.repros.all()],
-        components=components(generation),
+        components=components(),
         window=page,
     )
 
 
-@lru_cache(maxsize=2)
-def components(generation: Generation) -> list[str]:
-    """Of all published records, by name; kept for this generation of standings."""
-    rows = Standing.objects.order_by().values_list("facets", flat=True)
-    every = {
-        name for facets in rows for name in stored_values(facets).get("component", ())
-    }
-    return sorted(every)
+def components() -> list[str]:
+    """Of all published records, by name."""
+    every = (facets["component"] for facets in every_record().values())
+    return sorted({name for names in every for name in names})
 
 
 def records_at(ids: list[str]) -> list[Record]:

@@ -75,7 +75,7 @@ LINES = {
     "kb.lookup": 2170,
     "kb.management": 180,
     "kb.models": 590,
-    "kb.pages": 2360,
+    "kb.pages": 2340,
     "kb.publishing": 530,
     "kb.records": 2650,
     "kb.release_pages": 360,

@@ -255,11 +255,20 @@ def index_in(state: Generation) -> Index:
     return _index
 
 
-def every_record() -> dict[str, str]:
+# Of each facet its values.
+Facets = Mapping[str, list[str]]
+
+
+def every_record() -> dict[str, Facets]:
     """All published records with their facets, by id. Not to be changed."""
     return records_in(current_generation())
 
 
 @lru_cache(maxsize=2)
-def records_in(generation: Generation) -> dict[str, str]:
+def records_in(generation: Generation) -> dict[str, Facets]:
     return dict(Standing.objects.order_by("pk").values_list("pk", "facets"))
+
+
+def with_facet(name: str, value: str) -> list[str]:
+    """The published records that have this value of a facet."""
+    return [pk for pk, facets in every_record().items() if value in facets[name]]

@@ -6,44 +6,37 @@ Verdicts on a build come from findings; all else a record's standing has
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from django.utils.translation import gettext_lazy as _
+
 from kb.choices import Fidelity, Verdict
 from kb.models import Finding, TestedBuild
 from kb.search.index.generation import Generation, current_generation
-from kb.versions import order
+from kb.search.index.inverted import Facets
 
 UNTESTED = "untested"
 MODEL = "model"
 VERIFIED = "verified"
-# In the order they are shown.
-NAMES = (
-    "verdict",
-    "symptom",
-    "component",
-    "package",
-    "device",
-    "upstream",
-    "workaround",
-)
-Values = Mapping[str, tuple[str, ...]]
-RecordFacets = tuple[str, str]  # id of a record and `Standing.facets`
-
-
-def tested_builds() -> list[TestedBuild]:
-    """Builds with a fresh verdict on a published record, newest version first."""
-    rows = TestedBuild.objects.all()
-    return sorted(
-        rows, key=lambda row: order.build_order(row.raw, row.slug), reverse=True
-    )
+# With their names, in the order they are shown.
+FACETS = {
+    "verdict": _("On this build"),
+    "symptom": _("Symptom"),
+    "component": _("Component"),
+    "package": _("Package"),
+    "device": _("Device"),
+    "upstream": _("Upstream"),
+    "workaround": _("Workaround"),
+}
 
 
 def most_tested(builds: Iterable[TestedBuild]) -> str:
     """The build on which most records have a verdict; of equals the newest."""
-    best = max(builds, key=lambda build: build.records, default=None)
+    newest_first = reversed(list(builds))
+    best = max(newest_first, key=lambda build: build.records, default=None)
     return best.slug if best else ""
 
 
@@ -75,16 +68,6 @@ def verdicts_in(generation: Generation, build: str) -> Verdicts:
     return verdicts
 
 
-@lru_cache(maxsize=20_000)
-def stored_values(facets: str) -> Values:
-    """Values by name from `Standing.facets`. Cached: the caller must not modify it."""
-    values: dict[str, list[str]] = defaultdict(list)
-    for line in facets.strip("\n").split("\n"):
-        name, _colon, value = line.partition(":")
-        values[name].append(value)
-    return {name: tuple(several) for name, several in values.items()}
-
-
 @dataclass(frozen=True)
 class Narrowed:
     """The records that pass, in their order, and how many would pass with each value.
@@ -97,15 +80,16 @@ class Narrowed:
 
 
 def narrow(
-    records: Iterable[RecordFacets], verdicts: Verdicts, chosen: Mapping[str, list[str]]
+    records: Iterable[tuple[str, Facets]],
+    verdicts: Verdicts,
+    chosen: Mapping[str, list[str]],
 ) -> Narrowed:
     """Within a facet any chosen value, across facets all."""
     required = {name: set(values) for name, values in chosen.items() if values}
-    counts: dict[str, Counter[str]] = {name: Counter() for name in NAMES}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
     passing = []
     for record, facets in records:
-        verdict = (verdicts.get(record, UNTESTED),)
-        values = {**stored_values(facets), "verdict": verdict}
+        values = {**facets, "verdict": [verdicts.get(record, UNTESTED)]}
         missed = [
             name
             for name, any_of in required.items()
@@ -114,6 +98,6 @@ def narrow(
         if not missed:
             passing.append(record)
         # A choice within a facet does not count against its other values.
-        for name in missed if len(missed) == 1 else () if missed else NAMES:
+        for name in missed if len(missed) == 1 else () if missed else FACETS:
             counts[name].update(values.get(name, ()))
     return Narrowed(passing, counts)

@@ -10,14 +10,14 @@ from functools import cached_property
 from django.utils.safestring import SafeString
 
 from kb.models import Record
-from kb.search.index.inverted import Index, current_index, every_record
-from kb.search.ranking.filters import RecordFacets, Verdicts, narrow
+from kb.search.index.inverted import Facets, Index, current_index, every_record
+from kb.search.ranking.filters import Verdicts, narrow
 from kb.search.ranking.snippets import snippet
 from kb.search.ranking.words import match_words
 from kb.search.reading.query import Query, read_query
 from kb.search.reading.symptom_facets import says_nan
 
-NAN = "symptom:nan_"
+NAN = "nan_"
 # What relevance is left with where the query speaks of NaN and the record does not.
 WITHOUT_NAN = 0.9
 SORTS = ("relevance", "newest", "id")
@@ -60,18 +60,22 @@ def listing(
 
 def by_words(
     query: Query, index: Index, limit: int | None = None
-) -> tuple[list[RecordFacets], dict[str, float]]:
+) -> tuple[list[tuple[str, Facets]], dict[str, float]]:
     """At most `limit` records with their facets, best first, and the score of each."""
     matches = match_words(query, index)[:limit]
     facets = every_record()
     asks_nan = says_nan(query.text)
     scores = {
-        pk: score * (WITHOUT_NAN if asks_nan and NAN not in facets[pk] else 1.0)
+        pk: score * (WITHOUT_NAN if asks_nan and not makes_nan(facets[pk]) else 1.0)
         for pk, score in matches
         if pk in facets
     }
     order = sorted(scores, key=lambda pk: (-scores[pk], pk))
     return [(pk, facets[pk]) for pk in order], scores
+
+
+def makes_nan(facets: Facets) -> bool:
+    return any(symptom.startswith(NAN) for symptom in facets["symptom"])
 
 
 def in_order(records: list[str], sort: str, ranked: bool) -> list[str]:

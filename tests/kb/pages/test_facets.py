@@ -8,12 +8,12 @@ from django.template.loader import render_to_string
 from django.test import SimpleTestCase
 
 from kb.pages.facets import OPEN, Facet, facets
-from kb.search.ranking.filters import NAMES
+from kb.search.ranking.filters import FACETS
 
 
 def components(count: int, *chosen: str) -> Facet:
     """Component c0 has most records, the last one has one."""
-    counts = {name: Counter[str]() for name in NAMES}
+    counts = {name: Counter[str]() for name in FACETS}
     counts["component"].update({f"c{at}": count - at for at in range(count)})
     (found,) = facets(counts, {"component": list(chosen)})
     return found
