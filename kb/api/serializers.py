@@ -365,7 +365,7 @@ class RecordSerializer(LangUsed):
 class RecordPageSerializer(LangUsed):
     items = RecordItemSerializer(many=True)
     next = maybe()
-    total = number(required=False, help_text="of a search only")
+    total = number()
 
 
 class ContradictionItemSerializer(ContradictionSerializer):

@@ -146,32 +146,21 @@ def compared(
     facts = facts_of_all(generation[0])
     envs = before.env_of(device), after.env_of(device)
     rows = [row for row in rows_on(before, after) if row.record_id in facts]
-    triggers = [row for row in rows if row.is_fresh_verdict]
     here = [row for row in rows if not device or row.device_class == device]
-    alone = [
-        row
-        for row in here
-        if row.is_fresh_verdict and not row.made_with.get("packages")
-    ]
-    cells = by_sides(alone, before, after, lambda row: key_of("", row))
+    cells = by_sides(filter(is_alone, here), before, after, key_of)
     turns = {key: turn_of(runs) for key, runs in cells.items()}
-    kinds = dict.fromkeys(facts, NOT_TESTED)
-    for key, turn in turns.items():
-        if turn:
-            both = {turn, kinds[key.record]} - {NOT_TESTED}
-            kinds[key.record] = min(both, key=STANDING_OF_A_RECORD.index)
-    found = dict(judged_items(cells, turns))
-    others = [row for row in here if row.check_name.startswith("workaround")]
-    checks = by_sides(others, before, after, lambda row: key_of(row.check_name, row))
-    found |= workaround_items(checks, turns)
+    kinds = dict.fromkeys(facts, NOT_TESTED) | standings(turns)
+    checks = by_sides(here, before, after, key_of_check)
+    found = dict([*judged_items(cells, turns), *workaround_items(checks, turns)])
     untested = {pk: facts[pk] for pk, kind in kinds.items() if kind == NOT_TESTED}
+    triggers = [row for row in rows if row.is_fresh_verdict]
     ran = by_sides(triggers, before, after, lambda row: row.record_id)
     only = {key: runs for key, runs in cells.items() if not turns[key]}
-    by_documents = dict(documented_items(untested, only, envs, ran))
+    documented = dict(by_documents(untested, only, envs, ran))
     kinds |= {
-        item.record: item.kind for item in by_documents if item.kind in (NEW, FIXED)
+        item.record: item.kind for item in documented if item.kind in (NEW, FIXED)
     }
-    found |= by_documents
+    found |= documented
     return Comparison(
         before=before,
         after=after,
@@ -196,8 +185,17 @@ def rows_on(before: Side, after: Side) -> list[Finding]:
     return sorted(rows, key=lambda row: builds.index(row.build))
 
 
-def key_of(check: str, row: Finding) -> Item:
-    return Item("", row.record_id, row.repro, row.device_class, check)
+def is_alone(row: Finding) -> bool:
+    """A verdict on torch without packages of the repro's own."""
+    return row.is_fresh_verdict and not row.made_with.get("packages")
+
+
+def key_of(row: Finding) -> Item:
+    return Item("", row.record_id, row.repro, row.device_class)
+
+
+def key_of_check(row: Finding) -> Item:
+    return key_of(row)._replace(check=row.check_name)
 
 
 def by_sides(
@@ -241,6 +239,16 @@ def turn_of(runs: Runs) -> str:
     return TURNS.get((first, last), DIFFERS) if first and last else ""
 
 
+def standings(turns: Mapping[Item, str]) -> dict[str, str]:
+    """How each record stands that was judged on both sides."""
+    found: dict[str, str] = {}
+    for key, turn in turns.items():
+        if turn:
+            several = turn, found.get(key.record, turn)
+            found[key.record] = min(several, key=STANDING_OF_A_RECORD.index)
+    return found
+
+
 def judged_items(
     cells: Mapping[Item, Runs], turns: Mapping[Item, str]
 ) -> Iterator[tuple[Item, Runs]]:
@@ -260,7 +268,8 @@ def workaround_items(
 ) -> Iterator[tuple[Item, Runs]]:
     """Those that cease or begin to help, where the verdict itself stays."""
     for key, runs in checks.items():
-        if turns.get(key._replace(check="")) not in (BAD_ON_BOTH, GOOD_ON_BOTH):
+        turn = turns.get(key._replace(check=""))
+        if turn not in (BAD_ON_BOTH, GOOD_ON_BOTH) or key.check == "trigger":
             continue
         conclusive = tuple(
             [row for row in side if row.outcome in (Outcome.BUG, Outcome.CLEAN)]
@@ -279,7 +288,7 @@ def helps(rows: Iterable[Finding]) -> bool | None:
 
 
 # --- what documents say --------------------------------------------------------------
-def documented_items(
+def by_documents(
     untested: Mapping[str, Documented],
     only: Mapping[Item, Runs],
     envs: tuple[Environment, Environment],

@@ -20,7 +20,6 @@ from kb.api.endpoint import (
     LangQuery,
     answer,
     operation,
-    revalidated,
 )
 from kb.api.paging import PageQuery, listing
 from kb.hourly import Quota
@@ -154,8 +153,4 @@ class EvidenceDetail(Endpoint):
         rows = Evidence.objects.filter(digest=digest)
         if not rows.exists():
             raise Problem("unknown_evidence", _("There is no evidence %s.") % digest)
-
-        def make() -> Response:
-            return Response(rows.get().body, headers={"Cache-Control": IMMUTABLE})
-
-        return revalidated(request, [digest], make)
+        return Response(rows.get().body, headers={"Cache-Control": IMMUTABLE})

@@ -17,7 +17,6 @@ from kb.api.endpoint import (
     Query,
     answer,
     operation,
-    revalidated,
     shown,
 )
 from kb.api.paging import PageQuery, listing
@@ -38,7 +37,6 @@ from runner.runs import (
     admission,
     joining,
     live_log,
-    scheduling,
     submission,
     throttle,
 )
@@ -62,16 +60,6 @@ PREFER = OpenApiParameter(
 def get_run(run_id: str) -> Run:
     rows = Run.objects.select_related("repro__record", "evidence", "build")
     return jobs.find(rows, run_id)
-
-
-def version_of(run_id: str) -> tuple[object, ...]:
-    """For ETags: what decides `RunSerializer`, without the evidence itself."""
-    run = jobs.find(Run.objects.select_related("repro"), run_id)
-    place = scheduling.place_in_queue(run)
-    columns = [field.attname for field in Run._meta.concrete_fields]
-    # The lease is renewed each second and is not shown.
-    shown = [getattr(run, name) for name in columns if name != "lease_until"]
-    return (*shown, place, run.repro.fidelity)
 
 
 class Flag(serializers.BooleanField):
@@ -281,11 +269,7 @@ class RunDetail(Endpoint):
         """One run; poll it until `state` is finished or cancelled, or wait for that."""
         seconds = prefer.wanted(request)
         waited = bool(seconds) and prefer.wait_for(get_run(run_id), seconds)
-        response = revalidated(
-            request,
-            version_of(run_id),
-            lambda: answer(query, RunSerializer, get_run(run_id)),
-        )
+        response = answer(query, RunSerializer, get_run(run_id))
         if waited:
             response["Preference-Applied"] = f"wait={seconds}"
         return response
