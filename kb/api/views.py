@@ -25,6 +25,7 @@ from kb.api.serializers import (
 from kb.choices import DeviceClass, SymptomClass, Upstream, Verdict
 from kb.findings.contradiction_list import newest_record, step
 from kb.models import Finding, Record
+from kb.models.record import RecordQuerySet
 from kb.problems import Problem
 from kb.search.ranking.filters import (
     FACETS,
@@ -43,12 +44,6 @@ RECORD_ID = OpenApiParameter(
     location=OpenApiParameter.PATH,
     description="Such as NAN-0002.",
     examples=[OpenApiExample("record", "NAN-0002")],
-)
-
-# Columns of `RecordItemSerializer`; another one would be asked for each record.
-LISTED = (
-    *("slug", "depth", "title_en", "title_zh"),
-    *("symptom_class", "upstream", "modified"),
 )
 
 
@@ -128,10 +123,10 @@ def find_records(query: dict[str, Any]) -> list[str]:
     return [pk for pk in ids if pk in recent]
 
 
-def listed(rows: QuerySet[Record]) -> QuerySet[Record]:
+def listed(rows: RecordQuerySet) -> QuerySet[Record]:
     """As a list shows them: without articles, with the verdicts that results count."""
     verdicts = Finding.objects.fresh().triggers().of_the_bug()
-    return rows.only(*LISTED).prefetch_related(Prefetch("findings", verdicts))
+    return rows.without_prose().prefetch_related(Prefetch("findings", verdicts))
 
 
 class RecordDetail(Endpoint):

@@ -16,7 +16,7 @@ from kb.findings import checks, claims
 from kb.findings.results import cells
 from kb.languages import Text, Text as _
 from kb.models import Finding, Record
-from kb.versions.affected import affected
+from kb.versions.affected import by_ranges
 from kb.versions.devices import CUDA, elsewhere, excluded_by_hardware
 from kb.versions.order import build_order
 from kb.versions.ranges import (
@@ -116,7 +116,7 @@ def documented_of(record: Record, env: Environment) -> str:
     there = elsewhere(record.holds_on, env)
     if there or excluded_by_hardware(record.preconditions, env):
         return UNKNOWN
-    return affected(record.affected, record.affected_when, env).answer
+    return by_ranges(record, env).answer
 
 
 def against_fixes(record: Record, findings: Iterable[Finding]) -> Iterator[Json]:

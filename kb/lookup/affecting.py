@@ -29,7 +29,6 @@ OF_LIST = _(
     "more are by design. A package list cannot tell which of them your code meets."
 )
 NO_TORCH = _("this list, which names no torch")
-FIELDS = ("slug", "title_en", "title_zh", "upstream", "symptom_class", "fixes")
 KEPT_BUILDS = 32
 # Of a finding what an answer reads.
 READ = (
@@ -82,7 +81,7 @@ def run_on(
 def affecting_list(facts: Facts, generation: Generation) -> list[Json]:
     """What a list of packages has, in groups; by design apart."""
     ids = also_affecting(facts.environment, set(), generation)
-    rows = Record.objects.visible().only(*FIELDS).in_bulk(ids)
+    rows = Record.objects.visible().without_prose().in_bulk(ids)
     groups: dict[str, list[Json]] = {name: [] for name in GROUPS}
     for pk in ids:
         if pk in rows:

@@ -18,27 +18,6 @@ from kb.search.index.generation import Generation
 
 # Records in memory at most, each of some 30 kB; a single answer needs far fewer.
 KEPT = 500
-# Columns of a record that an answer needs.
-FIELDS = (
-    "slug",
-    "title_en",
-    "title_zh",
-    "affected",
-    "affected_when",
-    "holds_on",
-    "preconditions",
-    "workarounds",
-    "diagnoses",
-    "fixes",
-    "modified",
-    "depth",
-    "aliases",
-    "components",
-    "summary_en",
-    "summary_zh",
-    "symptom_en",
-    "symptom_class",
-)
 # As findings are ordered everywhere.
 ORDER = ("repro", "build", "check_name", "device_class")
 REMEDY_FIELDS = ("name", "kind", "apply", "cost")
@@ -107,7 +86,7 @@ def kept_of(_generation: Generation) -> dict[str, Known]:
 
 def read(ids: Collection[str]) -> dict[str, Known]:
     columns = ("record", "name", "fidelity", "device", "checks")
-    rows = Record.objects.visible().filter(pk__in=ids).only(*FIELDS)
+    rows = Record.objects.visible().filter(pk__in=ids).defer("html")
     rows = rows.prefetch_related(
         Prefetch("repros", Repro.objects.only(*columns)),
         Prefetch("findings", Finding.objects.that_answer().order_by(*ORDER)),

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from kb.choices import (
     LANGS,
+    SECTIONS,
     AffectedWhen,
     ClaimKind,
     Depth,
@@ -32,6 +33,11 @@ class RecordQuerySet(models.QuerySet["Record"]):
     def addressable(self) -> RecordQuerySet:
         """What has a page: withdrawn records keep theirs, drafts have none."""
         return self.exclude(publication=Publication.DRAFT)
+
+    def without_prose(self) -> RecordQuerySet:
+        """For lists, which show none of the articles."""
+        prose = (f"{name}_{lang}" for name in SECTIONS for lang in LANGS)
+        return self.defer("html", *prose)
 
     def with_everything(self) -> RecordQuerySet:
         return self.prefetch_related("repros", "claims", "findings")

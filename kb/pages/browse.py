@@ -25,8 +25,6 @@ PER_PAGE = 50
 GROUPINGS = ("symptom", "component", "package")
 # The group of records that have none of these values.
 REST = ""
-# What a row shows of a record; its prose is not among it.
-FIELDS = ("slug", "publication", "depth", "components", "title_en", "title_zh")
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def groups(
 
 
 def rows_of(ids: list[str], on: str) -> dict[str, Row]:
-    records = Record.objects.select_related("standing").only("standing", *FIELDS)
+    records = Record.objects.select_related("standing").without_prose()
     verdicts = verdicts_of(ids, on)
     return {
         pk: Row(record, record.standing, verdicts.get(pk))

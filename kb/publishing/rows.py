@@ -10,22 +10,12 @@ from kb.choices import LANGS, SECTIONS
 from kb.models import Record
 from kb.publishing import saving
 from kb.records import rendering, translation
-from kb.records.facts import Facts
+from kb.records.facts import KEYS, Facts
 from kb.records.files import RecordFile, ReproFacts
 
-# Columns that hold a value of issue.toml as it stands, and its key there.
-PLAIN = {
-    "slug": "slug",
-    "publication": "publication",
-    "upstream": "upstream",
-    "symptom_class": "symptom_class",
-    "components": "components",
-    "aliases": "aliases",
-    "related": "related",
-    "environment": "environment",
-    "affected_when": "affected_when",
-    "holds_on": "holds_on",
-}
+COLUMNS = {field.name for field in Record._meta.concrete_fields}
+# Keys of issue.toml that a column of this name holds as they stand.
+PLAIN = [key.name for key in KEYS if key.name in COLUMNS and not key.optional]
 # Columns that come in both languages, and the key of {en = …, zh = …}.
 BILINGUAL = {
     "title": "title",
@@ -68,8 +58,8 @@ def apply(
     html: dict[str, Any],
 ) -> None:
     """Make the rows hold what the files do."""
-    for column, key in PLAIN.items():
-        setattr(record, column, file.facts[key])
+    for key in PLAIN:
+        setattr(record, key, file.facts[key])
     record.depth = file.depth
     for column, key in BILINGUAL.items():
         for lang in LANGS:

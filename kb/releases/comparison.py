@@ -20,11 +20,11 @@ from django.db.models import Q
 
 from kb.choices import JUDGED, Outcome, Verdict
 from kb.environments.environment import Environment
-from kb.models import Finding
+from kb.models import Finding, Record
 from kb.releases.documented import facts_of_all
 from kb.releases.sides import Side
 from kb.search.index.generation import Generation, current_generation
-from kb.versions.affected import Documented, answer_for
+from kb.versions.affected import answer_for
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
 
 BAD, GOOD, DIFFERS = "bad", "good", "differs"
@@ -289,7 +289,7 @@ def helps(rows: Iterable[Finding]) -> bool | None:
 
 # --- what documents say --------------------------------------------------------------
 def by_documents(
-    untested: Mapping[str, Documented],
+    untested: Mapping[str, Record],
     only: Mapping[Item, Runs],
     envs: tuple[Environment, Environment],
     ran: Mapping[str, Runs],
@@ -315,7 +315,7 @@ def by_documents(
 
 
 def is_contradicted(
-    known: Documented, env: Environment, documented: str, rows: Iterable[Finding]
+    known: Record, env: Environment, documented: str, rows: Iterable[Finding]
 ) -> bool:
     """By a run of this side, as the rule takes it."""
     several = list(rows)

@@ -19,12 +19,6 @@ from kb.releases.comparison import (
 from kb.versions.affected import Answer, answer_for
 
 LIKELY = (LIKELY_NEW, LIKELY_FIXED)
-NAMES = ("slug", "title_en", "title_zh")
-# What documents say, of what was not run on a side.
-DOCUMENTED = (
-    *("affected", "affected_when", "preconditions", "aliases", "holds_on"),
-    *("fixes", "sources", "upstream"),
-)
 
 
 class Said(NamedTuple):
@@ -80,7 +74,7 @@ class Shown:
 def shown(comparison: Comparison, items: Iterable[Item]) -> list[Shown]:
     listed = list(items)
     ids = {item.record for item in listed}
-    records = Record.objects.only(*NAMES, *DOCUMENTED).in_bulk(ids)
+    records = Record.objects.without_prose().in_bulk(ids)
     return [
         of_item(item, records[item.record], comparison)
         for item in listed

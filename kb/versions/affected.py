@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from kb.choices import DEVICE_NAMES, AffectedWhen, Upstream, Verdict
 from kb.environments import hardware
@@ -71,19 +71,8 @@ class Answer:
         }
 
 
-class Documented(NamedTuple):
-    """The fields of a record that say whom it affects."""
-
-    affected: list[Mapping[str, Any]]
-    affected_when: str
-    preconditions: list[Mapping[str, Any]]
-    fixes: list[Mapping[str, Any]]
-    holds_on: Mapping[str, Any]
-    upstream: str = ""
-
-
 def answer_for(
-    record: Record | Documented, env: Environment, findings: Iterable[Finding] = ()
+    record: Record, env: Environment, findings: Iterable[Finding] = ()
 ) -> Answer:
     """Whether an environment is affected by a record: the one answer of every door.
 
@@ -111,7 +100,7 @@ def answer_for(
     return replace(documented, reasons=reasons, unverified_preconditions=unverified)
 
 
-def is_of_code(record: Record | Documented) -> bool:
+def is_of_code(record: Record) -> bool:
     """Whether only the reader's code decides, as no version is said to differ.
 
     A run would show that it happens on a build, which is so on each.
@@ -120,7 +109,7 @@ def is_of_code(record: Record | Documented) -> bool:
 
 
 def tested_answer(
-    record: Record | Documented, env: Environment, made: list[Finding]
+    record: Record, env: Environment, made: list[Finding]
 ) -> Answer | None:
     """By a run of the bug itself with these versions on this device."""
     names_card = any(item["key"] == "gpu_arch" for item in record.preconditions)
@@ -142,9 +131,7 @@ def everywhere(env: Environment) -> list[Reason]:
     return [reason("torch", "everywhere", device=name)] if name else []
 
 
-def documented_answer(
-    record: Record | Documented, env: Environment, made: list[Finding]
-) -> Answer:
+def documented_answer(record: Record, env: Environment, made: list[Finding]) -> Answer:
     """By listed builds, ranges and fixes."""
     fixed = list(
         installed_fixes(record.fixes, record.affected, record.holds_on, env, made)
@@ -156,7 +143,7 @@ def documented_answer(
     absent = absent_package(record, env)
     if absent:
         return Answer(NOT_AFFECTED, RANGE, [absent])
-    documented = affected(record.affected, record.affected_when, env, fixed)
+    documented = by_ranges(record, env, fixed)
     if documented.answer == NOT_AFFECTED:
         missing = missing_there(record.affected, env, made)
         if missing:
@@ -164,7 +151,7 @@ def documented_answer(
     return documented
 
 
-def absent_package(record: Record | Documented, env: Environment) -> Reason | None:
+def absent_package(record: Record, env: Environment) -> Reason | None:
     """Of a record that names no range: none of the packages it is about is there."""
     packages = {family(fix["package"]) for fix in record.fixes}
     known = not record.affected and packages and env.is_complete
@@ -174,7 +161,7 @@ def absent_package(record: Record | Documented, env: Environment) -> Reason | No
 
 
 def said_of_device(
-    record: Record | Documented,
+    record: Record,
     env: Environment,
     documented: Answer,
     made: list[Finding],
@@ -191,6 +178,10 @@ def said_of_device(
     if documented.answer == AFFECTED and is_anywhere(record.holds_on) and not ran_there:
         return everywhere(env)
     return []
+
+
+def by_ranges(record: Record, env: Environment, fixed: Iterable[Fixed] = ()) -> Answer:
+    return affected(record.affected, record.affected_when, env, fixed)
 
 
 def affected(

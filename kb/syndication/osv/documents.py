@@ -37,13 +37,12 @@ def osv_id(record_id: str) -> str:
     return f"{PREFIX}{record_id}"
 
 
-def exported_entries(affected: Iterable[Entry], affected_when: str) -> list[Entry]:
+def exported_entries(record: Record) -> list[Entry]:
     """The entries of `affected` whose range ends; none where packages act together."""
-    entries = list(affected)
-    packages = {canonical(entry["package"]) for entry in entries}
-    if affected_when == AffectedWhen.ALL and len(packages) > 1:
+    packages = {canonical(entry["package"]) for entry in record.affected}
+    if record.affected_when == AffectedWhen.ALL and len(packages) > 1:
         return []
-    return [entry for entry in entries if ends(entry)]
+    return [entry for entry in record.affected if ends(entry)]
 
 
 def ends(entry: Entry) -> bool:
@@ -56,7 +55,7 @@ def document(record: Record, findings: Iterable[Finding], base: str) -> Json | N
 
     `findings`: standing verdicts of the bug itself; `base`: the site's address.
     """
-    entries = exported_entries(record.affected, record.affected_when)
+    entries = exported_entries(record)
     if not entries:
         return None
     verdicts = sorted(findings, key=lambda row: (row.build, row.repro))

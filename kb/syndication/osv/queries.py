@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,12 +13,12 @@ from urllib.parse import unquote
 
 from kb.environments.environment import Environment
 from kb.environments.package_lines import canonical
-from kb.models import Finding
+from kb.models import Finding, Record
 from kb.releases.documented import facts_of_all
 from kb.search.index.generation import current_generation
 from kb.syndication.dates import verdict_rows
 from kb.syndication.osv.documents import ECOSYSTEM, exported_entries
-from kb.versions.affected import Documented, answer_for
+from kb.versions.affected import answer_for
 
 PURL = re.compile(r"pkg:pypi/([\w.-]{1,100})(?:@([^?#]{1,100}))?(?:[?#].*)?")
 MAX_NAME, MAX_VERSION = 100, 100
@@ -75,17 +76,17 @@ def text_of(query: Mapping[str, Any], key: str, longest: int) -> str:
 
 
 @lru_cache(maxsize=1)
-def exported(records: int) -> Mapping[str, dict[str, Documented]]:
+def exported(records: int) -> Mapping[str, dict[str, Record]]:
     """By package the exported records and what they document. Not to be modified.
 
     `records`: the part of the generation that changes with records.
     """
-    by_package: dict[str, dict[str, Documented]] = defaultdict(dict)
-    for record, whole in facts_of_all(records).items():
-        entries = exported_entries(whole.affected, whole.affected_when)
-        for entry in entries:
-            package = canonical(entry["package"])
-            by_package[package][record] = whole._replace(affected=entries)
+    by_package: dict[str, dict[str, Record]] = defaultdict(dict)
+    for pk, whole in facts_of_all(records).items():
+        record = copy(whole)
+        record.affected = exported_entries(whole)
+        for entry in record.affected:
+            by_package[canonical(entry["package"])][pk] = record
     return dict(by_package)
 
 
@@ -123,7 +124,7 @@ def runs_on(versions: Iterable[str]) -> Mapping[str, list[Finding]]:
     return by_record
 
 
-def is_affected(facts: Documented, asked: Asked, findings: list[Finding]) -> bool:
+def is_affected(facts: Record, asked: Asked, findings: list[Finding]) -> bool:
     if asked.package == "torch":
         env = Environment(torch_raw=asked.version)
     else:
