@@ -6,7 +6,6 @@ from config.api_schema import Schema
 from kb.api import lookups, views as kb
 from kb.api.compare import Compare
 from runner.api import captures, files, results, runs as runner, service, sweeps
-from runner.takeaway import wheel
 
 urlpatterns = [
     path("", service.Service.as_view(), name="api-service"),
@@ -32,7 +31,11 @@ urlpatterns = [
     path("doctor.py", files.Doctor.as_view(), name="api-doctor"),
     path("lint.py", files.Linter.as_view(), name="api-linter"),
     path("doesitnan.py", files.UserCommand.as_view(), name="api-user-command"),
-    path(wheel.FILE_NAME, files.ClientWheel.as_view(), name="api-client-wheel"),
+    path(
+        "doesitnan-<str:version>-py3-none-any.whl",
+        files.ClientWheel.as_view(),
+        name="api-client-wheel",
+    ),
     path(
         "contradictions",
         kb.ContradictionList.as_view(),

@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
@@ -106,20 +107,36 @@ class UserCommand(Endpoint):
         return python_file(request, text, "doesitnan.py")
 
 
+VERSION = OpenApiParameter(
+    "version",
+    location=OpenApiParameter.PATH,
+    description="Any: another than the wheel's leads to that.",
+    examples=[OpenApiExample("newest", "0")],
+)
+
+
 class ClientWheel(Endpoint):
     @operation(
         "get_client",
-        {(200, "application/zip"): OpenApiTypes.BINARY, 304: None},
+        {(200, "application/zip"): OpenApiTypes.BINARY, 302: None, 304: None},
+        parameters=[VERSION],
         tags=["files"],
     )
-    def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
-        """The client as a wheel: `uvx --from URL doesitnan lookup train.log`."""
-        data = wheel.of_site(current_generation(), site_of(request))
-        etag = f'"{hashlib.sha256(data).hexdigest()}"'
+    def get(
+        self, request: Request, version: str, query: dict[str, Any]
+    ) -> HttpResponseBase:
+        """The client as a wheel: `uvx --from URL doesitnan lookup train.log`.
+
+        Its version changes with what is in it.
+        """
+        made = wheel.of_site(current_generation(), site_of(request))
+        if version != made.version:
+            return redirect("api-client-wheel", made.version)
+        etag = f'"{hashlib.sha256(made.data).hexdigest()}"'
         if is_known(request, etag):
             return Response(status=304, headers={"ETag": etag})
-        response = HttpResponse(data, content_type="application/zip")
-        response["Content-Disposition"] = f'attachment; filename="{wheel.FILE_NAME}"'
+        response = HttpResponse(made.data, content_type="application/zip")
+        response["Content-Disposition"] = f'attachment; filename="{made.name}"'
         response["ETag"] = etag
         return response
 

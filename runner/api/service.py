@@ -35,6 +35,8 @@ LINKS = {
     "openapi": "api-schema",
     "osv_query": "osv-query",
 }
+# Any version leads to the one that there is.
+ARGUMENTS = {"api-client-wheel": ["0"]}
 
 
 class ServiceLimits(serializers.Serializer[Any]):
@@ -69,6 +71,9 @@ class Service(Endpoint):
                 "runs_per_hour": settings.RUNS_PER_HOUR,
                 "queued_per_requester": settings.QUEUED_PER_REQUESTER,
             },
-            "links": {name: absolute(reverse(view)) for name, view in LINKS.items()},
+            "links": {
+                name: absolute(reverse(view, args=ARGUMENTS.get(view)))
+                for name, view in LINKS.items()
+            },
         }
         return answer(query, ServiceSerializer, found)

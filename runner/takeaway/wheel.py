@@ -2,7 +2,7 @@
 
 Written as a wheel is defined (PEP 427), without a build backend: the site serves it
 from memory, and would need that backend wherever it runs. The same records give the
-same bytes.
+same bytes, and other content another version: installers keep what has the same one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import zipfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
 from kb.search.index.generation import Generation
+from kb.syndication import dates
 from runner.takeaway.doctor import doctor, published_repros
 from runner.takeaway.lint import lint
 from runner.takeaway.pipe import pipe_client
@@ -69,32 +70,45 @@ doesitnan = doesitnan.cli:main
 """
 
 
-def version() -> str:
-    """Of the project; the client has no other."""
+class Wheel(NamedTuple):
+    version: str
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        """Of the file, with the version in it, as installers want it."""
+        return f"{NAME}-{self.version}-py3-none-any.whl"
+
+
+def version_of(files: dict[str, str]) -> str:
+    """The project's version, the newest date of the records, and a digest's digits."""
     text = (settings.BASE_DIR / "pyproject.toml").read_text("utf-8")
-    return str(tomllib.loads(text)["project"]["version"])
-
-
-FILE_NAME = f"{NAME}-{version()}-py3-none-any.whl"
+    project = tomllib.loads(text)["project"]["version"]
+    records = {repro.record for repro in published_repros()}
+    newest = max((dates.span(record, ())[1] for record in records), default=dates.NEVER)
+    digest = hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+    return f"{project}.post{newest:%Y%m%d}{int(digest[:12], 16) % 10**6:06d}"
 
 
 @lru_cache(maxsize=2)
-def of_site(generation: Generation, site: str) -> bytes:
+def of_site(generation: Generation, site: str) -> Wheel:
     """The wheel of all published records as they were at `generation`."""
     return wheel(site)
 
 
-def wheel(site: str) -> bytes:
+def wheel(site: str) -> Wheel:
     """The wheel; it asks `site` where its user names none ("": it has none)."""
-    info = f"{NAME}-{version()}.dist-info"
-    files = {
-        **package(site),
+    files = package(site)
+    version = version_of(files)
+    info = f"{NAME}-{version}.dist-info"
+    files |= {
+        f"{NAME}/version.py": f'VERSION = "{version}"\n',
         f"{info}/licenses/LICENSE": (settings.BASE_DIR / "LICENSE").read_text("utf-8"),
-        f"{info}/METADATA": METADATA.format(version=version(), urls=urls(site)),
-        f"{info}/WHEEL": KIND.format(version=version()),
+        f"{info}/METADATA": METADATA.format(version=version, urls=urls(site)),
+        f"{info}/WHEEL": KIND.format(version=version),
         f"{info}/entry_points.txt": COMMANDS,
     }
-    return packed(files, info)
+    return Wheel(version, packed(files, info))
 
 
 def packed(files: Mapping[str, str], info: str) -> bytes:
@@ -145,8 +159,4 @@ def carried() -> dict[str, Any]:
         ]
         for name, text in files.items()
     }
-    return {
-        "version": version(),
-        "sections": list(sections),
-        "files": made_of,
-    }
+    return {"sections": list(sections), "files": made_of}

@@ -27,7 +27,7 @@ from tests.support import runs
 ABSENT = "00000000-0000-4000-8000-000000000000"
 VALUES = {
     "record_id": "NAN-9001", "name": "repro.py", "run_id": ABSENT, "sweep_id": ABSENT,
-    "digest": "sha256:0", "capture_id": ABSENT,
+    "digest": "sha256:0", "capture_id": ABSENT, "version": "0",
 }  # fmt: skip
 REFUSED = (401, 403)
 

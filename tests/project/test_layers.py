@@ -91,7 +91,7 @@ LINES = {
     "runner": 600,
     "runner.admin": 330,
     "runner.agents": 690,
-    "runner.api": 1765,
+    "runner.api": 1785,
     "runner.authoring": 1250,
     "runner.bisecting": 320,
     "runner.builds": 2090,

@@ -35,9 +35,9 @@ class Command(BaseCommand):
         published = Publication.PUBLISHED.value
         with scratch_database():
             publish((f for f in files if f.facts["publication"] == published), "")
-            data = wheel.wheel(options["site"].rstrip("/"))
+            made = wheel.wheel(options["site"].rstrip("/"))
         folder: Path = options["output"]
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / wheel.FILE_NAME
-        path.write_bytes(data)
+        path = folder / made.name
+        path.write_bytes(made.data)
         self.stdout.write(str(path))

@@ -28,10 +28,6 @@ def everything() -> Json:
     return found
 
 
-def version() -> str:
-    return str(everything()["version"])
-
-
 def text_of(name: str) -> str:
     """The file of this name: "doctor.py", "NAN-0002/repro.py"."""
     sections: List[str] = everything()["sections"]

@@ -13,8 +13,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import carried, probe, pythons
 
-# A neighbour in the wheel alone.
+# Neighbours in the wheel alone.
 pipe: Any = import_module("doesitnan.pipe")
+version: Any = import_module("doesitnan.version")
 
 USAGE = 2
 # With these a program says something of itself, for which no torch is needed.
@@ -178,7 +179,7 @@ def main(argv: Optional[Arguments] = None) -> int:
         sys.stdout.write(overview())
         return 0 if arguments else USAGE
     if arguments[0] == "--version":
-        sys.stdout.write("doesitnan %s\n" % carried.version())
+        sys.stdout.write("doesitnan %s\n" % version.VERSION)
         return 0
     command = COMMANDS.get(arguments[0])
     if command is None:

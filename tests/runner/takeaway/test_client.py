@@ -24,7 +24,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import LiveServerTestCase, TestCase, override_settings, tag
 from django.utils import timezone
+from packaging.version import Version
 
+from kb.models import Record
 from kb.publishing import saving
 from runner.models.token import Token
 from runner.takeaway import wheel
@@ -50,6 +52,11 @@ def fill() -> None:
     saving.save(repro.record)
 
 
+def replaced_title(record: Record) -> Record:
+    record.title_en += ", again"
+    return record
+
+
 class ClientCase(unittest.TestCase):
     """Runs the wheel as a zip file that Python imports: nothing is installed."""
 
@@ -59,7 +66,7 @@ class ClientCase(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.path = self.folder / wheel.FILE_NAME
+        self.path = self.write()
         self.environ = {
             "PATH": str(self.folder / "nothing"),  # where some have a torch
             "HOME": str(self.folder),
@@ -67,8 +74,11 @@ class ClientCase(unittest.TestCase):
             "TMPDIR": str(self.folder),
         }
 
-    def write(self, site: str = "") -> None:
-        self.path.write_bytes(wheel.wheel(site))
+    def write(self, site: str = "") -> Path:
+        made = wheel.wheel(site)
+        path = self.folder / made.name
+        path.write_bytes(made.data)
+        return path
 
     def ask(
         self, *arguments: str, said: str = "", **environ: str
@@ -96,11 +106,25 @@ class ClientCase(unittest.TestCase):
 class WheelTest(TestCase):
     def setUp(self) -> None:
         fill()
-        self.data = wheel.wheel("https://site.example")
-        self.packed = zipfile.ZipFile(io.BytesIO(self.data))
+        self.made = wheel.wheel("https://site.example")
+        self.packed = zipfile.ZipFile(io.BytesIO(self.made.data))
 
     def test_the_same_records_make_the_same_bytes(self) -> None:
-        self.assertEqual(wheel.wheel("https://site.example"), self.data)
+        self.assertEqual(wheel.wheel("https://site.example"), self.made)
+
+    def test_other_content_has_another_version(self) -> None:
+        self.assertNotEqual(wheel.wheel("https://other.example").name, self.made.name)
+        record = replaced_title(Record.objects.get())
+        saving.save(record)
+        changed = wheel.wheel("https://site.example").name
+        self.assertNotEqual(changed, self.made.name)
+        # What somebody writes later is newer, also to an index.
+        record.updated = "2031-05-06"
+        saving.save(record)
+        later = wheel.wheel("https://site.example").name
+        self.assertIn(".post20310506", later)
+        first, last = (Version(name.split("-")[1]) for name in (changed, later))
+        self.assertGreater(last, first)
 
     def test_every_file_is_recorded(self) -> None:
         (record,) = [n for n in self.packed.namelist() if n.endswith("RECORD")]
@@ -127,22 +151,20 @@ class WheelTest(TestCase):
                 self.assertLessEqual(found, sys.stdlib_module_names | beside, name)
 
     def test_the_site_serves_it(self) -> None:
-        response = self.client.get(f"/api/v1/{wheel.FILE_NAME}")
-        self.assertEqual(response.content, wheel.wheel("http://testserver"))
-        self.assertIn(wheel.FILE_NAME, response["Content-Disposition"])
+        made = wheel.wheel("http://testserver")
+        response = self.client.get(f"/api/v1/{made.name}")
+        self.assertEqual(response.content, made.data)
+        self.assertIn(made.name, response["Content-Disposition"])
         again = self.client.get(
-            f"/api/v1/{wheel.FILE_NAME}", headers={"If-None-Match": response["ETag"]}
+            f"/api/v1/{made.name}", headers={"If-None-Match": response["ETag"]}
         )
         self.assertEqual(again.status_code, 304)
         links = self.client.get("/api/v1/").json()["links"]
-        self.assertTrue(links["client_wheel"].endswith(f"/{wheel.FILE_NAME}"))
+        found = self.client.get(links["client_wheel"], follow=True)
+        self.assertEqual(found.redirect_chain, [(f"/api/v1/{made.name}", 302)])
 
 
 class OfflineTest(ClientCase, TestCase):
-    def setUp(self) -> None:
-        super().setUp()
-        self.write()
-
     def test_a_file_comes_out_as_the_site_serves_it(self) -> None:
         code = "import sys; from doesitnan import carried as c; "
         code += "sys.stdout.write(c.text_of(sys.argv[1]))"
@@ -233,7 +255,7 @@ class OfflineTest(ClientCase, TestCase):
             usage = self.ask(command, "--help").stdout.split("[")[0]
             self.assertIn(f"usage: doesitnan {command}", usage)
         self.assertIn("从日志", self.ask("--help", LANG="zh_CN.UTF-8").stdout)
-        self.assertIn(wheel.version(), self.ask("--version").stdout)
+        self.assertIn(self.path.name.split("-")[1], self.ask("--version").stdout)
 
 
 @tag("any_database")
@@ -243,7 +265,7 @@ class SiteTest(ClientCase, LiveServerTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.write(self.live_server_url)
+        self.environ["PYTHONPATH"] = str(self.write(self.live_server_url))
         user = User.objects.create_user("ann")
         later = timezone.now() + timedelta(days=1)
         _token, self.secret = Token.issue("ci", user, ["run"], later)
@@ -277,7 +299,6 @@ class InstalledTest(ClientCase, LiveServerTestCase):
         for name in ("NO_PROXY", "no_proxy"):
             self.environ[name] = "127.0.0.1,localhost"
         (self.folder / "train.log").write_text(LOG)
-        self.url = f"{self.live_server_url}/api/v1/{wheel.FILE_NAME}"
 
     def do(self, *command: str | Path, status: int = 0) -> str:
         done = subprocess.run(
@@ -300,7 +321,6 @@ class InstalledTest(ClientCase, LiveServerTestCase):
         return found
 
     def test_pip(self) -> None:
-        self.write()
         env = self.folder / "env"
         self.do(sys.executable, "-m", "venv", env)
         self.do(env / "bin" / "pip", "install", self.path)
@@ -315,15 +335,21 @@ class InstalledTest(ClientCase, LiveServerTestCase):
                 *("--dry-run", "--env", "train.log"),
             )
         self.assertIn("torch==", found.partition("--- env")[2])
+        saving.save(replaced_title(Record.objects.get()))
+        newer = self.write()
+        self.do(env / "bin" / "pip", "install", "--upgrade", newer)
+        found = self.do(env / "bin" / "doesitnan", "--version").split()[1]
+        self.assertEqual(found, newer.name.split("-")[1])
 
     def test_uv_from_the_file_and_from_the_site(self) -> None:
-        self.write(self.live_server_url)
+        path = self.write(self.live_server_url)
+        url = f"{self.live_server_url}/api/v1/{path.name}"
         uv = self.tool("uv")
         self.do(uv, "venv", "--python", sys.executable, self.folder / "env")
         python = self.folder / "env" / "bin" / "python"
-        self.do(uv, "pip", "install", "--python", python, self.path)
+        self.do(uv, "pip", "install", "--python", python, path)
         self.do(self.folder / "env" / "bin" / "doesitnan", "--version")
-        for source in (self.path, self.url):
+        for source in (path, url):
             # As the README prints it; nothing known is in this log.
             told = self.do(
                 *(uv, "tool", "run", "--python", sys.executable, "--from", source),
@@ -333,7 +359,6 @@ class InstalledTest(ClientCase, LiveServerTestCase):
             self.assertIn("No known cause explains this.", told)
 
     def test_pipx(self) -> None:
-        self.write()
         pipx, uv = self.tool("pipx"), Path(self.tool("uv"))
         # Its own pip would want a newer one from an index first.
         self.environ["PATH"] = f"{uv.parent}{os.pathsep}{self.environ['PATH']}"
