@@ -1,7 +1,7 @@
-"""Environments with a release of torch, made by uv or pip in a folder that goes again.
+"""Environments with a release of torch, made by pip in a folder that goes again.
 
-Which indexes are asked is the user's own setting of the two (PIP_EXTRA_INDEX_URL,
-UV_INDEX and the like); none is named here.
+Which indexes are asked is the user's own setting (PIP_EXTRA_INDEX_URL and the like);
+none is named here.
 """
 
 import itertools
@@ -11,12 +11,11 @@ import re
 import shutil
 import subprocess
 import urllib.request
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 
 LISTED = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
-SIZE = re.compile(r"\bsize = (\d+)")
-# As uv and pip begin what went wrong, and what they say after it.
-ERROR = re.compile(r"error:|×", re.IGNORECASE)
+# As pip begins what went wrong, and what it says after it.
+ERROR = re.compile(r"error:", re.IGNORECASE)
 ADVICE = re.compile(r"hint:|\[notice\]", re.IGNORECASE)
 FINAL = re.compile(r"(\d+(?:\.\d+)+)(?:\+.*)?$")
 MIB = 1024 * 1024
@@ -24,6 +23,8 @@ LIMIT_S = 3600
 # Disk size of an environment per size of its wheels, as the site measured it.
 UNPACKED = 2.3
 RESERVE_MIB = 300
+# A folder beside those of the releases.
+ASKING = "asking"
 NUMPY_1_UNTIL = (2, 3)
 SETUPTOOLS_UNTIL = (2, 11)
 # These would make pip or Python use other folders than the environment's.
@@ -38,14 +39,14 @@ def numbers(release: str) -> Tuple[int, ...]:
     return tuple(int(part) for part in release.split("."))
 
 
-def run(command: Sequence[str], text: str = "") -> str:
+def run(command: Sequence[str]) -> str:
     """What it printed. Raises Failed."""
     environ = {name: os.environ[name] for name in os.environ if name not in DROPPED}
     environ["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
     try:
         done = subprocess.run(  # noqa: S603
             list(command),
-            input=text,
+            stdin=subprocess.DEVNULL,
             env=environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -61,7 +62,7 @@ def run(command: Sequence[str], text: str = "") -> str:
 
 
 def reason(stderr: str) -> str:
-    """What an installer says went wrong, with its causes, without advice; on a line."""
+    """What pip says went wrong, with its causes, without advice; on a line."""
     stripped = [line.strip() for line in stderr.splitlines() if line.strip()]
     lines = list(itertools.takewhile(lambda line: not ADVICE.match(line), stripped))
     begun = [number for number, line in enumerate(lines) if ERROR.match(line)]
@@ -71,32 +72,23 @@ def reason(stderr: str) -> str:
 class Maker:
     """Makes environments of `python` below `folder`, one for each release."""
 
-    def __init__(self, folder: str, python: str, installer: str) -> None:
+    def __init__(self, folder: str, python: str) -> None:
         self.folder = folder
         self.python = python
-        uv = None if installer == "pip" else shutil.which(os.environ.get("UV") or "uv")
-        if installer == "uv" and not uv:
-            raise Failed("uv is not on the PATH")
-        self.uv: Optional[str] = uv
 
-    @property
-    def name(self) -> str:
-        return "uv" if self.uv else "pip"
-
-    def pip(self) -> List[str]:
-        """A pip that can be asked what there is; uv has no such question."""
-        try:
-            run([self.python, "-m", "pip", "--version"])
-        except Failed:
-            if not self.uv:
-                raise
-            return [self.uv, "tool", "run", "pip"]
-        return [self.python, "-m", "pip"]
+    def pip(self, release: str, *arguments: str) -> str:
+        """What the pip of an environment prints. Raises Failed."""
+        command = [self.python_of(release), "-m", "pip", *arguments]
+        return run([*command, "--only-binary", ":all:"])
 
     def releases(self) -> List[str]:
-        """Final releases of torch with a wheel, oldest first. Raises Failed."""
-        only = ["--only-binary", ":all:"]
-        listed = LISTED.search(run([*self.pip(), "index", "versions", "torch", *only]))
+        """Final releases of torch with a wheel, oldest first. Raises Failed.
+
+        Asked in an empty environment: `python` itself may have no pip.
+        """
+        self.make_empty(ASKING)
+        listed = LISTED.search(self.pip(ASKING, "index", "versions", "torch"))
+        self.remove(ASKING)
         if not listed:
             raise Failed("pip lists no releases of torch")
         found = [FINAL.match(text) for text in listed.group(1).split(", ")]
@@ -106,33 +98,16 @@ class Maker:
         return os.path.join(self.folder, release, "bin", "python")
 
     def make_empty(self, release: str) -> None:
-        place = os.path.join(self.folder, release)
-        if self.uv:
-            run([self.uv, "venv", "--quiet", "--python", self.python, place])
-        else:
-            run([self.python, "-m", "venv", place])
+        run([self.python, "-m", "venv", os.path.join(self.folder, release)])
 
     def size_mib(self, release: str, wanted: Sequence[str]) -> int:
         """Of all its wheels; 0 where that is not told. The environment exists."""
-        python, only = self.python_of(release), ["--only-binary", ":all:"]
-        if self.uv:
-            plan = [self.uv, "pip", "compile", "-", "--format", "pylock.toml"]
-            quiet = ["--quiet", "--no-header"]
-            lock = run([*plan, *quiet, "--python", python, *only], "\n".join(wanted))
-            packages = lock.split("[[packages]]")[1:]
-            sizes = [SIZE.search(package) for package in packages]
-            return sum(int(size.group(1)) for size in sizes if size) // MIB
-        plan = [python, "-m", "pip", "install", "--dry-run", "--quiet", "--report", "-"]
-        rows = json.loads(run([*plan, *only, *wanted]))["install"]
+        plan = ("install", "--dry-run", "--quiet", "--report", "-")
+        rows = json.loads(self.pip(release, *plan, *wanted))["install"]
         return sum(size_of(row["download_info"]["url"]) for row in rows) // MIB
 
     def fill(self, release: str, wanted: Sequence[str]) -> None:
-        python, only = self.python_of(release), ["--only-binary", ":all:"]
-        if self.uv:
-            command = [self.uv, "pip", "install", "--quiet", "--python", python]
-        else:
-            command = [python, "-m", "pip", "install", "--quiet"]
-        run([*command, *only, *wanted])
+        self.pip(release, "install", "--quiet", *wanted)
 
     def free_mib(self) -> int:
         return int(shutil.disk_usage(self.folder).free // MIB)

@@ -91,13 +91,12 @@ class Bisection:
     def plan(self, most: int) -> str:
         return (
             "%d releases from %s to %s. At most %d of them are installed where each "
-            "answers, one at a time, by %s in %s"
+            "answers, one at a time, by pip in %s"
         ) % (
             len(self.builds),
             self.builds[0],
             self.builds[-1],
             min(most, len(self.builds)),
-            self.maker.name,
             self.maker.folder,
         )
 
@@ -273,9 +272,7 @@ def bisect(folder: str, repro: Json, options: Any) -> int:
     signal.signal(signal.SIGTERM, ended)
     place = tempfile.mkdtemp(prefix="doesitnan-bisect-")
     try:
-        maker = environments.Maker(
-            place, options.python or sys.executable, options.installer
-        )
+        maker = environments.Maker(place, options.python or sys.executable)
         bisection = Bisection(folder, repro, options, maker)
         bisection.begin(chosen(ends, maker.releases()))
         turn, first = bisection.run()

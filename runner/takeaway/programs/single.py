@@ -99,12 +99,6 @@ def add_releases(parser: Parser) -> None:
         action="store_true",
         help="with --bisect-releases: keep what was installed / 保留已安装的环境",
     )
-    parser.add_argument(
-        "--installer",
-        choices=("auto", "uv", "pip"),
-        default="auto",
-        help="with --bisect-releases: uv or pip; default: uv if installed / 安装工具",
-    )
 
 
 def read_options(repro: Any, argv: Sequence[str]) -> argparse.Namespace:
