@@ -294,10 +294,10 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
         if path not in (None, "-"):
             open(path, "a").close()  # Fail before the runs, not after them.
 
-    python = options.python or sys.executable
-    build = build_of(python, options)
+    build = build_of(options)
     if not build:
         return 2
+    python = options.python
     forks = harness.Forks(python)
     execute = functools.partial(
         carried.run, folder, python=python, forks=forks, quick=options.quick
@@ -317,16 +317,16 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     return int(whole["exit"])
 
 
-def build_of(python: str, options: Any) -> Json:
+def build_of(options: Any) -> Json:
     """What torch is there; empty, and said, where there is none."""
-    report = harness.probe(python)
+    report = harness.probe(options.python)
     if report.failure:
         carried.tell(report.log_text.rstrip())
         said = {
             "en": "%s cannot import torch: nothing was examined.",
             "zh": "%s 无法导入 torch：未做任何检查。",
         }
-        carried.tell(said[options.lang] % python)
+        carried.tell(said[options.lang] % options.python)
         return {}
     build: Json = (report.hello or {}).get("identity") or {}
     if options.json != "-":

@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import os
+import sys
 from typing import Any, Dict, List
 
 carried: Any = importlib.import_module("carried")
@@ -22,19 +23,42 @@ def parser_of() -> argparse.ArgumentParser:
         epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
         "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
     )
+    add_common(parser, "--timeout-s")
     add_choices(parser)
     add_outputs(parser)
     return parser
 
 
-def add_choices(parser: argparse.ArgumentParser) -> None:
-    """What runs, and in which Python."""
+def add_common(parser: argparse.ArgumentParser, limit: str) -> None:
+    """What a kit can be asked, too; `limit` is the name that it gives the time."""
     parser.add_argument(
         "--record",
         action="append",
         metavar="ID",
         help="only this record, e.g. NAN-0002; repeatable / 只运行该记录",
     )
+    parser.add_argument(
+        limit,
+        dest="timeout_s",
+        type=float,
+        metavar="S",
+        help="total time limit in seconds; the rest gets no verdict / 总时限（秒）",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="Python with the torch to test / 要测试的解释器",
+    )
+    parser.add_argument("--lang", choices=carried.LANGS, default=carried.language())
+    parser.add_argument(
+        "--list", action="store_true", help="only list what would run / 仅列出"
+    )
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cuda",
         action="store_true",
@@ -59,20 +83,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out models, which judge no build / 不运行机理模型",
     )
-    parser.add_argument(
-        "--timeout-s",
-        type=float,
-        metavar="S",
-        help="total time limit in seconds; the rest gets no verdict / 总时限",
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
-    )
-    parser.add_argument(
-        "--python",
-        default="",
-        help="Python with the torch to test / 要测试的解释器",
-    )
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
@@ -96,14 +106,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         help="the file whose line about torch SARIF points at; else the first that is "
         "here of %s / SARIF 所指的依赖文件" % ", ".join(REQUIREMENTS),
     )
-    parser.add_argument(
-        "--lang",
-        choices=carried.LANGS,
-        default=carried.language(),
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="only list the repros / 仅列出"
-    )
 
 
 def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
@@ -124,7 +126,7 @@ def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
 def check_common(
     parser: argparse.ArgumentParser, options: Any, manifest: Json, limit: str
 ) -> None:
-    """What the kit refuses, too; `limit` is the name that it gives the time."""
+    """Refuse what means nothing in any of the options of `add_common`."""
     known = {repro["record"] for repro in manifest["repros"]}
     options.record = [name.upper() for name in options.record or ()]
     unknown = sorted(set(options.record) - known)

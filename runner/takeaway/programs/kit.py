@@ -60,51 +60,19 @@ def parser_of() -> argparse.ArgumentParser:
         "从该证据文件继续；不存在时新建",
     )
     parser.add_argument(
-        "--budget-s",
-        dest="timeout_s",
-        type=float,
-        metavar="S",
-        help="total time limit in seconds / 总时限（秒）",
-    )
-    parser.add_argument(
-        "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
-    )
-    parser.add_argument(
         "--sweeps",
         choices=("after", "no", "only"),
         help="sweep parameters after the repros, not at all, or do nothing else; "
         "without this, after them if --budget-s leaves time / 何时做参数扫描；"
         "默认仅在 --budget-s 有剩余时间时进行",
     )
-    add_choices(parser)
-    return parser
-
-
-def add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only-cuda",
         action="store_true",
         help="only repros that need a GPU / 只运行需要 GPU 的脚本",
     )
-    parser.add_argument(
-        "--record",
-        action="append",
-        metavar="ID",
-        help="only this record, e.g. NAN-0006; repeatable / 只运行该记录",
-    )
-    parser.add_argument(
-        "--python",
-        default=sys.executable,
-        help="Python with the torch to test / 要测试的解释器",
-    )
-    parser.add_argument(
-        "--lang",
-        choices=carried.LANGS,
-        default=carried.language(),
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="only list what would run / 仅列出计划"
-    )
+    doctor_options.add_common(parser, "--budget-s")
+    return parser
 
 
 def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
