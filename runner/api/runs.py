@@ -71,17 +71,28 @@ class Flag(serializers.BooleanField):
         return data
 
 
-class RunRequest(serializers.Serializer[Any]):
+START_PROBLEMS = [
+    *("forbidden", "unknown_record", "unknown_repro", "unknown_build"),
+    *("run_refused", "throttled", "busy"),
+]
+
+
+class StartRequest(serializers.Serializer[Any]):
+    """What a run and a sweep are of."""
+
     record = serializers.CharField(max_length=8)
-    repro = serializers.CharField(
-        max_length=60,
-        required=False,
-        help_text="else one for this device that needs no further package",
-    )
     build = serializers.CharField(
         max_length=61,
         required=False,
         help_text="a slug of /api/v1/builds; else the site's default that can run this",
+    )
+
+
+class RunRequest(StartRequest):
+    repro = serializers.CharField(
+        max_length=60,
+        required=False,
+        help_text="else one for this device that needs no further package",
     )
     device = serializers.ChoiceField(choices=DeviceClass.choices, default="cpu")
     trials = serializers.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
@@ -194,15 +205,7 @@ class RunList(Endpoint):
         query=LangQuery,
         body=RunRequest,
         parameters=[PREFER],
-        problems=[
-            "forbidden",
-            "unknown_record",
-            "unknown_repro",
-            "unknown_build",
-            "run_refused",
-            "throttled",
-            "busy",
-        ],
+        problems=START_PROBLEMS,
         tags=["runs"],
         examples=[
             OpenApiExample(

@@ -22,6 +22,8 @@ from kb.requester import requester
 from portable import harness
 from runner.api import jobs
 from runner.api.runs import (
+    START_PROBLEMS,
+    StartRequest,
     invalid_values,
     refusal,
     wanted_build,
@@ -30,7 +32,7 @@ from runner.api.runs import (
 from runner.models import Sweep
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
-from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
+from runner.sweeps.axes import MOST_CELLS, BadAxes, read_axes
 from runner.sweeps.boundary import boundary_of
 
 AXES_HELP = (
@@ -39,14 +41,8 @@ AXES_HELP = (
 )
 
 
-class SweepRequest(serializers.Serializer[Any]):
-    record = serializers.CharField(max_length=8)
+class SweepRequest(StartRequest):
     repro = serializers.CharField(max_length=60, default="repro")
-    build = serializers.CharField(
-        max_length=61,
-        required=False,
-        help_text="a slug of /api/v1/builds; else the site's default that can run this",
-    )
     axes = serializers.DictField(
         child=serializers.CharField(max_length=2000), help_text=AXES_HELP
     )
@@ -98,24 +94,18 @@ def get_sweep(sweep_id: str) -> Sweep:
     return jobs.find(rows, sweep_id)
 
 
-def bad_axes(text: str) -> Problem:
-    error = {"pointer": "/axes", "code": "invalid", "detail": text}
-    return Problem("invalid", text, errors=[error])
-
-
 def submit(request: Request, data: dict[str, Any]) -> Sweep:
     repro = wanted_repro(data["record"], data["repro"])
     build = wanted_build(data.get("build"), repro, repro.device)
-    lang = current_lang()
     try:
         axes = read_axes(harness.parse_header(repro.source), data["axes"])
         return queue.submit(repro, build, axes, requester(request))
     except harness.ParameterError as error:
         raise invalid_values(error, "axes") from error
-    except TooMany as error:
-        raise bad_axes(sentences.too_many(error.cells, MOST_CELLS, lang)) from error
-    except NoAxes as error:
-        raise bad_axes(sentences.NO_AXES[lang]) from error
+    except BadAxes as error:
+        text = error.said[current_lang()]
+        errors = [{"pointer": "/axes", "code": "invalid", "detail": text}]
+        raise Problem("invalid", text, errors=errors) from error
     except RunRefused as error:
         raise refusal(error) from error
 
@@ -126,15 +116,7 @@ class SweepList(Endpoint):
         {202: SweepSerializer},
         query=LangQuery,
         body=SweepRequest,
-        problems=[
-            "forbidden",
-            "unknown_record",
-            "unknown_repro",
-            "unknown_build",
-            "run_refused",
-            "throttled",
-            "busy",
-        ],
+        problems=START_PROBLEMS,
         tags=["runs"],
         examples=[
             OpenApiExample(

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
+from kb.languages import Text
 from portable import harness
 from runner.sweeps.cells import Axis, most_cells
-from runner.sweeps.sentences import NO_AXES, too_many
+from runner.sweeps.sentences import NO_AXES, TOO_MANY
 
 MOST_CELLS = 256
 MOST_AXES = 2
@@ -23,19 +24,17 @@ RANGE = re.compile(r"([^:]+):([^:]+)(?::(x?)([^:]+))?")
 ANY_NUMBER = {"min": 0, "max": math.inf, "default": 1}
 
 
-class TooMany(Exception):
-    """More cells than a sweep may have; `cells` says how many."""
+class BadAxes(Exception):
+    """What no sweep goes over; `said` says why, in both languages."""
 
-    def __init__(self, cells: float) -> None:
-        self.cells = cells
-        super().__init__(too_many(cells, MOST_CELLS, "en"))
+    def __init__(self, sentence: Text, **names: object) -> None:
+        self.said = sentence.filled(**names)
+        super().__init__(self.said["en"])
 
 
-class NoAxes(Exception):
-    """None, or more parameters than a sweep has."""
-
-    def __init__(self) -> None:
-        super().__init__(NO_AXES["en"])
+def too_many(cells: float) -> BadAxes:
+    count = f"{cells:,.0f}" if cells < 10**12 else "10^12+"
+    return BadAxes(TOO_MANY, cells=count, most=MOST_CELLS)
 
 
 def read_axes(header: harness.Header, texts: Mapping[str, str]) -> dict[str, Axis]:
@@ -43,10 +42,10 @@ def read_axes(header: harness.Header, texts: Mapping[str, str]) -> dict[str, Axi
 
     `64,128` values, `*` all choices, `64:1024:64` with a step, `1:1024:x2` with a
     factor, `1..4096` the boundary. Raises ParameterError, which names the parameter,
-    TooMany, NoAxes.
+    BadAxes.
     """
     if not 1 <= len(texts) <= MOST_AXES:
-        raise NoAxes
+        raise BadAxes(NO_AXES)
     axes = {name: read_axis(header, name, text) for name, text in texts.items()}
     return checked(header, axes)
 
@@ -64,7 +63,7 @@ def read_axis(header: harness.Header, name: str, text: str) -> Axis:
         return {"values": stepped(header, name, text)}
     parts = text.split(",")
     if len(parts) > MOST_CELLS:
-        raise TooMany(len(parts))
+        raise too_many(len(parts))
     return {"values": [value_of(header, name, part) for part in parts]}
 
 
@@ -81,7 +80,7 @@ def stepped(header: harness.Header, name: str, text: str) -> list[Any]:
         raise fault(name, "order")
     count = math.log(high / low, step) if is_factor else (high - low) / step
     if not count < MOST_CELLS:
-        raise TooMany(count + 1)
+        raise too_many(count + 1)
     # A little more than the last, for steps that no float holds.
     places = range(math.floor(count * (1 + 1e-12) + 1e-9) + 1)
     values = [low * step**n if is_factor else low + n * step for n in places]
@@ -110,14 +109,14 @@ def value_of(header: harness.Header, name: str, text: str) -> Any:
 def checked(header: harness.Header, axes: Mapping[str, Axis]) -> dict[str, Axis]:
     """The axes if they are allowed, in all their cells, however they were written.
 
-    Raises ParameterError, TooMany, NoAxes.
+    Raises ParameterError, BadAxes.
     """
     if not 1 <= len(axes) <= MOST_AXES:
-        raise NoAxes
+        raise BadAxes(NO_AXES)
     for name, axis in axes.items():
         check_axis(header, name, axis)
     if most_cells(axes) > MOST_CELLS:
-        raise TooMany(most_cells(axes))
+        raise too_many(most_cells(axes))
     ends = [axis.get("values") or axis["between"] for axis in axes.values()]
     for values in product(*ends):
         harness.choose(header, dict(zip(axes, values, strict=True)))
@@ -133,7 +132,7 @@ def check_axis(header: harness.Header, name: str, axis: Axis) -> None:
     if not known or not isinstance(values, list) or not values:
         raise fault(name, "axis")
     if len(values) > MOST_CELLS:
-        raise TooMany(len(values))
+        raise too_many(len(values))
     for value in values:
         harness.choose(header, {name: value})
     if key == "values" and len(set(values)) < len(values):

@@ -205,7 +205,7 @@ def verify(body: dict[str, Any]) -> Repro:
         if isinstance(error, EvidenceRefused):
             raise
         raise EvidenceRefused(f"It is no sweep: {error!r}.") from error
-    except (sweep_axes.TooMany, sweep_axes.NoAxes) as error:
+    except sweep_axes.BadAxes as error:
         raise EvidenceRefused(str(error)) from error
     return repro
 

@@ -40,7 +40,7 @@ def submit(
 ) -> Sweep:
     """Queue a sweep, or return the active one of the same cells.
 
-    Raises ParameterError and TooMany for axes that the repro does not allow, RunRefused
+    Raises ParameterError and BadAxes for axes that the repro does not allow, RunRefused
     where nothing here could execute it, or too many sweeps wait.
     """
     axes = checked(harness.parse_header(repro.source), axes)

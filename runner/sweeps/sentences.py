@@ -35,14 +35,6 @@ ALL = _("{first} and {second}")
 ANY = _("{first}, or where {second}")
 
 
-def too_many(cells: float, most: int, lang: str) -> str:
-    return TOO_MANY[lang].format(cells=shown_count(cells), most=most)
-
-
-def shown_count(cells: float) -> str:
-    return f"{cells:,.0f}" if cells < 10**12 else "10^12+"
-
-
 def minimised(values: Mapping[str, Any] | None, lang: str) -> str:
     """What came of looking for the smallest values; None: the bug did not show."""
     if values is None:

@@ -26,12 +26,7 @@ from runner.sweeps.smallest import numbers
 from runner.worker.execution import Job, Listeners
 from runner.worker.sweeping import Unmet, run_here, smallest_here
 
-REFUSALS = (
-    Usage,
-    harness.ContractError,
-    sweep_axes.TooMany,
-    sweep_axes.NoAxes,
-)
+REFUSALS = (Usage, harness.ContractError, sweep_axes.BadAxes)
 
 
 class Command(BaseCommand):

@@ -18,8 +18,8 @@ from portable.harness import shown_value
 from runner import run_sentences
 from runner.pages.run_form import Refusal, ReproForm, refusal_of, require_right
 from runner.runs.refusals import RunRefused
-from runner.sweeps import queue, sentences
-from runner.sweeps.axes import MOST_CELLS, NoAxes, TooMany, read_axes
+from runner.sweeps import queue
+from runner.sweeps.axes import BadAxes, read_axes
 
 SHOWN_CHOICES = 2
 
@@ -78,7 +78,7 @@ class SweepForm(ReproForm):
     """Also over which values of which parameters, each a field of its own."""
 
     def axes(self) -> dict[str, Any]:
-        """Raises ParameterError, TooMany, NoAxes."""
+        """Raises ParameterError, BadAxes."""
         repro = self.cleaned_data["repro"]
         start = field_name(repro.name, "")
         texts = {
@@ -103,10 +103,8 @@ def submit(request: HttpRequest, record: Record) -> str:
         )
     except harness.ParameterError as error:
         raise Refusal(run_sentences.refused_values_said(error, lang), 400) from error
-    except TooMany as error:
-        raise Refusal(sentences.too_many(error.cells, MOST_CELLS, lang), 400) from error
-    except NoAxes as error:
-        raise Refusal(sentences.NO_AXES[lang], 400) from error
+    except BadAxes as error:
+        raise Refusal(error.said[lang], 400) from error
     except RunRefused as error:
         raise refusal_of(error) from error
     return sweep.get_absolute_url()
