@@ -42,7 +42,26 @@ class Command(BaseCommand):
             action="store_true",
             help="skip builds whose files did not change since the last probe",
         )
-        add = commands.add_parser("add", help="install a release, or name a Python")
+        for command in (scan, self.add_of(commands)):
+            command.add_argument(
+                "--cuda", action="store_true", help="the default may be the CUDA wheel"
+            )
+        list_ = commands.add_parser(
+            "list", help="list every known build and its installations"
+        )
+        list_.add_argument("--json", action="store_true")
+        remove = commands.add_parser(
+            "remove", help="delete an installation, or forget your own"
+        )
+        remove.add_argument("slug")
+        remove.add_argument(
+            "--python", type=Path, help="only this one of several installations"
+        )
+
+    def add_of(self, commands: Any) -> argparse.ArgumentParser:
+        add: argparse.ArgumentParser = commands.add_parser(
+            "add", help="install a release, or name a Python"
+        )
         what = add.add_mutually_exclusive_group()
         what.add_argument(
             "version", nargs="?", help="such as 2.6.0; without it: the default build"
@@ -73,20 +92,7 @@ class Command(BaseCommand):
             action="store_true",
             help=f"do not ask before a download of more than {sizes.ASK_ABOVE_MIB} MiB",
         )
-        cuda = "the default may be the CUDA wheel"
-        for command in (scan, add):
-            command.add_argument("--cuda", action="store_true", help=cuda)
-        list_ = commands.add_parser(
-            "list", help="list every known build and its installations"
-        )
-        list_.add_argument("--json", action="store_true")
-        remove = commands.add_parser(
-            "remove", help="delete an installation, or forget your own"
-        )
-        remove.add_argument("slug")
-        remove.add_argument(
-            "--python", type=Path, help="only this one of several installations"
-        )
+        return add
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
