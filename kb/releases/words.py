@@ -19,14 +19,14 @@ from kb.releases.comparison import (
 )
 
 # By whether it is one.
-ARRIVE = {True: _("1 arrives"), False: _("{count} arrive")}
-LEAVE = {True: _("1 leaves"), False: _("{count} leave")}
-ALL_BY_RUNS = _("all by {devices} runs")
-ALL_BY_DOCUMENTS = _("all by what is documented")
-BY_BOTH = _("{runs} by {devices} runs, {documents} by what is documented")
+ARRIVE = {True: _("1 new bug"), False: _("{count} new bugs")}
+LEAVE = {True: _("1 fixed"), False: _("{count} fixed")}
+ALL_BY_RUNS = _("all from {devices} runs")
+ALL_BY_DOCUMENTS = _("all from documents, not from runs")
+BY_BOTH = _("{runs} from {devices} runs, {documents} from documents")
 NOTHING_RUN = _("nothing was run on both")
 NOTHING_RUN_THERE = _("on {device} nothing was run on both")
-REST = _("{same} the same, {not_tested} not tested on both")
+REST = _("{same} unchanged, {not_tested} not tested on both")
 DIFFERING = _("{differs} where builds of a release differ")
 TITLES = {
     NEW: _("New"),

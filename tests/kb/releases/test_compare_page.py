@@ -25,8 +25,8 @@ class ComparePageTest(PageCase):
         page = self.client.get("/en/compare/2.5.1...2.6.0/")
         self.assertContains(
             page,
-            "1 arrives, 1 leaves; all by CPU runs; on CUDA nothing was run on both; "
-            "0 the same, 3 not tested on both",
+            "1 new bug, 1 fixed; all from CPU runs; on CUDA nothing was run on both; "
+            "0 unchanged, 3 not tested on both",
         )
         self.assertContains(page, 'id="new"')
         text = page.content.decode()
@@ -55,7 +55,7 @@ class ComparePageTest(PageCase):
         self.verdicts(2, v2_6_0=True, v2_7_0=False)
         page = self.client.get("/en/")
         self.assertContains(page, 'href="/en/compare/2.6.0...2.7.0/"')
-        self.assertContains(page, "0 arrive, 1 leaves; all by CPU runs")
+        self.assertContains(page, "0 new bugs, 1 fixed; all from CPU runs")
         # Which records turn at a build of the ruler.
         self.assertContains(page, f'title="{self.records[2].pk} ')
 
@@ -72,8 +72,8 @@ class ComparePageTest(PageCase):
         page = self.client.get("/en/compare/2.5.1...2.6.1/")
         self.assertContains(
             page,
-            "0 arrive, 0 leave; nothing was run on both; "
-            "0 the same, 5 not tested on both",
+            "0 new bugs, 0 fixed; nothing was run on both; "
+            "0 unchanged, 5 not tested on both",
         )
         self.assertContains(page, "Nobody has run anything on torch 2.6.1 here")
 
@@ -120,7 +120,7 @@ class CompareApiTest(PageCase):
     def test_the_changes_page_by_page(self) -> None:
         found = self.get("from=2.5.1&to=2.6.0&limit=1&lang=en")
         self.assertEqual(found["counts"]["new"], 1)
-        self.assertTrue(found["sentence"].startswith("1 arrives, 1 leaves"))
+        self.assertTrue(found["sentence"].startswith("1 new bug, 1 fixed"))
         (item,) = found["items"]
         self.assertEqual((item["change"], item["basis"]), ("new", "run"))
         self.assertEqual(item["before"]["runs"][0]["verdict"], "bug_absent")
