@@ -1,4 +1,4 @@
-"""What a figure is, and the table they are printed in."""
+"""What a figure is, and the table of docs/figures.md that they are printed in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 Figure = dict[str, Any]
-HEAD = ("figure", "value", "target", "ok")
+HEAD = ("figure", "value", "target", "met")
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -59,12 +59,7 @@ def table(figures: Iterable[Figure]) -> str:
     rows = [HEAD]
     for item in figures:
         value = "not measured" if item["value"] is None else f"{item['value']:g}"
-        ok = {True: "yes", False: "no", None: ""}[item["ok"]]
+        ok = {True: "yes", False: "**no**", None: ""}[item["ok"]]
         rows.append((item["name"], f"{value} {item['unit']}", item["target"] or "", ok))
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    )
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|---|---|---|---|", *lines[1:]])

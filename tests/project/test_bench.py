@@ -25,4 +25,4 @@ class FigureTests(SimpleTestCase):
         text = figures.table([figures.figure("slow", None, "x", "<= 1")])
         self.assertIn("slow", text)
         self.assertIn("not measured", text)
-        self.assertTrue(text.endswith("no"))
+        self.assertTrue(text.endswith("| <= 1 | **no** |"))
