@@ -110,6 +110,11 @@ class Record(models.Model):
         default=list, blank=True, db_default=Value([], models.JSONField())
     )
 
+    # What training does with the bug and without, as it ran (kb.records.curves).
+    curve = models.JSONField(
+        default=dict, blank=True, db_default=Value({}, models.JSONField())
+    )
+
     # {"en": {"symptom": "<p>…", …, "workarounds": {"name": "<p>…"}}, "zh": …}
     html = models.JSONField(default=dict, blank=True, editable=False)
     html_version = models.PositiveSmallIntegerField(default=0, editable=False)

@@ -65,6 +65,7 @@ def apply(
         for lang in LANGS:
             setattr(record, f"{column}_{lang}", file.facts.get(key, {}).get(lang, ""))
     record.updated = file.facts.get("updated", "")
+    record.curve = file.curve
     for column, table in LISTS.items():
         setattr(record, column, file.facts.get(table, []))
     for column, rows in with_code(file).items():

@@ -21,6 +21,7 @@ from kb.records.articles import (
     split_workarounds,
 )
 from kb.records.build_slugs import known_builds, slug_problems
+from kb.records.curves import curve_files, read_curve
 from kb.records.facts import Facts, depth_of, facts_problems, rows
 from kb.records.open_places import unfinished
 from kb.records.rules import proof_problems
@@ -47,7 +48,7 @@ __all__ = [
 FACTS_FILE = "issue.toml"
 ARTICLE_FILES = {lang: f"article.{lang}.md" for lang in LANGS}
 # Results, which are no part of what a record says.
-BESIDE = {"evidence", "sweeps", "__pycache__"}
+BESIDE = {"curve", "evidence", "sweeps", "__pycache__"}
 REPRO_FILE = re.compile(r"repro(_[a-z0-9_]{1,54})?\.py")
 MAX_FILE_BYTES = 512 * 1024
 
@@ -85,6 +86,8 @@ class RecordFile:
     repros: dict[str, str]
     # Code of the repros by the function's name (kb.records.snippets).
     snippets: dict[str, str] = field(default_factory=dict, compare=False)
+    # What training does with the bug and without (kb.records.curves); {}: not shown.
+    curve: Facts = field(default_factory=dict, compare=False)
     # The digest of the bytes that were read; "" when not read from a folder.
     files_digest: str = field(default="", compare=False)
 
@@ -126,12 +129,16 @@ def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
     files = read_files(folder, problems)
     facts = read_facts(files, problems)
     repros = {name[:-3]: text for name, text in files.items() if name[-3:] == ".py"}
+    curve: Facts = {}
+    problems += [Problem(*one) for one in read_curve(folder, repros, curve)]
+    read = {name: text.encode() for name, text in files.items()}
     record = RecordFile(
         facts=facts or {},
         articles=read_articles(files, depth_of(facts or {}), problems),
         repros=repros,
         snippets=snippets_of(repros),
-        files_digest=digest_of({name: text.encode() for name, text in files.items()}),
+        curve=curve,
+        files_digest=digest_of(read | curve_files(folder)),
     )
     if facts is not None:
         problems += facts_file_problems(facts)

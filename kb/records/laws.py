@@ -20,6 +20,7 @@ from django.utils.translation import gettext as _
 from kb.records import snippets
 from kb.records.facts import NAME, SLUG
 from kb.records.files import Problem, RecordError, read_text
+from kb.records.proven import judged
 from kb.records.values import (
     Key,
     both_languages,
@@ -161,23 +162,6 @@ def columns_of(facts: Json, source: str, files: list[Path]) -> Json:
         "program": program,
         "forms": sorted(forms, key=lambda form: OUTCOMES.index(form["outcome"])),
     }
-
-
-def judged(body: Json, source: str) -> dict[str, str]:
-    """The status of each form. Raises ValueError where the run is not of this source,
-    says otherwise than its checks, or does not show the law.
-    """
-    header, names = harness.read_repro(source)
-    if body["digest"] != harness.evidence_digest(body):
-        raise ValueError(_("was changed after it was written"))
-    if body["repro"]["digest"] != harness.source_digest(source):
-        raise ValueError(_("comes from another repro.py: run this one"))
-    found = harness.judge(header, body["checks"], names)
-    if harness.misrecorded(header, body["checks"]) or found.verdict != body["verdict"]:
-        raise ValueError(_("disagrees with its checks"))
-    if found.verdict != "bug_present":
-        raise ValueError(_("does not show the law: %s") % found.verdict)
-    return dict(found.workarounds)
 
 
 def outcome_of(status: str, check: Json) -> str:

@@ -20,6 +20,7 @@ from kb.pages.highlight import python_html
 from kb.pages.law import law_of
 from kb.pages.prose import Prose
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, source_of
+from kb.pages.record.curve import Curve, curve_of
 from kb.pages.record.workarounds import Workaround, workaround
 from kb.versions import affected_line
 from kb.versions.affected_line import AffectedPackage
@@ -62,6 +63,7 @@ class RecordPage:
     law: Law | None
     # Its beginning, and the rest.
     cause: tuple[Prose, Prose]
+    curve: Curve | None
 
     @property
     def versioned_fixes(self) -> list[dict[str, Any]]:
@@ -166,6 +168,7 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
         ],
         law=law_of(record),
         cause=prose.parted(prose.section(record, "root_cause"), CAUSE_OPEN),
+        curve=curve_of(record),
     )
 
 

@@ -107,7 +107,7 @@ class LawFilesTest(TestCase):
             ("law.toml", "schema = 1", "schema = ", "is not TOML"),
             ("repro.py", "def program(a", "def programme(a", "repro.py"),
             ("repro.py", "observe(apply_clamp)", "observe(program)", "apply_clamp"),
-            ("repro.py", "tiny", "eps", "comes from another repro.py: run this one"),
+            ("repro.py", "tiny", "eps", "comes from another program: run this one"),
         ]:
             with self.subTest(new):
                 found = self.changed(name, old, new)
