@@ -24,6 +24,7 @@ SECTION = {
     "build-detail": "builds",
     "worker-list": "builds",
     "health": "builds",
+    "contribute": "contribute",
 }
 
 
