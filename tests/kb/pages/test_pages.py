@@ -97,7 +97,7 @@ class PageTest(TestCase):
         )
 
 
-@tag("long")
+@tag("any_database", "long")
 class CrawlTest(PageTest):
     """A class for each language, so that a parallel run spreads them."""
 
@@ -145,7 +145,6 @@ class CrawlTest(PageTest):
                 self.assertEqual(page.bare, [])
 
 
-@tag("any_database")
 class ChineseCrawlTest(CrawlTest):
     start = "/zh/"
     beside = ()  # the API has one address for all languages

@@ -60,7 +60,7 @@ urllib3==2.3.0
 """
 
 
-@tag("corpus")
+@tag("any_database")
 class EveryRecordTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:

@@ -29,7 +29,7 @@ def tokens(answer: dict[str, Any]) -> int:
     return sum(len(block["text"]) for block in answer["content"]) // 4
 
 
-@tag("corpus")
+@tag("any_database")
 class SizeTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:

@@ -7,7 +7,7 @@ from io import StringIO
 from unittest import mock
 
 from django.core.management import CommandError, call_command
-from django.test import TestCase, override_settings
+from django.test import TestCase, override_settings, tag
 
 from runner.builds import install, newest, venvs
 from runner.models import Installation
@@ -38,6 +38,7 @@ class LackingTest(TestCase):
                 self.assertEqual(found, new.split())
 
 
+@tag("any_database")
 class NewestTest(Folder, TestCase):
     """An index on the loopback, which has torches that only say who they are."""
 

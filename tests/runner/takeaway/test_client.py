@@ -63,9 +63,7 @@ class ClientCase(unittest.TestCase):
     def setUp(self) -> None:
         super().setUp()
         fill()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.path = self.write()
         self.environ = {
             "PATH": str(self.folder / "nothing"),  # where some have a torch
@@ -164,6 +162,7 @@ class WheelTest(TestCase):
         self.assertEqual(found.redirect_chain, [(f"/api/v1/{made.name}", 302)])
 
 
+@tag("any_database")
 class OfflineTest(ClientCase, TestCase):
     def test_a_file_comes_out_as_the_site_serves_it(self) -> None:
         code = "import sys; from doesitnan import carried as c; "

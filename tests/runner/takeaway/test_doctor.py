@@ -23,11 +23,10 @@ CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
 CLEAN = "return {'nonfinite': 0, 'grad': 1.0}"
 
 
+@tag("any_database")
 class DoctorCase(TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.python = str(runs.stand_in_torch(self.folder))
 
     def add(self, record: str, upstream: str = "open", **options: Any) -> None:

@@ -37,7 +37,7 @@ def place(row: Finding) -> tuple[str, str, str, str]:
     return row.build_raw, row.build, row.device_class, pins
 
 
-@tag("corpus")
+@tag("any_database")
 class EveryVerdictTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
