@@ -13,21 +13,22 @@ from typing import Any
 
 from kb.addresses import record_urls
 from kb.choices import SymptomClass
-from kb.environments.package_lines import canonical
 from kb.languages import Text as _
 from kb.lookup import reasons, spoken
 from kb.lookup.facts import COMMON, Facts
 from kb.lookup.known import Known, known, names_of
+from kb.lookup.needs import flags_of, is_possible_here, needed_packages
 from kb.lookup.paste import Paste
-from kb.lookup.symptoms import Cause, Shown, causes_in_code, causes_of
+from kb.lookup.symptoms import Cause, Shown, causes_in_code, causes_of, signs_of
 from kb.lookup.traps import Trap, traps_in
 from kb.models import Record
 from kb.records.articles import test_of
 from kb.search.index.generation import Generation
 from kb.search.index.inverted import Index
-from kb.search.ranking.log_lines import SURE, Confidence
+from kb.search.ranking.log_lines import SURE, Confidence, Why
 from kb.search.ranking.logs import LogMatch, match_log
 from kb.search.ranking.nearness import Text
+from kb.search.reading.figures import LOSS, NORM
 from kb.search.reading.names import PREFIX
 from kb.search.reading.signatures import OP
 from kb.search.reading.symptom_facets import ANOMALY
@@ -44,6 +45,7 @@ FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 PASSED = 0.6
 # A node or a number that at most so many records show is a name of its own.
 RARE = 3
+PLAIN = {f"{name}_{state}" for name in (LOSS, NORM) for state in ("zero", "nan", "inf")}
 PEOPLE = 0.02
 # Of a cause whose symptom nothing shows, as the code calls what its teller names.
 IN_CODE = 0.6
@@ -136,7 +138,9 @@ class Near:
 
     def add_to(self, pk: str, candidate: Candidate, facts: Facts) -> None:
         worth = NEAR * self.nearness.get(pk, 0.0)
-        if not is_possible_here(candidate, facts) or is_other_symptom(candidate, facts):
+        if not is_possible_here(row_of(candidate), facts) or is_other_symptom(
+            candidate, facts
+        ):
             worth *= UNLIKE
         # A short sentence is near to whatever shares its few words.
         calls = facts.values["call"] or facts.values["named"]
@@ -147,9 +151,13 @@ class Near:
             add_names(candidate, self.text.shares(self.documents[pk]), facts)
 
 
+def row_of(candidate: Candidate) -> Record | None:
+    return candidate.known.row if candidate.known else None
+
+
 def is_other_symptom(candidate: Candidate, facts: Facts) -> bool:
     """No NaN, where the paste has one."""
-    row = candidate.known.row if candidate.known else None
+    row = row_of(candidate)
     return facts.says_nan and not (row and row.symptom_class in MAKES_NAN)
 
 
@@ -194,12 +202,14 @@ def add_match(
     facets_only = all(
         why.coverage == 0.0 or is_node(why.signature) for why in match.why
     )
-    if facets_only and fewest <= RARE:
+    if facets_only and fewest <= RARE and not all(map(is_plain, match.why)):
         candidate.score += LINE / fewest
     elif facets_only:
-        if not is_possible_here(candidate, asked.facts):
+        if not is_possible_here(row_of(candidate), asked.facts):
             return
-        candidate.score += FACET
+        # Where no fact speaks for one, the commonest goes first.
+        if candidate.cause is None or candidate.cause.because:
+            candidate.score += FACET
     elif match.confidence in SURE and is_own(match, candidate, asked):
         candidate.confidence = match.confidence
         candidate.score += SURE_MATCH + match.score
@@ -216,6 +226,11 @@ def add_match(
 def shared_lines(asked: Asked) -> set[int]:
     """Lines with a message that many causes have."""
     return {shown.line for shown in asked.shown if shown.line}
+
+
+def is_plain(why: Why) -> bool:
+    """A loss or norm that is 0 or NaN, in whatever words."""
+    return all(sign.text in PLAIN for sign in signs_of(why.signature))
 
 
 def is_node(signature: str) -> bool:
@@ -236,48 +251,6 @@ def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
         return True
     cause = candidate.cause
     return bool(cause and cause.because and not cause.against and shared)
-
-
-def is_possible_here(candidate: Candidate, facts: Facts) -> bool:
-    """A number alone lists no record whose package, card or mode is not there."""
-    row = candidate.known.row if candidate.known else None
-    if row is None:
-        return False
-    others = needed_packages(row)
-    if others and not any(
-        facts.has("package", name) or name in facts.low for name in others
-    ):
-        return False
-    for item in row.preconditions:
-        if item["key"] == "gpu_arch" and not facts.values.get("arch"):
-            return False
-        absent = item["key"] == "flag" and item["value"].startswith("no ")
-        if absent and facts.has("passed", item["value"].removeprefix("no ")):
-            return False
-        compiled = item["key"] == "flag" and "compile" in item["value"]
-        if compiled and not facts.has("mode", "compile"):
-            return False
-        if item["key"] == "dtype" and not dtype_fits(item["value"], facts):
-            return False
-    return True
-
-
-def flags_of(row: Record) -> set[str]:
-    """Names of arguments that it takes: `is_causal` of "is_causal=True"."""
-    flags = (item["value"] for item in row.preconditions if item["key"] == "flag")
-    names = (flag.partition("=")[0].split(" ")[0] for flag in flags)
-    return {name for name in names if name.isidentifier() and name != "no"}
-
-
-def needed_packages(row: Record) -> set[str]:
-    """Of which one has to be there; none where torch alone has the bug as well."""
-    named = {canonical(entry["package"]) for entry in row.affected}
-    return set() if "torch" in named else named
-
-
-def dtype_fits(value: str, facts: Facts) -> bool:
-    stated = facts.values.get("dtype", {})
-    return not stated or any(name in value for name in stated)
 
 
 def add_trap(candidate: Candidate | None, trap: Trap) -> None:
@@ -305,7 +278,7 @@ def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> li
         token.removeprefix(PREFIX)
         for token in order
         if (token.startswith(PREFIX) and token.removeprefix(PREFIX) in calls)
-        or token in own
+        or token in own - COMMON
     ]
     return list(dict.fromkeys(found))[:MOST_REASONS]
 
@@ -318,14 +291,15 @@ def rule_out(candidate: Candidate, asked: Asked) -> None:
     candidate.affected = answer
     if candidate.is_sure or candidate.ruled_out:
         return
-    facts = asked.facts
-    others = needed_packages(row)
-    if (
-        facts.is_whole_list
-        and others
-        and not any(facts.has("package", p) for p in others)
-    ):
+    facts, others = asked.facts, needed_packages(row)
+    has_none = others and not any(facts.has("package", p) for p in others)
+    if facts.is_whole_list and has_none:
         candidate.ruled_out = "package"
+    elif facts.values.get("card") and any(
+        item["key"] == "gpu_arch" and not facts.cards_like(item["value"])
+        for item in row.preconditions
+    ):
+        candidate.ruled_out = "card"
     elif answer.answer == NOT_AFFECTED:
         card = any(
             reason.get("package") == "torch" and "GPU" in reason["en"]

@@ -23,6 +23,7 @@ NOTHING = _("No known cause explains this.")
 LINE, LINES = _("line {lines}"), _("lines {lines}")
 AFTER = _("{what} is {state} after {n} finite steps")
 FROM_START = _("{what} is {state} from the first value on")
+SOMEWHERE = _("{what} is {state}")
 # Classes that are no NaN: a warning of lost gradients explains none.
 NOT_NAN = {
     SymptomClass.LOST_GRAD,
@@ -104,6 +105,8 @@ def what_is_bad(facts: Facts) -> tuple[int, Json] | None:
     n = facts.figures.finite_before(kind)
     state = "nan" if point.value != point.value else "inf"
     form = AFTER if n > 1 else FROM_START
+    if kind in facts.figures.said:
+        form = SOMEWHERE
     return point.line, form.filled(what=name, state=state, n=n)
 
 

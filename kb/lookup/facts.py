@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,8 +21,8 @@ from kb.records.tellers import Values
 from kb.search.reading.code import passed_in_code, places_of_names
 from kb.search.reading.figures import LOSS, NORM, SCALE, Figures, read_figures
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
-from kb.search.reading.parts import Kind
-from kb.search.reading.symptom_facets import says_nan
+from kb.search.reading.parts import Kind, is_sentence, is_spoken
+from kb.search.reading.symptom_facets import NUMBER, says_nan
 
 TABLES: dict[str, dict[str, str]] = tomllib.loads(
     (Path(__file__).parent / "facts.toml").read_text("utf-8")
@@ -36,15 +37,25 @@ HEAD, TAIL = 12_000, 6_000
 CODE_CHARS = 12_000
 # A list of so many packages names all that is installed.
 WHOLE_LIST = 12
+VALUES = re.compile(rf"(?<![A-Za-z]){NUMBER}", re.IGNORECASE)
+GIVES = re.compile(r"[\d:=|,{]|：")
+# "NLL Loss: 2.3" is a column of a log, no call of nll_loss.
+LOSSES = re.compile(r"\b[A-Za-z]{2,12}[ _][Ll]oss\b")
 BACKWARD = re.compile(r"\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
 CARD_LINES, CARD_CHARS = 60, 300
 ENV_LINE = 0
+ABSENT = re.compile(
+    r"^[^\n]{0,80}:[ \t]*(?:n/?a|false|no|none|disabled|could not collect"
+    r"|not (?:found|installed|available))[ \t]*,?$|--[\w-]+[ =]false\b",
+    re.MULTILINE,
+)
 # Names that stand in most training code and tell no bug.
 COMMON_LIST = """
 backward grad_fn requires_grad zero_grad step cuda cpu to view init device dtype loss
 randn zeros ones rand arange manual_seed nn parameter parameters linear model detach
 float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
-allclose grad sum item reshape contiguous module optim any all inf nan na_ns
+allclose grad sum item reshape contiguous module optim any all inf nan na_ns na_n
+loss base gpu gpus nvidia py_torch ge_force lo_ra qlo_ra train training tensor
 """
 COMMON = frozenset(COMMON_LIST.split())
 WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))
@@ -76,6 +87,11 @@ class Facts:
     def has(self, name: str, *values: str) -> bool:
         return not set(values).isdisjoint(self.values.get(name, ()))
 
+    def cards_like(self, value: str) -> list[str]:
+        """Cards, and what they are, that a requirement such as "sm_90" names."""
+        known = (*self.values.get("card", ()), *self.values.get("arch", ()))
+        return [name for name in known if value.lower() in name.lower()]
+
     def line_of(self, name: str, value: str) -> int:
         return self.values.get(name, {}).get(value, ENV_LINE)
 
@@ -105,9 +121,7 @@ def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
     values = {name: dict[str, int]() for name in TABLES}
     for (name, value), line in stated(paste, text, env):
         values[name].setdefault(value, line)
-    figures = read_figures(
-        (number, line) for number, line in paste.lines if not is_code(paste, number)
-    )
+    figures = read_figures(*lines_of_figures(paste))
     numbers = measure(figures, values)
     add_packages(values, environment, dict(cards_in(paste)))
     add_calls(values, paste)
@@ -141,6 +155,31 @@ def shortened(text: str) -> str:
     return text if len(text) < HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
 
 
+def lines_of_figures(
+    paste: Paste,
+) -> tuple[list[tuple[int, str]], list[tuple[int, str]]]:
+    """Lines that a program printed, and those that a person wrote: a title, a sentence.
+
+    A program repeats the shape of its lines, in any language.
+    """
+    lines = [row for row in paste.lines if not is_code(paste, row[0])]
+    shapes = Counter(VALUES.sub("#", line.strip()) for _number, line in lines)
+    written = [
+        (number, line)
+        for number, line in lines
+        if shapes[VALUES.sub("#", line.strip())] == 1
+        and (paste.kind_of_line.get(number) == Kind.WORDS or is_said(line))
+    ]
+    numbers = {number for number, _line in written}
+    return [row for row in lines if row[0] not in numbers], written
+
+
+def is_said(line: str) -> bool:
+    """A title, a sentence, or a remark without a number: "Loss NaN during training"."""
+    spoken = is_sentence(line) or (is_spoken(line) and "it/s" not in line)
+    return spoken or line.lstrip().startswith("# ") or not GIVES.search(line)
+
+
 def is_code(paste: Paste, number: int) -> bool:
     kinds = paste.kind_of_line.get(number)
     return kinds in (Kind.CODE, Kind.TENSOR)
@@ -155,7 +194,7 @@ def line_at(paste: Paste, text: str, at: int) -> int:
 
 def stated(paste: Paste, text: str, env: str) -> Iterator[tuple[tuple[str, str], int]]:
     """Each (fact, value) that either box states, with its first line."""
-    low, below = text.lower(), env[:HEAD].lower()
+    low, below = without_absent(text.lower()), without_absent(env[:HEAD].lower())
     for key, pattern in PATTERNS.items():
         found = pattern.search(low)
         if found:
@@ -164,23 +203,29 @@ def stated(paste: Paste, text: str, env: str) -> Iterator[tuple[tuple[str, str],
             yield key, ENV_LINE
 
 
+def without_absent(low: str) -> str:
+    """Blank for what a line says is not there: "ROCM used to build PyTorch: N/A"."""
+    return ABSENT.sub(lambda found: " " * len(found[0]), low)
+
+
 def measure(figures: Figures, values: dict[str, dict[str, int]]) -> dict[str, float]:
     """Numbers of the figures; their states are words: `loss == "nan"`."""
     numbers: dict[str, float] = {}
     for kind in (LOSS, NORM, SCALE):
         points = figures.series.get(kind, [])
-        values[kind] = (
-            dict.fromkeys(figures.states(kind), points[0].line) if points else {}
-        )
+        line = points[0].line if points else ENV_LINE
+        values[kind] = dict.fromkeys(figures.states(kind) or {"unlogged"}, line)
         if points:
             numbers[f"last_{kind}"] = points[-1].value
-    if figures.first_bad:
+    if len(values["onset"]) > 1:
+        values["onset"] = {}  # the text says both
+    if figures.first_bad and figures.first_bad[0] not in figures.said:
         kind, point = figures.first_bad
         numbers["finite_steps"] = figures.finite_before(kind)
         values["onset"] = {
             "first" if not numbers["finite_steps"] else "later": point.line
         }
-    if values[LOSS]:
+    if LOSS in figures.series:
         numbers["growth"] = figures.growth()
     if figures.falls():
         values[SCALE]["falls"] = figures.series[SCALE][0].line
@@ -225,6 +270,8 @@ def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
             text = paste.reading.probe.words
             names |= dict.fromkeys(probe_names(text), part.first)
         elif part.kind in (Kind.WORDS, Kind.CONFIG, Kind.LOG, Kind.METRICS):
+            if part.kind == Kind.METRICS:
+                text = LOSSES.sub(" ", text)
             names |= dict.fromkeys(names_in(text), part.first)
     values["call"] = {name.removeprefix(PREFIX): line for name, line in calls.items()}
     values["passed"] = passed

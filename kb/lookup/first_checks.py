@@ -14,15 +14,21 @@ CHECKS: list[Json] = tomllib.loads(
     (Path(__file__).parent / "first_checks.toml").read_text("utf-8")
 )["check"]
 MOST = 4
-# They fit every paste, so they come last and make a list long enough.
-ALWAYS = ("weights", "probe")
+# They fit every paste, so they come last and make a list long enough: where something
+# is not finite, and where nothing is.
+ALWAYS = {True: ("weights", "where", "probe"), False: ("moves", "reference", "probe")}
 # Trainers that are built on another and take its settings.
-SPEAKS_AS = {"trl": "transformers", "unsloth": "transformers", "diffusers": "diffusers"}
+SPEAKS_AS = {
+    "trl": "transformers",
+    "unsloth": "transformers",
+    "ms-swift": "transformers",
+    "llamafactory": "transformers",
+}
 
 
 def first_checks(facts: Facts) -> list[Json]:
     fitting = [row for row in CHECKS if "when" in row and fits(row, facts)]
-    always = [row for row in CHECKS if row["name"] in ALWAYS]
+    always = [row for row in CHECKS if row["name"] in ALWAYS[facts.says_nan]]
     chosen = [*fitting[: MOST - 1], *always][:MOST]
     # The probe names what no other check does.
     if always[-1] not in chosen:

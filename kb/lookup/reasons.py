@@ -68,7 +68,9 @@ RULED_OUT = {
 
 
 def of_predicate(source: str) -> Json:
-    return joined([of_term(term) for term in tellers.parse(source)])
+    """What is not so is no reason, where something is."""
+    terms = tellers.parse(source)
+    return joined([of_term(t) for t in terms if t.op != "!=" or len(terms) == 1])
 
 
 def of_term(term: tellers.Term) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,7 @@ from kb.search.reading.symptom_facets import metrics_in
 YES = 10.0
 MAX_PARTS_READ = 12
 CALLS = "call =="
+SENTENCE_END = re.compile(r"(?<=\w)[.!?;]\s(?=[A-Z#*-])|[。！？；]")
 Json = dict[str, Any]
 
 
@@ -58,14 +60,19 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     """Those that the paste shows, or that its words ask for; messages first."""
     reading = paste.reading
     lines = [*reading.key_lines, *reading.unwrapped, *reading.quotes]
-    asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in written_in(paste)]
+    # Figures that are not finite say which symptom it is; words would add another's.
+    texts = () if facts.figures.first_bad else written_in(paste)
+    asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in texts]
     found = []
     for row in every_row():
         line = next((n for n, letters in printed_in(row, lines) if letters), None)
         if line is None and any(holds(sign, facts) for sign in row.signatures):
             line = 0
         if line is None and any(
-            is_asked(phrase, had) for had in asked for phrase in row.words
+            is_asked(phrase, had)
+            for phrase in row.words
+            if tells_alone(phrase)
+            for had in asked
         ):
             line = 0
         if line is not None:
@@ -80,7 +87,7 @@ def written_in(paste: Paste) -> Iterator[str]:
     for part in parts[:MAX_PARTS_READ]:
         lines = [text for _number, text in paste.lines_of(part)]
         if part.kind == Kind.WORDS:
-            yield " ".join(" ".join(lines).split())
+            yield from SENTENCE_END.split(" ".join(" ".join(lines).split()))
         elif part.kind == Kind.CODE:
             comments = (text.partition("#")[2] for text in lines)
             yield from (text for text in comments if is_sentence(text))
@@ -196,6 +203,14 @@ def is_asked(phrase: str, had: set[str]) -> bool:
 @lru_cache(maxsize=1024)
 def terms_of(phrase: str) -> tuple[Term, ...]:
     return read_query(phrase).terms
+
+
+def tells_alone(phrase: str) -> bool:
+    """Not one word, and no number: a long paste has both anyhow; figures are read."""
+    terms = terms_of(phrase)
+    return len(terms) > 1 and not any(
+        token.isdigit() for term in terms for token in term.tokens
+    )
 
 
 def is_had(term: Term, had: set[str]) -> bool:

@@ -19,7 +19,7 @@ SHOWN = (LOSS, NORM, SCALE)
 MAX_LINES, MAX_POINTS = 3000, 400
 # What a metric's name says it is, the first that fits; evaluations are none.
 KINDS = (
-    (SCALE, re.compile(r"(?:loss|grad(?:ient)?)[ _]?scale$|^scale$")),
+    (SCALE, re.compile(r"(?:loss|grad(?:ient)?|amp)[ _]?scaler?$|^scaler?$")),
     (NORM, re.compile(r"(?:grad(?:ient)?|global|total)[ _]norm$|^gnorm$")),
     (RATE, re.compile(r"^(?:lr|learning[ _]?rate)$")),
     (LOSS, re.compile(r"loss$|^(?:box|cls|dfl|obj|total)$")),
@@ -28,10 +28,21 @@ NOT_TRAINING = re.compile(r"^(?:eval|val|valid|validation|test|aux|moe|router)[_
 # "grad_norm: 0.39 (nan)": the mean over steps stands in brackets.
 MEAN = re.compile(r"\b(\w*(?:loss|norm))['\"]?\s?[:=]\s?[\d.e+-]+\s\((nan|inf)\)", re.I)
 SCALED = re.compile(
-    rf"\b(?:loss|grad)\s?scale\s?(?:is|to|at|:|=)?\s{{0,3}}({NUMBER})", re.I
+    rf"\b(?:loss|grad)[ _]?scale\b(?: (?:is|at|from {NUMBER}))?(?: to)?"
+    rf"(?: reached)?\s?[:=(]?\s{{0,3}}({NUMBER})",
+    re.I,
 )
 OVERFLOW = re.compile(
     rf"(?:attempted )?loss scale:?\s({NUMBER}).{{0,20}}reducing to\s({NUMBER})", re.I
+)
+TOTALS = ("loss", "Loss", "total_loss")
+# "zero loss", "train loss stays at 0", "the loss suddenly becomes nan", "loss 一直为 0"
+SAID = re.compile(
+    r"\b(zero) loss\b|\bloss\b[^.,;\n]{0,24}?\b(?:is|stays?|remains?|drops?|bec[ao]mes?"
+    r"|turns?|goes|went|always|stuck)\b[^.,;\n]{0,16}?\b(0|0\.0+|zero|nan)(?![\w.]\w|\w)"
+    r"|(?:loss|损失)\s?(?:一直|始终|总是|都|全|突然|直接|就){0,2}(?:变)?[为是成]\s?"
+    r"(0(?:\.0+)?|nan)(?![\d.]\d|[\da-z])",
+    re.I,
 )
 HEADING = re.compile(
     r"\b(?:box|cls|dfl|obj|\w*loss)\b.*\b(?:box|cls|dfl|obj|\w*loss)\b"
@@ -54,9 +65,13 @@ class Point:
 
 @dataclass
 class Figures:
-    """`series`: of each metric its points in the order of the log."""
+    """`series`: of each metric its points in the order of the log.
+
+    `said`: metrics of which only sentences speak; they know no steps.
+    """
 
     series: dict[str, list[Point]] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
 
     def add(self, kind: str, line: int, number: str) -> None:
         points = self.series.setdefault(kind, [])
@@ -83,6 +98,8 @@ class Figures:
         found = {state_of(point.value) for point in points}
         if len(points) > 2 and len({point.value for point in points}) == 1:
             found.add("constant")
+        if points and points[-1].is_finite and self.bad(kind):
+            found.add("recovers")
         return found
 
     def growth(self) -> float:
@@ -92,10 +109,10 @@ class Figures:
         return max(values[-3:]) / min(values[:-1]) if len(values) > 3 else 1.0
 
     def falls(self) -> bool:
-        """Whether the loss scale only ever falls, at least three times."""
+        """Whether the loss scale falls at the end, at least three times in a row."""
         values = [p.value for p in self.series.get(SCALE, [])]
         steps = [b - a for a, b in pairwise(values) if a != b]
-        return len(steps) > 2 and all(step < 0 for step in steps)
+        return len(steps) > 2 and all(step < 0 for step in steps[-3:])
 
 
 def state_of(value: float) -> str:
@@ -106,7 +123,22 @@ def state_of(value: float) -> str:
     return "zero" if value == 0 else "finite"
 
 
-def read_figures(lines: Iterable[tuple[int, str]]) -> Figures:
+def read_figures(
+    lines: Iterable[tuple[int, str]], written: Iterable[tuple[int, str]] = ()
+) -> Figures:
+    """`written`: sentences of a person, read for what no line of the log measures."""
+    figures = read_printed(lines)
+    for number, line in written:
+        said = Figures()
+        add_line(said, number, line)
+        for kind, points in said.series.items():
+            if kind not in figures.series or kind in figures.said:
+                figures.series.setdefault(kind, []).extend(points)
+                figures.said.add(kind)
+    return figures
+
+
+def read_printed(lines: Iterable[tuple[int, str]]) -> Figures:
     figures, columns = Figures(), list[str]()
     for at, (number, line) in enumerate(lines):
         if at > MAX_LINES:
@@ -124,7 +156,10 @@ def columns_of(line: str) -> list[str]:
     low = line.lower()
     if ":" in low or "=" in low or not HEADING.search(low):
         return []
-    return [name.rpartition("/")[2] for name in CELL.findall(low)]
+    names = CELL.findall(low)
+    if any(is_number(name) for name in names):
+        return []
+    return [name.rpartition("/")[2] for name in names]
 
 
 def add_row(figures: Figures, columns: Sequence[str], line: int, text: str) -> bool:
@@ -156,9 +191,14 @@ def add_line(figures: Figures, number: int, line: str) -> None:
     found = dict[str, str]()
     for name, value in pairs:
         kind = kind_of(name)
-        # The mean in brackets and "NaN loss" say more than the number before them.
-        if kind and (kind not in found or not is_finite(value)):
+        # The mean in brackets and "NaN loss" say more than the number before them,
+        # and the total more than its parts.
+        if kind and (kind not in found or not is_finite(value) or name in TOTALS):
             found[kind] = value
+    said = SAID.search(line) if LOSS not in found else None
+    if said:
+        value = next(filter(None, said.groups()))
+        found[LOSS] = "0" if value.lower() == "zero" else value
     overflow = OVERFLOW.search(line)
     if overflow:
         found[SCALE] = overflow[2]

@@ -8,15 +8,16 @@ from functools import lru_cache
 
 NUMBER = (
     r"[-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?"
-    r"|(?:nan|inf(?:inity)?)(?:\.0)?)(?!\w|\.\w)"
+    r"|(?:nan|inf(?:inity)?)(?:\.0)?)(?![A-Za-z0-9_]|\.[A-Za-z0-9_])"
 )
 METRIC = re.compile(
     rf"""
-    (?<![\w./'-])['"]?+
-    ((?:(?:grad(?:ient)?|lm|global|total|ctc)[ ])?[A-Za-z][\w./-]{{0,60}}+)['"]?+
+    (?<![A-Za-z0-9_./'-])['"]?+
+    ((?:(?:grad(?:ient)?|lm|global|total|ctc)[ ])?[A-Za-z][A-Za-z0-9_./-]{{0,60}}+)
+    ['"`*]{{0,2}}+
     (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|gets?|got|of|to)\s
        |\s?(?:直接)?(?:变成了?|变为|为|是)\s?)
-    ['"]?+(?:[\w.]{{0,16}}\()?({NUMBER})
+    ['"`*]{{0,2}}+(?:[\w.]{{0,16}}\()?({NUMBER})
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -37,8 +38,8 @@ IN_ROW = re.compile(
 BETWEEN = re.compile(r"[\s,;|，；]*")
 # "NaN loss", "nan gradients": the value before what it is a value of.
 REVERSED = re.compile(
-    r"(?<![\w.-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"
-    r"(loss|grad(?:ient)?[ _]norm|grad(?=s?\b)|gradient(?=s?\b))",
+    r"(?<![\w.:=-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"
+    r"(loss|grad(?:ient)?[ _]norm|grad(?=s?\b)|gradient(?=s?\b))(?!s?['\"]?\s?[:=])",
     re.IGNORECASE,
 )
 CHINESE = re.compile(

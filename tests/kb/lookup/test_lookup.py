@@ -189,7 +189,7 @@ class AnswerTests(ShippedCase):
                 ],
                 "facets": ["grad_norm_nan", "loss_zero"],
                 "fingerprints": {
-                    "algorithm": 2,
+                    "algorithm": 3,
                     "values": found["query"]["fingerprints"]["values"],
                 },
                 "cut": {"lines": 0, "bytes": 0},

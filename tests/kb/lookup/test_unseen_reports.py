@@ -1,0 +1,202 @@
+"""How strangers write: titles, sentences, environment blocks, logs of any trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kb.lookup.answer import look_up
+from tests.kb.lookup.test_symptoms import SymptomTest
+
+Json = dict[str, Any]
+SCALES = [65536, 32768, 16384, 8192]
+ENV = """Collecting environment information...
+PyTorch version: 2.4.1+cu121
+Is debug build: False
+ROCM used to build PyTorch: N/A
+HIP runtime version: N/A
+Is XPU available: False
+GPU models and configuration: GPU 0: NVIDIA A10G
+"""
+
+
+class ReportTest(SymptomTest):
+    def facts(self, log: str) -> set[tuple[str, str]]:
+        named = look_up(log)["facts"]["named"]
+        return {(row["fact"], row["value"]) for row in named}
+
+    def figures(self, log: str) -> Json:
+        found: Json = look_up(log)["facts"]["figures"]
+        return found
+
+    def checks(self, log: str) -> list[str]:
+        return [row["name"] for row in look_up(log)["first_checks"]]
+
+    def reasons(self, log: str) -> str:
+        rows = look_up(log)["candidates"]
+        return "; ".join(why["en"] for row in rows for why in row["because"])
+
+
+class FigureTests(ReportTest):
+    def test_a_title_is_no_step_of_the_log(self) -> None:
+        log = "# My loss is nan!\n\n" + "\n".join(
+            f"epoch {n}, loss: {value}" for n, value in enumerate(["2.5", "2.1", "nan"])
+        )
+        found = self.figures(log)
+        self.assertEqual(found["first_bad"]["line"], 5)
+        self.assertEqual(found["finite_before"], 2)
+        self.assertNotIn("data", self.checks(log))
+
+    def test_a_sentence_alone_says_nothing_of_the_first_step(self) -> None:
+        for log in ("Loss NaN while training", "Why is my loss nan? Please help."):
+            answer = look_up(log)
+            self.assertIn("loss is nan.", answer["decision"]["en"])
+            self.assertIn("loss 为 nan", answer["decision"]["zh"])
+            self.assertNotIn("data", self.checks(log))
+
+    def test_a_program_that_speaks_chinese_is_a_program(self) -> None:
+        rows = [
+            f"训练轮数：{n}，当前批次的Loss：{v}" for n, v in ((1, 0.9), (2, "nan"))
+        ]
+        found = self.figures("\n".join(rows))
+        self.assertEqual((found["first_bad"]["line"], found["finite_before"]), (2, 1))
+
+    def test_the_total_is_the_loss_not_its_first_part(self) -> None:
+        log = "Epoch [1][50/99] loss_cls: 0.2, loss_box: 0.3, loss: 7.5, grad_norm: 4.1"
+        self.assertEqual(self.figures(log)["series"]["loss"], [[1, 7.5]])
+
+    def test_scales_of_other_trainers_fall(self) -> None:
+        for line in (
+            "NOTE: overflow detected, setting loss scale to: {}",
+            "Reducing dynamic loss scale from 131072 to {}",
+            "Gradient overflow. Skipped, loss scaler 0 reducing loss scale to {}",
+            "| > amp_scaler: {}",
+            "| num_updates 7 | gnorm 2.1 | loss_scale {} |",
+        ):
+            with self.subTest(line):
+                log = "\n".join(line.format(scale) for scale in SCALES)
+                series = self.figures(log)["series"]["loss_scale"]
+                self.assertEqual([value for _line, value in series], SCALES)
+                self.assertIn("loss-scale-at-minimum", self.shown(log))
+
+    def test_a_zero_that_is_said(self) -> None:
+        for log in (
+            "Train loss stays at 0.0 for the whole epoch",
+            "the training loss drops to zero and stays there",
+            "训练时loss一直为0，怎么回事",
+        ):
+            with self.subTest(log):
+                self.assertIn("loss-zero", self.shown(log))
+        self.assertNotIn("loss-zero", self.shown("loss goes down to 0.3 at step 0"))
+
+    def test_chinese_needs_no_blanks(self) -> None:
+        self.assertIn(
+            "loss-zero-grad-norm-nan",
+            self.shown("微调过程中loss为0，grad_norm为nan的情况"),
+        )
+
+    def test_marks_round_a_value(self) -> None:
+        self.assertIn("loss-nan", self.shown("after a while the loss becomes `nan`"))
+
+
+class OnsetTests(ReportTest):
+    def test_what_is_said_of_the_beginning(self) -> None:
+        for log in (
+            "It trains well and then the loss is nan after about 300 steps.",
+            "The loss suddenly becomes nan in epoch 4, why?",
+            "训练了几轮之后 loss 突然变成 nan",
+        ):
+            with self.subTest(log):
+                self.assertEqual(self.causes(log)[0], "divergence")
+                self.assertIn("rate", self.checks(log))
+        first = "The loss is nan from the very beginning."
+        self.assertIn("data", self.checks(first))
+        self.assertNotIn("divergence", self.causes(first))
+
+    def test_figures_know_better(self) -> None:
+        log = "the loss is nan immediately\n" + "\n".join(
+            f"step {n} loss: {v}" for n, v in enumerate(["3.1", "3.0", "2.9", "nan"])
+        )
+        self.assertNotIn("data", self.checks(log))
+
+
+class RecoveryTests(ReportTest):
+    LOG = "\n".join(
+        f"iter {n} lr: 1e-3, loss: 1.{n}, grad_norm: {norm}"
+        for n, norm in enumerate(["inf", "nan", "5.2", "4.8"])
+    )
+
+    def test_a_norm_that_recovers_was_skipped_by_the_scaler(self) -> None:
+        self.assertEqual(self.causes(self.LOG)[0], "loss-scale-first-steps")
+        self.assertIn("sporadic", self.checks(self.LOG))
+
+    def test_one_that_does_not_was_not(self) -> None:
+        log = self.LOG.replace("5.2", "nan").replace("4.8", "nan")
+        self.assertNotEqual(self.causes(log)[0], "loss-scale-first-steps")
+        self.assertNotIn("sporadic", self.checks(log))
+
+
+class EnvironmentTests(ReportTest):
+    def test_what_a_report_says_is_absent_is_absent(self) -> None:
+        facts = self.facts(f"loss is nan with my model\n{ENV}")
+        self.assertIn(("device", "cuda"), facts)
+        self.assertNotIn(("device", "rocm"), facts)
+        self.assertNotIn(("device", "xpu"), facts)
+        settings = "loss nan with this\nbf16: false\nfp16: true\nflash_attn: disabled"
+        self.assertIn(("dtype", "fp16"), self.facts(settings))
+        self.assertNotIn(("dtype", "bf16"), self.facts(settings))
+        self.assertNotIn(("mode", "flash_attention"), self.facts(settings))
+
+    def test_a_bug_of_another_card_is_none(self) -> None:
+        log = "loss nan from the first step on, fp16, GPU: NVIDIA H100 80GB HBM3"
+        self.assertNotIn("gtx16-fp16", self.causes(log))
+        self.assertEqual(
+            self.causes(log.replace("H100 80GB HBM3", "GeForce GTX 1660"))[0],
+            "gtx16-fp16",
+        )
+
+
+class ReasonTests(ReportTest):
+    def test_common_words_are_no_reason(self) -> None:
+        for log in (
+            "I get NaN in the middle of training on my own dataset, why?",
+            "PyTorch with LoRA on a GeForce card of NVIDIA: weird numbers, please help",
+        ):
+            reasons = self.reasons(log)
+            for word in ("na_n", "lo_ra", "ge_force", "py_torch", "nvidia", "gpu"):
+                self.assertNotIn(f"you name {word}", reasons)
+
+    def test_what_is_not_so_is_no_reason(self) -> None:
+        log = "The model does not learn: bf16 weights, the loss does not decrease"
+        self.assertIn("the number format is bf16", self.reasons(log))
+        self.assertNotIn("fp16", self.reasons(log))
+
+    def test_a_learning_rate_is_no_failure_to_learn(self) -> None:
+        log = "the loss is nan, learning rate 1e-4, I am not sure what it does"
+        self.assertNotIn("does-not-learn", self.shown(log))
+
+
+class CheckTests(ReportTest):
+    def test_a_flash_kernel_is_taken_out_in_words_of_the_trainer(self) -> None:
+        log = "llamafactory-cli train with flash_attn: fa2\nloss is nan after 10 steps"
+        answer = look_up(log)
+        rows = {row["name"]: row for row in answer["first_checks"]}
+        self.assertIn("flash_attn: disabled", rows["attention"]["code"])
+
+    def test_labels_are_counted_where_the_trainer_prints_zero(self) -> None:
+        log = "SFT with cutoff_len: 512\n{'loss': 0.0, 'grad_norm': nan}"
+        self.assertIn("labels", self.checks(log))
+
+    def test_what_goes_into_exp_is_bounded(self) -> None:
+        log = "epoch 3 KLD loss: 3.1e+09 recon loss: 1.2\nepoch 4 KLD loss: nan"
+        self.assertIn("unbounded", self.checks(log))
+        self.assertIn("exp-overflow", self.causes(log))
+
+    def test_without_a_nan_nobody_looks_for_one(self) -> None:
+        log = "After backward the gradients are None and the weights do not change"
+        self.assertIn("grad-none", self.shown(log))
+        self.assertEqual(self.checks(log), ["graph", "moves", "reference", "probe"])
+        self.assertIn("weights", self.checks("loss nan"))
+
+    def test_a_node_without_a_record_gets_a_check_of_its_own(self) -> None:
+        log = "RuntimeError: Function 'MmBackward0' returned nan values in its 1th out"
+        self.assertIn("node", self.checks(log))
