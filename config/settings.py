@@ -81,8 +81,6 @@ BUILDS_DIR = Path(env_str("BUILDS_DIR", str(DATA_DIR / "builds"))).absolute()
 BUILDS_FILE = BASE_DIR / "fixtures" / "builds.toml"
 # In place of the index in BUILDS_FILE; "none" for no such index.
 TORCH_INDEX_URL = env_str("TORCH_INDEX_URL")
-# A file of recorded answers in place of the driver's: for tests.
-GPU_ANSWERS = env_str("GPU_ANSWERS")
 # Layers of the sandbox not to use: runner.sandbox.LAYERS.
 SANDBOX_WITHOUT = env_list("SANDBOX_WITHOUT")
 # Whether runs may be root, as the worker is: on a machine that may be thrown away.

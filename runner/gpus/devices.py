@@ -2,18 +2,15 @@
 
 Fields and units: runner.gpus.vendor. Standard library and pynvml.
 
-    python -m runner.gpus.devices            what this host has
-    python -m runner.gpus.devices --record   NVML's raw answers, as tests replay them
+    python -m runner.gpus.devices   what this host has
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from typing import Any
 
-from runner.gpus import nvml
 from runner.gpus.vendor import Gpu, GpuError, Vendor, is_error
 from runner.gpus.vendors import vendor_here
 
@@ -80,21 +77,5 @@ def is_named(gpu: Gpu, word: str) -> bool:
     return gpu.order == int(word) if word.isdecimal() else gpu.uuid.startswith(word)
 
 
-# --- command line ------------------------------------------------------------------
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m runner.gpus.devices")
-    parser.add_argument("--record", action="store_true", help="print NVML's answers")
-    if not parser.parse_args().record:
-        output = snapshot(vendor_here())
-    else:
-        recorder = nvml.Recorder(nvml.Live())
-        snapshot(nvml.Nvidia(recorder))
-        output = recorder.answers
-    sys.stdout.write(json.dumps(output, indent=1) + "\n")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.stdout.write(json.dumps(snapshot(vendor_here()), indent=1) + "\n")

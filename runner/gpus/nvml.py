@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs through NVML: the driver by pynvml, or recorded answers.
+"""NVIDIA's GPUs through NVML, which pynvml asks.
 
 Standard library and pynvml (nvidia-ml-py), so that it works beside torch without the
 site. Names of fields and errors as NVML gives them.
@@ -13,9 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from runner.gpus import answers
-from runner.gpus.answers import Library, as_structure
-from runner.gpus.vendor import MIB, Gpu, GpuError, is_error, reading
+from runner.gpus.vendor import MIB, Gpu, GpuError, Library, is_error, reading
 
 try:
     import pynvml
@@ -24,7 +22,7 @@ except ImportError:  # A machine with torch and a checkout need not have it.
 
 DEVICES = Path("/dev")
 PROC_GPUS = Path("/proc/driver/nvidia/gpus")
-# nvml.h; spelled out because the recorded answers need no pynvml.
+# nvml.h; spelled out because a machine need not have pynvml.
 ARCHITECTURES = {
     2: "Kepler",
     3: "Maxwell",
@@ -85,58 +83,9 @@ class Live:
             raise GpuError(short if short != name else f"Error{number}") from error
 
 
-class Recorded(answers.Recorded):
-    """Answers from a file; `answers.as_json` and `Recorder` write its form."""
-
-    start, stop = "nvmlInit", "nvmlShutdown"
-
-    def ask(self, function: str, *arguments: Any) -> Any:
-        if function == "nvmlDeviceGetCount":
-            return len(self.answers.get("devices", []))
-        if function == "nvmlDeviceGetHandleByIndex":
-            return self.answers["devices"][arguments[0]]
-        if function == "nvmlDeviceGetMigDeviceHandleByIndex":
-            instances = arguments[0].get("mig", [])
-            if arguments[1] >= len(instances):
-                raise GpuError("NotFound")
-            return instances[arguments[1]]
-        return as_structure(super().ask(function, *arguments))
-
-
-class Recorder:
-    """Forwards calls to a library and keeps the answers in the form of `Recorded`."""
-
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self.answers: dict[str, Any] = {"about": "recorded", "devices": []}
-        self.tables: dict[int, dict[str, Any]] = {}
-        self.kept: list[Any] = []  # handles: an id is theirs only while they live
-
-    def ask(self, function: str, *arguments: Any) -> Any:
-        table, rest = self.answers, arguments
-        if arguments and id(arguments[0]) in self.tables:
-            table, rest = self.tables[id(arguments[0])], arguments[1:]
-        key = answers.key_of(function, rest)
-        try:
-            answer = self.library.ask(function, *arguments)
-        except GpuError as error:
-            if "HandleByIndex" not in function:
-                table[key] = {"error": error.name}
-            raise
-        if "HandleByIndex" in function:
-            place = "mig" if "Mig" in function else "devices"
-            self.kept.append(answer)
-            self.tables[id(answer)] = {}
-            table.setdefault(place, []).append(self.tables[id(answer)])
-        elif function not in ("nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount"):
-            table[key] = answers.as_json(answer)
-        return answer
-
-
 class Nvidia:
     """The GPUs of NVML; of one in MIG mode its instances."""
 
-    name = "nvidia"
     versions: tuple[str, ...] = ("driver", "nvml", "cuda_driver")
     torch_knows_uuids = True
 

@@ -23,6 +23,13 @@ class GpuError(Exception):
         self.name = name
 
 
+class Library(Protocol):
+    """Something that answers a library's functions by their names."""
+
+    def ask(self, function: str, *arguments: Any) -> Any:
+        """The answer. Raises GpuError."""
+
+
 class Gpu(NamedTuple):
     """A GPU or a part of one that runs may have.
 
@@ -36,9 +43,8 @@ class Gpu(NamedTuple):
 
 
 class Vendor(Protocol):
-    """The GPUs of one vendor on this host. `name` as in "nvidia"."""
+    """The GPUs of one vendor on this host."""
 
-    name: str
     # Of the vendor's libraries, as `system` names them.
     versions: tuple[str, ...]
     # Whether torch gives a device the UUID that `Gpu.uuid` is.

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from runner.gpus import nvml
 from runner.gpus.vendor import GpuError, Vendor
 
 # The first whose library answers; without any, what the first says of its absence.
 VENDORS = (nvml.Nvidia,)
-RECORDED = {"nvidia": nvml.Recorded}
 
 
-def vendor_here(recorded: str = "") -> Vendor:
-    """The vendor of this host's GPUs, or of the file of recorded answers.
-
-    Such a file says in "vendor" whose it is; "nvidia" where it says nothing.
-    """
-    if recorded:
-        path = Path(recorded)
-        name = json.loads(path.read_text()).get("vendor", "nvidia")
-        (kind,) = (vendor for vendor in VENDORS if vendor.name == name)
-        return kind(RECORDED[name](path))
+def vendor_here() -> Vendor:
+    """The vendor of this host's GPUs."""
     for kind in VENDORS:
         vendor = kind()
         try:

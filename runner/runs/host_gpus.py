@@ -30,9 +30,9 @@ def locks() -> Path:
     return Path(settings.DATA_DIR) / "locks"
 
 
-@lru_cache(maxsize=4)
-def vendor(recorded: str) -> Vendor:
-    return vendors.vendor_here(recorded)
+@lru_cache(maxsize=1)
+def vendor() -> Vendor:
+    return vendors.vendor_here()
 
 
 def for_run(
@@ -46,7 +46,7 @@ def for_run(
     """
     return HostGpus(
         locks=locks(),
-        vendor=vendor(settings.GPU_ANSWERS),
+        vendor=vendor(),
         chosen=tuple(filter(None, chosen.split(","))),
         avoided=withdrawn,
         say=say,
@@ -68,11 +68,11 @@ def withdrawn() -> frozenset[str]:
 def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
     """GPUs that runs may have: from its driver, else those that a build's probe saw."""
     try:
-        return list(_inventory(settings.GPU_ANSWERS, _cache_period()))
+        return list(_inventory(_cache_period()))
     except GpuError:
         probed = [row.facts.get("devices") or [] for row in installations]
         torch_gpus = max(probed, key=len, default=[])
-        names = vendor(settings.GPU_ANSWERS).kernel_uuids()
+        names = vendor().kernel_uuids()
         if len(names) != len(torch_gpus):
             names = [f"{lock.BY_INDEX}{index}" for index in range(len(torch_gpus))]
         return [
@@ -85,9 +85,9 @@ def _cache_period() -> int:
     return int(time.monotonic() // INVENTORY_KEPT_S)
 
 
-@lru_cache(maxsize=4)
-def _inventory(recorded: str, period: int) -> tuple[dict[str, Any], ...]:
-    return tuple(devices.inventory(vendor(recorded)))
+@lru_cache(maxsize=1)
+def _inventory(period: int) -> tuple[dict[str, Any], ...]:
+    return tuple(devices.inventory(vendor()))
 
 
 def clear_cache() -> None:

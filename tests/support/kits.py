@@ -17,7 +17,7 @@ from django.test import TestCase, tag
 from runner.takeaway import sweeps, telling, wheels
 from runner.takeaway.doctor import published_repros
 from runner.takeaway.kit import kit
-from tests.support import runs
+from tests.support import nvml_answers, runs
 
 RECORDED = Path(__file__).parents[1] / "nvml" / "h200.json"
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
@@ -133,7 +133,7 @@ class KitCase(TestCase):
     def run_on_gpu(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """The kit's own program, with NVML answering as it was recorded."""
         script = f"""
-            import functools, os, runpy, sys
+            import os, pathlib, runpy, sys
             names = runpy.run_path("kit.zip")
             folder = os.path.join({str(self.scratch)!r}, "doesitnan-x")
             for name, text in names["PARTS"].items():
@@ -143,8 +143,9 @@ class KitCase(TestCase):
             sys.path.insert(0, folder)
             sys.argv[0] = "kit.zip"
             import node, kit
-            recorded = functools.partial(node.vendors.vendor_here, {str(RECORDED)!r})
-            node.vendors.vendor_here = recorded
+            played = runpy.run_path({nvml_answers.__file__!r})["Recorded"]
+            played = node.vendors.nvml.Nvidia(played(pathlib.Path({str(RECORDED)!r})))
+            node.vendors.vendor_here = lambda: played
             sys.exit(kit.main(folder, [*{list(arguments)!r}, "--lang", "en"]))
         """
         return subprocess.run(

@@ -15,9 +15,10 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 from runner.gpus import devices, lock, nvml
-from runner.gpus.nvml import Nvidia, Recorded, Recorder
+from runner.gpus.nvml import Nvidia
 from runner.gpus.vendor import GpuError, is_error
 from tests import TESTS
+from tests.support.nvml_answers import Recorded, Recorder
 
 ANSWERS = TESTS / "nvml"
 A100, H100 = (f"GPU-11111111-2222-3333-4444-55555555551{n}" for n in (0, 1))

@@ -22,13 +22,15 @@ from django.utils import timezone
 from portable import harness
 from runner import sandbox
 from runner.builds import registry
-from runner.gpus import gpu_run, lock
+from runner.gpus import gpu_run, lock, vendors
+from runner.gpus.nvml import Nvidia
 from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
 from runner.runs import host_gpus
 from runner.worker import execution
 from tests.runner.gpus.test_telemetry import A100, ECC, H100, H200, Played
 from tests.support import runs
+from tests.support.nvml_answers import Recorded
 
 
 def reporter(
@@ -210,14 +212,15 @@ DRIVER = """
 import sys
 from pathlib import Path
 from runner import sandbox
-from runner.gpus import gpu_run, vendors
+from runner.gpus import gpu_run, nvml
+from tests.support.nvml_answers import Recorded
 python, repro, locks, answers = sys.argv[1:]
 gpu_run.drive(
     Path(repro).read_text(),
     lambda visible, held: sandbox.start_in(
         python, repro, gpus=visible, hold_fds=held, on_line=print
     ),
-    gpu_run.HostGpus(Path(locks), vendors.vendor_here(answers)),
+    gpu_run.HostGpus(Path(locks), nvml.Nvidia(Recorded(Path(answers)))),
     on_event=lambda *words: print(*words, flush=True),
 )
 """
@@ -288,9 +291,13 @@ class OnSite(Played):
 
     def setUp(self) -> None:
         super().setUp()
-        site = override_settings(GPU_ANSWERS=str(self.path), DATA_DIR=self.folder)
+        site = override_settings(DATA_DIR=self.folder)
         site.enable()
         self.addCleanup(site.disable)
+        played = Nvidia(Recorded(self.path))
+        here = mock.patch.object(vendors, "vendor_here", lambda: played)
+        here.start()
+        self.addCleanup(here.stop)
         host_gpus.clear_cache()
         self.addCleanup(host_gpus.clear_cache)
 

@@ -15,10 +15,11 @@ from django.test import (
 
 from runner.gpus import telemetry
 from runner.gpus.gpu_run import HostGpus
-from runner.gpus.nvml import Nvidia, Recorded
+from runner.gpus.nvml import Nvidia
 from runner.gpus.telemetry import GpuMonitor
 from runner.gpus.vendor import GpuError
 from tests import TESTS
+from tests.support.nvml_answers import Recorded
 
 ANSWERS = TESTS / "nvml"
 H200 = "GPU-11111111-2222-3333-4444-555555555501"
