@@ -60,13 +60,13 @@ FLOORS: tuple[str, ...] = (
     "config.access config.api_page config.api_urls config.celery config.bootstrap "
     "config.serving",
     "config.page_cache",
-    "config config.urls config.wsgi config.asgi",
+    "config config.urls config.wsgi",
 )
 FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split()}
 # How many lines of Python a room may have, migrations left out. A room may shrink, and
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
-    "config": 1860,
+    "config": 1850,
     "kb": 1520,
     "kb.admin": 260,
     "kb.api": 1770,
@@ -91,21 +91,21 @@ LINES = {
     "runner": 600,
     "runner.admin": 330,
     "runner.agents": 690,
-    "runner.api": 1785,
+    "runner.api": 1755,
     "runner.authoring": 1250,
     "runner.bisecting": 320,
     "runner.builds": 2090,
     "runner.captures": 600,
-    "runner.evidence": 1720,
-    "runner.gpus": 1180,
+    "runner.evidence": 1715,
+    "runner.gpus": 1035,
     "runner.management": 2070,
     "runner.models": 775,
     "runner.pages": 4695,
     "runner.pool": 1530,
     "runner.runs": 1960,
     "runner.sandbox": 4310,
-    "runner.sweeps": 1000,
-    "runner.takeaway": 4435,
+    "runner.sweeps": 990,
+    "runner.takeaway": 4375,
     "runner.templatetags": 450,
     "runner.worker": 1235,
 }
