@@ -343,7 +343,7 @@ def check_telemetry(readings: Json) -> None:
         if isinstance(value, int | float) and READING.problem(float(value)):
             refuse("telemetry: a reading is no number that a device gives.")
     try:
-        telemetry.summary(readings)
+        list(telemetry.lines(readings))
     except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise EvidenceRefused(f"telemetry: it cannot be read: {error!r}.") from error
 

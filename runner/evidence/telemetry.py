@@ -1,4 +1,4 @@
-"""Parses the GPU and processor telemetry of an evidence object.
+"""What the GPU and processor telemetry of an evidence object says, as lines.
 
 Readings have no fixed form: each value may be missing or {"error": name}. Units:
 MiB, W, J, MHz, degrees Celsius.
@@ -6,75 +6,69 @@ MiB, W, J, MHz, degrees Celsius.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from runner.gpus.vendor import is_error
 
 
-@dataclass(frozen=True)
-class GpuSummary:
-    """Maxima of one GPU during a run; None where there is no reading."""
+def lines(telemetry: dict[str, Any]) -> Iterator[str]:
+    """One for each GPU, for the driver and the processor, without missing fields.
 
-    name: str
-    memory_used: Any
-    memory_total: Any
-    power: float | None
-    temperature: Any
-    clocks: Sequence[Any] | None  # lowest, highest
-    energy: float | None
-    throttle: Sequence[str]
-    ecc_before: Any
-    ecc_after: Any
-
-
-@dataclass(frozen=True)
-class Summary:
-    """`driver`: its version; `driver_error`: why its library did not answer."""
-
-    gpus: Sequence[GpuSummary]
-    driver: Any
-    driver_error: str
-    cpu_s: float
-    peak_mib: float
-
-
-def summary(telemetry: dict[str, Any]) -> Summary:
-    """Summarise telemetry in the form that `runner.gpus.telemetry` writes.
-
-    Raises TypeError, ValueError, KeyError, AttributeError or IndexError for any other.
+    Raises TypeError, ValueError, KeyError, AttributeError or IndexError for a form
+    that `runner.gpus.telemetry` does not write.
     """
+    for gpu in telemetry.get("devices") or []:
+        yield " · ".join(gpu_facts(gpu))
     driver: Any = telemetry.get("driver")
+    if is_error(driver):
+        yield _("No NVIDIA driver answered (%(error)s).") % {"error": driver["error"]}
+    elif driver:
+        yield _("NVIDIA driver %(version)s") % {"version": driver}
     cpu = telemetry.get("cpu") or {}
     # A run that ended before its first check used nothing that was counted.
-    used = bool(cpu.get("cpu_s"))
-    return Summary(
-        gpus=[gpu_summary(gpu) for gpu in telemetry.get("devices") or []],
-        driver=reading(driver),
-        driver_error=str(driver["error"]) if is_error(driver) else "",
-        cpu_s=number(cpu["cpu_s"]) if used else 0,
-        peak_mib=number(cpu["peak_mib"]) if used else 0,
-    )
+    if cpu.get("cpu_s"):
+        yield _("Processor %(seconds).1f s, memory at most %(peak)d MiB") % {
+            "seconds": number(cpu["cpu_s"]),
+            "peak": number(cpu["peak_mib"]),
+        }
 
 
-def gpu_summary(gpu: dict[str, Any]) -> GpuSummary:
+def gpu_facts(gpu: dict[str, Any]) -> Iterator[str]:
+    """Name, highest values, clocks and ECC errors of one GPU during the run."""
     during = gpu.get("during") or {}
+    yield str(reading(gpu.get("name")) or gpu["uuid"])
+    memory_used = reading(during.get("memory_used"))
+    if memory_used is not None:
+        total = reading(gpu.get("memory_total"))
+        yield _("memory at most %(used)s of %(total)s MiB") % {
+            "used": memory_used,
+            "total": "?" if total is None else total,
+        }
     power = reading(during.get("power"))
-    clocks = reading((during.get("clocks") or {}).get("sm")) or None
+    if power is not None:
+        yield _("power at most %(watts).0f W") % {"watts": number(power)}
+    temperature = reading(during.get("temperature"))
+    if temperature is not None:
+        yield _("temperature at most %(degrees)s °C") % {"degrees": temperature}
+    clocks = reading((during.get("clocks") or {}).get("sm"))
+    if clocks:
+        facts = {"low": clocks[0], "high": clocks[1]}
+        yield _("SM clock %(low)s to %(high)s MHz") % facts
     energy = reading(gpu.get("energy_used"))
-    return GpuSummary(
-        name=str(reading(gpu.get("name")) or gpu["uuid"]),
-        memory_used=reading(during.get("memory_used")),
-        memory_total=reading(gpu.get("memory_total")),
-        power=None if power is None else number(power),
-        temperature=reading(during.get("temperature")),
-        clocks=clocks and (clocks[0], clocks[1]),
-        energy=None if energy is None else number(energy),
-        throttle=texts(reading(during.get("throttle")) or ()),
-        ecc_before=uncorrected(gpu.get("before")),
-        ecc_after=uncorrected(gpu.get("after")),
-    )
+    if energy is not None:
+        yield _("energy %(joules).0f J") % {"joules": number(energy)}
+    throttle = texts(reading(during.get("throttle")) or ())
+    if throttle:
+        yield _("clocks held back by %(reasons)s") % {"reasons": ", ".join(throttle)}
+    before, after = (uncorrected(gpu.get(name)) for name in ("before", "after"))
+    if before is not None and after is not None:
+        yield _("uncorrected ECC errors %(before)s before, %(after)s after") % {
+            "before": before,
+            "after": after,
+        }
 
 
 def uncorrected(state: Any) -> Any:

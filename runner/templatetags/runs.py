@@ -19,8 +19,8 @@ from kb.templatetags.kb import (
 )
 from kb.templatetags.verdicts import shape_of, verdict_badge
 from runner import sandbox
+from runner.evidence import telemetry as telemetry_page
 from runner.models import Run, Worker
-from runner.pages import telemetry as telemetry_page
 from runner.pages.grid import Column, Span, Square
 from runner.pages.record.answer import RecordAnswer
 from runner.templatetags.cells import cell_url

@@ -7,7 +7,7 @@ from typing import Any
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
-from runner.pages import telemetry as telemetry_page
+from runner.evidence import telemetry as telemetry_page
 
 LOST = {"error": "GpuIsLost"}
 GPU: dict[str, Any] = {
