@@ -120,6 +120,7 @@ WAY = (
     Key("inside", list_of(table(CONTEXT), empty=False), optional=True),
     Key("outside", NAMES, optional=True),
     Key("unguarded", WORDS, optional=True),
+    Key("keywords", WORDS, optional=True),
     Key("without", NAMES, optional=True),
     Key("trained", one_of(TRAINED), optional=True),
 )

@@ -242,10 +242,13 @@ def read_all(
 def read_one(path: str) -> Checked:
     try:
         source = source_of(path)
-        known = CACHES[0].get(source)
-        findings = find(source, COMPILED) if known is None else known
-        if known is None:
-            CACHES[0].put(source, findings)
+        beside = os.path.join(os.path.dirname(path), "__init__.py")
+        is_alone = path == "-" or not os.path.exists(beside)
+        key = source if is_alone else source + "\0"
+        findings = CACHES[0].get(key)
+        if findings is None:
+            findings = find(source, COMPILED, is_alone=is_alone)
+            CACHES[0].put(key, findings)
     except (OSError, Unreadable, UnicodeError, LookupError, SyntaxError) as error:
         return Checked(path, [], " ".join(str(error).split()))
     return Checked(path, findings, "", lines_of(source) if findings else ())

@@ -35,11 +35,13 @@ class Entries:
         lines: Sequence[str],
         words: Optional[Set[str]],
         most_nodes: int = OF_FILE,
+        is_alone: bool = True,
     ) -> None:
         self.tree = tree
         self.lines = lines
         self.words = words
         self.reader = Reader()
+        self.reader.is_alone = is_alone
         self.left = most_nodes
         # What the making of an object does, which comes before each of its methods.
         self.makings: Dict[int, Trace] = {}

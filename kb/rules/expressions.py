@@ -98,6 +98,7 @@ class Expressions:
         self.degrees: Dict[int, int] = {}
         self.places: List[int] = []
         self.assumes_imports = False
+        self.is_alone = True
         self.idents: Dict[Tuple[object, ...], object] = {}
         self.readers: Dict[type, Callable[[Any], Value]] = {
             ast.Constant: self.constant,

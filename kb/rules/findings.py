@@ -90,18 +90,23 @@ def check_size(source: str) -> None:
 
 
 def find(
-    source: str, rules: Sequence[Rule], most_nodes: int = OF_FILE
+    source: str,
+    rules: Sequence[Rule],
+    most_nodes: int = OF_FILE,
+    is_alone: bool = True,
 ) -> List[Finding]:
     """Every finding that no comment of its line sets aside, from top to bottom.
 
-    `most_nodes`: how much is read of it. Raises Unreadable.
+    `most_nodes`: how much is read of it; `is_alone`: it is no module of a package.
+    Raises Unreadable.
     """
     written = set(WORD.findall(source))
     wanted = [rule for rule in rules if rule.may_fire(written)]
     if not wanted:
         return []
     lines = lines_of(source)
-    entries = Entries(parsed(source), lines, places_of(wanted), most_nodes)
+    places = places_of(wanted)
+    entries = Entries(parsed(source), lines, places, most_nodes, is_alone)
     found: Dict[Tuple[str, int, int], Finding] = {}
     for trace in entries.traces():
         for rule in wanted:

@@ -25,8 +25,6 @@ ARRAYS = re.compile(
     r"(?:numpy|scipy|sklearn|pandas|cv2|PIL|matplotlib|skimage|unittest|pytest)\b"
     r"|.*metrics?(?![a-z_]*learning)"
 )
-# Lines; a library's file has more.
-MOST_OF_A_PASTE = 100
 # What is asked for: nothing by what it is; nothing, as far as the file shows;
 # something, by what the file leaves open; surely something.
 BLOCKED, NEVER, MAYBE, SEEN = range(4)
@@ -63,14 +61,11 @@ class Function:
 
 
 class File:
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, is_alone: bool) -> None:
         self.classes = {x.name: x for x in tree.body if isinstance(x, ast.ClassDef)}
         self.functions = list(self.found_in(tree.body, None))
-        lines = max((x.end_lineno or 0 for x in tree.body), default=0)
-        # Of a paste or an example nothing more is shown than what it computes.
-        self.is_whole = lines > MOST_OF_A_PASTE or any(
-            map(ARRAYS.match, imported(tree))
-        )
+        # Of a paste or a script nothing more is shown than what it computes.
+        self.is_whole = not is_alone or any(map(ARRAYS.match, imported(tree)))
 
     def found_in(
         self, body: Sequence[Any], owner: Optional[ast.ClassDef]
@@ -129,8 +124,9 @@ class File:
         return seen
 
 
-def degrees_of(tree: ast.Module) -> Dict[int, int]:
-    return File(tree).degrees()
+def degrees_of(tree: ast.Module, is_alone: bool) -> Dict[int, int]:
+    """`is_alone`: it is no module of a package, whose other files may use it."""
+    return File(tree, is_alone).degrees()
 
 
 def names_in(node: ast.AST) -> Iterator[str]:

@@ -7,6 +7,8 @@ from typing import Any, FrozenSet
 
 from kb.rules.values import NOTHING, Value, joined
 
+MOST_PARTS = 4
+
 
 def index_of(node: ast.Subscript) -> Any:
     """What stands in the brackets; Python 3.8 puts it into a node of its own."""
@@ -62,6 +64,13 @@ def is_count(const: Any) -> bool:
 
 def is_read(node: ast.AST) -> bool:
     return isinstance(node, (ast.expr, ast.keyword, ast.Slice, ast.comprehension))
+
+
+def attributes_of(value: Value, depth: int = 4) -> FrozenSet[str]:
+    """The attributes that a value was made from: that of a test that has a name."""
+    found = frozenset([value.attribute] if value.attribute else [])
+    parts = value.inputs[:MOST_PARTS] if depth else ()
+    return found.union(*(attributes_of(part, depth - 1) for part in parts))
 
 
 def attributes_in(node: ast.AST) -> FrozenSet[str]:

@@ -40,6 +40,7 @@ class Step:
         self.outside = names_of(data.get("outside", []))
         self.trained = str(data.get("trained", ""))
         self.unguarded = frozenset(data.get("unguarded", []))
+        self.keywords = frozenset(data.get("keywords", []))
         self.without = names_of(data.get("without", []))
 
     def fits(self, event: Event, bound: Bound, trace: Trace) -> Iterator[Bound]:
@@ -47,6 +48,8 @@ class Step:
         for way in self.ways:
             yield from way.fits(event, bound, trace)
         if not self.names.match(event.name) or self.unguarded & event.guards:
+            return
+        if self.keywords and not self.keywords.issuperset(event.kwargs):
             return
         if any(self.outside.match(name_of(value)) for value in event.contexts):
             return

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from kb.rules.calling import IN_PLACE, Calls
 from kb.rules.expressions import TooMuch
 from kb.rules.gradients import degrees_of
-from kb.rules.parts import attributes_in, element_of, index_of
+from kb.rules.parts import attributes_in, attributes_of, element_of, index_of
 from kb.rules.values import Event, Value, joined
 
 # Nodes that are read of one function with all that it calls.
@@ -51,15 +51,16 @@ class Reader(Calls):
 
     def run(self, body: List[ast.stmt]) -> bool:
         """Whether the block ends early: by return, raise, continue or break."""
-        path = len(self.path)
+        path, guards = len(self.path), len(self.guards)
+        ended = False
         for statement in body:
             handler = self.statements.get(type(statement))
-            ended = (handler or self.parts)(statement)
+            ended = bool((handler or self.parts)(statement))
             if ended or isinstance(statement, ENDS):
-                del self.path[path:]
-                return True
-        del self.path[path:]
-        return False
+                ended = True
+                break
+        del self.path[path:], self.guards[guards:]
+        return ended
 
     def parts(self, statement: ast.stmt) -> None:
         for part in ast.iter_child_nodes(statement):
@@ -154,20 +155,21 @@ class Reader(Calls):
             return self.run(node.body if test.const else node.orelse)
         before = dict(self.scope.names)
         ends, after = [], []
-        self.guards.append(attributes_in(node.test))
+        self.guards.append(attributes_in(node.test) | attributes_of(test))
         for number, body in enumerate((node.body, node.orelse)):
             self.scope.names = dict(before)
             self.path.append((id(node), number))
             ends.append(self.run(body))
             self.path.pop()
             after.append(self.scope.names)
-        self.guards.pop()
+        guard = self.guards.pop()
         if all(ends):
             return True
         if any(ends):
             # What follows is the other way.
             self.scope.names = after[ends.index(False)]
             self.path.append((id(node), ends.index(False)))
+            self.guards.append(guard)
             return False
         self.scope.names = both(before, *after)
         return False
@@ -241,7 +243,7 @@ class Reader(Calls):
         """The module's own statements; afterwards its names are known."""
         has_import = any(isinstance(x, (ast.Import, ast.ImportFrom)) for x in tree.body)
         self.assumes_imports = not has_import
-        self.degrees = degrees_of(tree)
+        self.degrees = degrees_of(tree, self.is_alone)
         return self.trace_of(lambda: self.run(tree.body))
 
     def trace_of(

@@ -80,7 +80,7 @@ LINES = {
     "kb.records": 2770,
     "kb.release_pages": 360,
     "kb.releases": 830,
-    "kb.rules": 3395,
+    "kb.rules": 3400,
     "kb.search": 4370,
     "kb.syndication": 1760,
     "kb.templatetags": 670,

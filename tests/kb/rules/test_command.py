@@ -87,6 +87,16 @@ class CommandTest(Linted):
         self.assertIn("findings: 1, files: 1", err)
         self.assertIn("reentrant 的", self.lint("a", "--lang", "zh")[1])
 
+    def test_of_a_package_only_what_its_file_trains_through(self) -> None:
+        # A file alone shows no more, and the same text is cached apart.
+        text = "def far(a, b):\n    return ((a - b) ** 2).sum(-1).sqrt()\n"
+        self.write("alone/far.py", text)
+        self.write("package/far.py", text)
+        self.write("package/__init__.py", "")
+        for _again in range(2):
+            self.assertIn("alone/far.py:2:12: note NAN-0016", self.lint(".")[1])
+            self.assertNotIn("package/far.py", self.lint(".")[1])
+
     def test_input_from_a_pipe(self) -> None:
         self.assertRegex(self.lint("-", stdin=TRAP)[1], r"^-:5:12: ")
 
