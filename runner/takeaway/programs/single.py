@@ -65,6 +65,14 @@ def parser_of(repro: Any) -> Parser:
     )
     parser.add_argument("--lang", choices=carried.LANGS, default=carried.language())
     parser.add_argument(
+        "--source", action="store_true", help="print the reviewed source / 打印源码"
+    )
+    add_bisecting(parser)
+    return parser
+
+
+def add_bisecting(parser: Parser) -> None:
+    parser.add_argument(
         "--bisect",
         action="store_true",
         help="use the exit status of `git bisect run` / 按 git bisect run 的约定退出",
@@ -74,14 +82,6 @@ def parser_of(repro: Any) -> Parser:
         action="store_true",
         help="with --bisect: find the commit that fixed the bug / 查找修复提交",
     )
-    parser.add_argument(
-        "--source", action="store_true", help="print the reviewed source / 打印源码"
-    )
-    add_releases(parser)
-    return parser
-
-
-def add_releases(parser: Parser) -> None:
     parser.add_argument(
         "--bisect-releases",
         metavar="A..B",
