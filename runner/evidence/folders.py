@@ -7,7 +7,8 @@ its findings: whoever is killed loses the folder at hand, and the next call goes
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -44,6 +45,14 @@ class EvidenceReport:
     refused: list[tuple[str, str]] = field(default_factory=list)
     unfinished: list[tuple[str, int]] = field(default_factory=list)
 
+    @contextmanager
+    def refusing(self, name: str) -> Iterator[None]:
+        """Note what is refused in the block, under this name, and go on behind it."""
+        try:
+            yield
+        except EvidenceRefused as error:
+            self.refused.append((name, str(error)))
+
 
 def load_evidence(
     root: Path, report: EvidenceReport | None = None, tell: Tell | None = None
@@ -78,14 +87,11 @@ def load_folder(folder: Path, paths: Iterable[Path], report: EvidenceReport) -> 
     with transaction.atomic():
         for path in paths:
             name = str(path.relative_to(folder.parent))
-            try:
+            with report.refusing(name):
                 body = read_file(path)
                 check_folder(body, folder.name, record)
                 verify(body)
                 row = row_of(body, record, SHIPPED)
-            except EvidenceRefused as error:
-                report.refused.append((name, str(error)))
-            else:
                 (report.known if row.digest in rows else report.added).append(name)
                 rows.setdefault(row.digest, row)
         keep(list(rows.values()))

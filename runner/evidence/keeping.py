@@ -14,26 +14,17 @@ from portable import harness
 from runner.evidence.exchange import validate
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.sent_files import bodies_in
-from runner.evidence.store import EvidenceRefused
 
 
 def keep_evidence(path: Path, root: Path, machine: str, report: EvidenceReport) -> None:
     """Write what `path` holds below `root`; what has no verdict is left out."""
-    try:
-        bodies = bodies_in(path)
-    except EvidenceRefused as error:
-        report.refused.append((str(path), str(error)))
-        return
-    for at, data in enumerate(bodies, start=1):
-        try:
-            body = validate(data)
-        except EvidenceRefused as error:
-            report.refused.append((f"{path} ({at})", str(error)))
-            continue
-        if body["is_affected"] is None:
-            continue
-        name = f"{body['repro']['name']}-{body['build']['slug']}-{machine}.json"
-        keep(root, body, "evidence", name, report)
+    with report.refusing(str(path)):
+        for at, data in enumerate(bodies_in(path), start=1):
+            with report.refusing(f"{path} ({at})"):
+                body = validate(data)
+                if body["is_affected"] is not None:
+                    made = f"{body['repro']['name']}-{body['build']['slug']}"
+                    keep(root, body, "evidence", f"{made}-{machine}.json", report)
 
 
 def keep(

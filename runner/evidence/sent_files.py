@@ -18,19 +18,12 @@ MOST_BODIES = 2000
 
 def receive_file(path: Path, origin: str, report: EvidenceReport) -> None:
     """Receive a file that the single file, `run_repro --json` or the doctor wrote."""
-    try:
-        bodies = bodies_in(path)
-    except EvidenceRefused as error:
-        report.refused.append((str(path), str(error)))
-        return
-    for at, data in enumerate(bodies, start=1):
-        name = f"{path} ({at})" if at > 1 else str(path)
-        try:
-            row = receive_evidence(data, origin)
-        except EvidenceRefused as error:
-            report.refused.append((name, str(error)))
-        else:
-            (report.added if row.created else report.known).append(name)
+    with report.refusing(str(path)):
+        for at, data in enumerate(bodies_in(path), start=1):
+            name = f"{path} ({at})" if at > 1 else str(path)
+            with report.refusing(name):
+                row = receive_evidence(data, origin)
+                (report.added if row.created else report.known).append(name)
 
 
 def bodies_in(path: Path) -> list[bytes]:

@@ -17,7 +17,12 @@ from kb.models import Record, Repro
 from portable import harness
 from runner.evidence import executed
 from runner.evidence.exchange import check_build, check_time
-from runner.evidence.folders import EvidenceReport, bytes_of, read_file
+from runner.evidence.folders import (
+    EvidenceReport,
+    bytes_of,
+    check_folder,
+    read_file,
+)
 from runner.evidence.keeping import keep
 from runner.evidence.sent_files import DOCTOR, MAX_BYTES, MOST_BODIES, object_of
 from runner.evidence.shape import (
@@ -59,19 +64,14 @@ def load_sweeps(root: Path, report: EvidenceReport) -> None:
     stored = set(Sweep.objects.exclude(digest="").values_list("digest", flat=True))
     for path in sorted(root.glob("*/sweeps/*.json")):
         name = str(path.relative_to(root))
-        try:
+        with report.refusing(name):
             body = read_file(path)
-            slug = path.parent.parent.name
             if body.get("digest") in stored:
                 report.known.append(name)
                 continue
-            record = Record.objects.filter(slug=slug).first()
-            if record is None or record.id != body.get("record"):
-                raise EvidenceRefused(f"It is about {body.get('record')}, not {slug}.")
+            slug = path.parent.parent.name
+            check_folder(body, slug, Record.objects.filter(slug=slug).first())
             add(body, SHIPPED)
-        except EvidenceRefused as error:
-            report.refused.append((name, str(error)))
-        else:
             report.added.append(name)
 
 
@@ -107,18 +107,15 @@ def sent_in(path: Path) -> tuple[list[Any], bool]:
 def keep_sweeps(path: Path, root: Path, machine: str, report: EvidenceReport) -> None:
     """Write the sweeps of a kit that have all of their cells below `root`."""
     for body in sent_in(path)[0]:
-        try:
+        with report.refusing(str(path)):
             check_sent(body)
             if "digest" not in body:
                 continue
             verify(body)
-        except EvidenceRefused as error:
-            report.refused.append((str(path), str(error)))
-            continue
-        names = "-".join(axes_of(body))
-        build = body["build"]["slug"]
-        name = f"{body['repro']['name']}-{names}-{build}-{machine}.json"
-        keep(root, body, "sweeps", name, report)
+            names = "-".join(axes_of(body))
+            build = body["build"]["slug"]
+            name = f"{body['repro']['name']}-{names}-{build}-{machine}.json"
+            keep(root, body, "sweeps", name, report)
 
 
 def check_sent(body: Any) -> None:
