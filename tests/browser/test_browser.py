@@ -128,29 +128,6 @@ class BrowserTest(LiveServerTestCase):
         )
 
 
-class LayoutTest(BrowserTest):
-    def setUp(self) -> None:
-        self.messages = []
-
-    def test_no_page_breaks_the_policy_or_scrolls_sideways(self) -> None:
-        wanted = page_types.make()
-        sizes = ((1280, "light"), (390, "dark"))
-        page = self.open("/en/")
-        for lang in ("en", "zh"):
-            for kind in wanted:
-                self.messages.clear()
-                visit(page, self.live_server_url, lang, kind)
-                for width, scheme in sizes:
-                    with self.subTest(kind.name, lang=lang, width=width):
-                        page.set_viewport_size({"width": width, "height": 800})
-                        page.emulate_media(color_scheme=scheme)
-                        self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
-                with self.subTest(kind.name, lang=lang):
-                    # Chromium itself notes the status of a page that is an error.
-                    said = [text for text in self.messages if "status of" not in text]
-                    self.assertEqual(said, [])
-
-
 class ScriptTest(BrowserTest):
     def test_copy_keys_and_the_stored_language(self) -> None:
         context = self.context(permissions=["clipboard-read", "clipboard-write"])

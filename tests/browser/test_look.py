@@ -1,4 +1,4 @@
-"""Every page at four widths: no text cut, pushed out or overlapping; nothing moves."""
+"""Every page at four widths: no text cut or overlapping; nothing moves or is barred."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.test_browser import (
 )
 from tests.support import page_types, runs
 
-WIDTHS = (360, 820, 1280, 1920)
+SIZES = ((360, "dark"), (820, "light"), (1280, "light"), (1920, "dark"))
 TOPS = "(nodes) => nodes.map(node => Math.round(node.getBoundingClientRect().top))"
 
 
@@ -27,16 +27,23 @@ class EveryPageTest(BrowserTest):
     def setUp(self) -> None:
         self.messages = []
 
-    def test_no_text_is_cut_pushed_out_or_on_another(self) -> None:
+    def test_no_text_is_cut_or_on_another_and_the_policy_is_kept(self) -> None:
         wanted = page_types.make()
         page = self.open("/en/")
         for lang in ("en", "zh"):
             for kind in wanted:
+                self.messages.clear()
                 visit(page, self.live_server_url, lang, kind)
-                for width in WIDTHS:
+                for width, scheme in SIZES:
                     with self.subTest(kind.name, lang=lang, width=width):
                         page.set_viewport_size({"width": width, "height": 900})
+                        page.emulate_media(color_scheme=scheme)
+                        self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
                         self.assertEqual(page_faults.faults(page), [])
+                with self.subTest(kind.name, lang=lang):
+                    # Chromium itself notes the status of a page that is an error.
+                    said = [text for text in self.messages if "status of" not in text]
+                    self.assertEqual(said, [])
 
     def test_no_page_moves_while_it_is_loaded(self) -> None:
         wanted = [kind for kind in page_types.make() if not kind.action]

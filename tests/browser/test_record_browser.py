@@ -17,7 +17,6 @@ from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
 from tests.support import runs
 
 PATH = "/en/NAN-9001/sample/"
-SHOWN = "getComputedStyle(document.querySelector('{}')).{}"
 
 
 def observe(test: BrowserTest, raw: str, *, bug: bool) -> store.Evidence:
