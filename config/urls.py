@@ -40,7 +40,6 @@ urlpatterns = [
         path("logout/", LogoutView.as_view(next_page="front"), name="logout"),
         path("api/", api_page.index, name="api-index"),
         path("", include("runner.pages.urls")),
-        path("", include("kb.release_pages.urls")),
         path("", include("kb.pages.urls")),
         re_path(
             r"^(?P<record_id>NAN-\d{4})/(?:(?P<slug>[-a-z0-9_]+)/)?$",

@@ -4,9 +4,15 @@ from django.urls import path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
+from kb.releases.sides import SIDE
 from kb.syndication import as_github, as_markdown
 from kb.syndication.cards import views as cards
-from kb.syndication.feeds import ChangesFeed
+from kb.syndication.feeds import (
+    ChangesFeed,
+    ComponentFeed,
+    RecordFeed,
+    ReleaseFeed,
+)
 
 urlpatterns = [
     path("", views.front, name="front"),
@@ -39,4 +45,26 @@ urlpatterns = [
         name="record-markdown",
     ),
     re_path(r"^(?P<record_id>NAN-\d{4})/card\.png$", cards.card, name="record-card"),
+    path("compare/", views.compare_start, name="compare-start"),
+    re_path(
+        rf"^compare/(?P<before>{SIDE})\.\.\.(?P<after>{SIDE})/$",
+        views.compare,
+        name="compare",
+    ),
+    re_path(
+        r"^(?P<record_id>NAN-\d{4})/feed\.atom$",
+        conditional_page(RecordFeed()),
+        name="record-feed",
+    ),
+    re_path(
+        r"^components/(?P<name>[^/]{1,80})/feed\.atom$",
+        conditional_page(ComponentFeed()),
+        name="component-feed",
+    ),
+    re_path(
+        rf"^releases/(?P<name>{SIDE})/feed\.atom$",
+        conditional_page(ReleaseFeed()),
+        name="release-feed",
+    ),
+    re_path(rf"^releases/(?P<name>{SIDE})/$", views.release, name="release-detail"),
 ]

@@ -33,6 +33,7 @@ from kb.models import Record
 from kb.pages import (
     browse,
     claims,
+    compare as compare_page,
     front as front_page,
     law as law_page,
     lookup,
@@ -43,6 +44,8 @@ from kb.pages import (
 )
 from kb.pages.paste import drain
 from kb.pages.record import page as record_page
+from kb.releases import sides
+from kb.versions.order import tested_builds
 
 
 @login_not_required
@@ -191,3 +194,32 @@ def law_detail(request: HttpRequest, slug: str) -> HttpResponse:
     if found is None:
         raise Http404(_("There is no law %s.") % slug)
     return render(request, "kb/law.html", {"page": found})
+
+
+@require_safe
+def compare_start(request: HttpRequest) -> HttpResponse:
+    page = compare_page.start(request)
+    if isinstance(page, str):
+        return redirect(page)
+    return render(request, "kb/compare.html", {"page": page}, status=page.status)
+
+
+@require_safe
+def compare(request: HttpRequest, before: str, after: str) -> HttpResponse:
+    page = compare_page.build(request, before, after)
+    if isinstance(page, str):
+        return redirect(page)
+    return render(request, "kb/compare.html", {"page": page}, status=page.status)
+
+
+@require_safe
+def release(request: HttpRequest, name: str) -> HttpResponse:
+    """A release is a comparison with its predecessor; the oldest has none."""
+    builds = tested_builds()
+    side = sides.find(name, builds)
+    if side is None or not (side.is_release and side.builds):
+        raise Http404(_("Nothing has been run here on torch %s.") % name)
+    previous = sides.previous(side, builds)
+    if previous is None:
+        return redirect("compare-start")
+    return redirect("compare", previous.name, side.name)

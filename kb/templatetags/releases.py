@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from kb import wording
 from kb.choices import Outcome
 from kb.models import Finding
-from kb.release_pages import compare
+from kb.pages import compare
 from kb.releases import sides
 from kb.releases.asked import Upgrade, upgrade_in
 from kb.versions.affected import Answer
