@@ -43,7 +43,7 @@ def also_affecting(
     """Ids of the other visible records that affect the pasted environment."""
     if not env.is_given:
         return []
-    ran = run_on(generation, builds_of(env.torch_raw, generation))
+    ran = run_on(generation, builds_of(env.torch_raw))
     return [
         key
         for key, known in documented.facts_of_all(generation[0]).items()
@@ -52,17 +52,10 @@ def also_affecting(
     ]
 
 
-def builds_of(raw: str | None, generation: Generation) -> tuple[str, ...]:
+def builds_of(raw: str | None) -> tuple[str, ...]:
     """The slugs of the builds of this version on which a verdict stands."""
-    return builds_by_version(generation).get(raw or "", ())
-
-
-@lru_cache(maxsize=1)
-def builds_by_version(_generation: Generation) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for raw, slug in TestedBuild.objects.values_list("raw", "slug"):
-        found[raw] = (*found.get(raw, ()), slug)
-    return found
+    rows = TestedBuild.objects.filter(raw=raw or "")
+    return tuple(rows.values_list("slug", flat=True))
 
 
 @lru_cache(maxsize=KEPT_BUILDS)

@@ -32,7 +32,7 @@ from kb.lookup.paste import (
 )
 from kb.lookup.reasons import RULED_OUT
 from kb.models import Record, Symptom
-from kb.search.index.generation import Generation, current_generation
+from kb.search.index.generation import current_generation
 from kb.search.index.inverted import index_in
 from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.masks import ALGORITHM
@@ -116,7 +116,7 @@ def answer(
         "ruled_out": ruled_out(out),
         "symptoms": [symptom_document(row.symptom) for row in shown],
         "affecting": affecting,
-        "query": query_document(paste, env, facts.environment, generation),
+        "query": query_document(paste, env, facts.environment),
     }
 
 
@@ -148,9 +148,7 @@ def symptom_document(row: Symptom) -> Json:
     }
 
 
-def query_document(
-    paste: Paste, env: str, environment: Environment, generation: Generation
-) -> Json:
+def query_document(paste: Paste, env: str, environment: Environment) -> Json:
     """How the paste was understood."""
     kinds = kinds_of(paste)
     if env.strip():
@@ -172,13 +170,13 @@ def query_document(
             "values": [line.fingerprint for line in key_lines],
         },
         "cut": {"lines": paste.reading.cut_lines, "bytes": paste.reading.cut_bytes},
-        "env": environment_document(environment, generation),
+        "env": environment_document(environment),
     }
 
 
-def environment_document(env: Environment, generation: Generation) -> Json:
+def environment_document(env: Environment) -> Json:
     raw = env.torch_raw
-    torch = raw and {"raw": raw, "build": build_of(raw, generation)}
+    torch = raw and {"raw": raw, "build": build_of(raw)}
     return {
         "torch": torch or None,
         "contradicting": list(env.contradicting),
@@ -188,9 +186,9 @@ def environment_document(env: Environment, generation: Generation) -> Json:
     }
 
 
-def build_of(raw: str, generation: Generation) -> str | None:
+def build_of(raw: str) -> str | None:
     """The slug of a build that runs have named with this version, if only one."""
-    slugs = builds_of(raw, generation)
+    slugs = builds_of(raw)
     return slugs[0] if len(slugs) == 1 else None
 
 
@@ -203,7 +201,7 @@ def affected_by(row: Record, env: str) -> Json:
     findings = row.findings.order_by(*ORDER)
     return {
         "record": row.id,
-        "env": environment_document(environment, current_generation()),
+        "env": environment_document(environment),
         "affected": affected.answer_for(row, environment, findings).as_dict(),
     }
 
@@ -212,7 +210,7 @@ def all_affecting(env: str) -> Json:
     """The ids of all records that affect an environment."""
     environment, generation = read_environment(env), current_generation()
     return {
-        "env": environment_document(environment, generation),
+        "env": environment_document(environment),
         "affecting": also_affecting(environment, set(), generation),
     }
 

@@ -104,7 +104,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     causes, weight = causes_of(asked.shown, asked.facts, asked.said), 1.0
     if not causes:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
-    traps = traps_in(asked.paste, ())
+    traps = traps_in(asked.paste)
     slugs = names_of(asked.generation)
     wanted = {*(match.record for match in matches), *traps, *near.first}
     wanted |= {slugs[cause.slug] for cause in causes if cause.slug in slugs}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -29,12 +29,12 @@ class Trap(NamedTuple):
     pasted: str
 
 
-def traps_in(paste: Paste, known: Collection[str]) -> dict[str, Trap]:
-    """The first of each record that is not `known`, by record, most severe first."""
+def traps_in(paste: Paste) -> dict[str, Trap]:
+    """The first of each record, by record, most severe first."""
     pieces = [piece for piece in code_of(paste) if piece]
     if not pieces:
         return {}
-    rules = [rule for rule in every_rule() if rule.data["record"] not in known]
+    rules = list(every_rule())
     traps: dict[str, Trap] = {}
     for lines in whole_or_pieces(pieces, rules):
         for finding, (number, text) in lines:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from itertools import groupby
 
 from django.http import QueryDict
@@ -17,7 +16,6 @@ from kb.lookup import symptoms
 from kb.models import Finding, Record, Standing, Symptom
 from kb.pages.facets import Facet, chosen_build, chosen_facets, facets, value_label
 from kb.pages.paging import Window, window
-from kb.search.index.generation import Generation, current_generation
 from kb.search.index.inverted import Facets, every_record
 from kb.search.ranking.filters import Narrowed, narrow, verdicts_on
 
@@ -71,40 +69,23 @@ def build(query: QueryDict) -> BrowsePage:
     group_by = query.get("group", "")
     group_by = group_by if group_by in GROUPINGS else GROUPINGS[0]
     chosen = chosen_facets(query)
-    key = tuple((name, tuple(values)) for name, values in chosen.items())
-    placed, sizes, counts = arranged(current_generation(), on, group_by, key)
+    every = every_record()
+    narrowed = narrow(every.items(), verdicts_on(on), chosen)
+    placed, sizes = in_groups(narrowed, every, group_by)
     page_window = window(query.get("page", ""), len(placed), PER_PAGE)
     return BrowsePage(
         build=on,
         builds=builds,
         group_by=group_by,
-        facets=list(facets(counts, chosen)),
+        facets=list(facets(narrowed.counts, chosen)),
         groups=list(groups(placed[page_window.rows], sizes, group_by, on)),
         window=page_window,
-        total=len(every_record()),
+        total=len(every),
         symptoms=[] if chosen or page_window.first > 1 else symptoms.every(),
     )
 
 
 Placed = list[tuple[str, str]]  # group and record, in the order they are shown
-Values = tuple[str, ...]
-
-
-@lru_cache(maxsize=16)
-def arranged(
-    generation: Generation,
-    on: str,
-    group_by: str,
-    chosen: tuple[tuple[str, Values], ...],
-) -> tuple[Placed, Counter[str], dict[str, Counter[str]]]:
-    """The records in their order, the sizes of groups, and the counts of the facets.
-
-    Kept for `generation`, so that going from page to page reads no more than the page.
-    """
-    every = every_record()
-    required = {name: list(values) for name, values in chosen}
-    narrowed = narrow(every.items(), verdicts_on(on), required)
-    return *in_groups(narrowed, every, group_by), narrowed.counts
 
 
 def in_groups(

@@ -25,7 +25,6 @@ from kb.releases.comparison import (
 from kb.releases.details import Shown, shown
 from kb.releases.sides import Side
 from kb.releases.turns import Turns, of_releases
-from kb.search.index.generation import current_generation
 from kb.versions.order import tested_builds
 
 SHOWN = 30
@@ -66,7 +65,7 @@ class ComparePage:
     @property
     def releases(self) -> list[Turns]:
         """What arrives with each and what leaves, the newest first."""
-        return list(reversed(of_releases(current_generation())))
+        return of_releases()[::-1]
 
     @property
     def turned_round(self) -> str:

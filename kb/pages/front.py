@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import islice
 from urllib.parse import urlencode
 
@@ -13,7 +12,6 @@ from django.urls import reverse
 from kb.languages import current_lang
 from kb.lookup import symptoms
 from kb.models import Flip, Standing, Symptom
-from kb.search.index.generation import Generation, current_generation
 from kb.versions import order
 
 SHOWN, LINKED = 4, 3
@@ -63,14 +61,9 @@ class FrontPage:
 
 
 def build() -> FrontPage:
-    return built(current_generation(), current_lang())
-
-
-@lru_cache(maxsize=4)
-def built(_generation: Generation, lang: str) -> FrontPage:
     tested = {row.slug: row.raw for row in order.tested_builds() if row.judged}
     labels = order.column_labels(tested)
-    title = f"record__title_{lang}"
+    title = f"record__title_{current_lang()}"
     rows = Flip.objects.order_by("record").values_list(
         "build", "kind", "before", "record", title
     )

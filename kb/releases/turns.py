@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 from django.db.models import QuerySet
 
 from kb.models import Flip, Record, Standing
 from kb.releases.sides import Side, releases
-from kb.search.index.generation import Generation
 from kb.versions.order import tested_builds
 
 
@@ -21,8 +19,7 @@ class Turns(NamedTuple):
     left: tuple[Record, ...]
 
 
-@lru_cache(maxsize=2)
-def of_releases(_generation: Generation) -> tuple[Turns, ...]:
+def of_releases() -> list[Turns]:
     """Every release that was tested, oldest first; each record once."""
     listed = Record.objects.filter(pk__in=Standing.objects.values("pk"))
     records = listed.only("slug", "title_en", "title_zh").in_bulk()
@@ -35,7 +32,7 @@ def of_releases(_generation: Generation) -> tuple[Turns, ...]:
         )
         rows = (tuple(records[pk] for pk in kind) for kind in (arrived, left))
         found.append(Turns(name, *rows))
-    return tuple(found)
+    return found
 
 
 def turning_in(side: Side) -> QuerySet[Flip]:

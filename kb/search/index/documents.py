@@ -83,10 +83,6 @@ class Beside(NamedTuple):
     claims: list[str]
 
 
-def document_of(record: Record) -> Document:
-    return documents_of([record])[0]
-
-
 def documents_of(records: Collection[Record]) -> list[Document]:
     """Of each record; what stands beside them is read once for all."""
     beside = texts_beside([record.pk for record in records])

@@ -164,7 +164,6 @@ def columns_of(line: str) -> list[str]:
 
 def add_row(figures: Figures, columns: Sequence[str], line: int, text: str) -> bool:
     """Whether the line is a row of that table; text behind the columns is a bar's."""
-    cells = CELL.findall(text.rpartition("|")[2] if "%|" in text else text)
     cells = CELL.findall(text)
     values = [(kind_of(name), cell) for name, cell in zip(columns, cells, strict=False)]
     figures_of_row = [(kind, cell) for kind, cell in values if kind]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kb.releases.turns import of_releases
-from kb.search.index.generation import current_generation
 from tests.kb.releases.test_comparison import ComparisonCase, finding
 
 
@@ -20,7 +19,7 @@ class TurnsTest(ComparisonCase):
         self.verdicts(2, v2_5_1=None)
         found = [
             (turns.release, *([row.pk for row in rows] for rows in turns[1:]))
-            for turns in of_releases(current_generation())
+            for turns in of_releases()
         ]
         wanted = ("2.6.0", [self.records[1].pk], [record.pk])
         self.assertEqual(found, [("2.5.1", [], []), wanted])

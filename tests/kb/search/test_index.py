@@ -11,7 +11,7 @@ from kb.models import Record, SearchDocument, SearchState
 from kb.publishing import saving
 from kb.publishing.loading import load_records
 from kb.search.index import writer
-from kb.search.index.documents import Document, document_of
+from kb.search.index.documents import Document, documents_of
 from kb.search.index.inverted import NEAREST, Index, current_index
 from runner.evidence.repros import inspect
 from tests.support import loaded
@@ -37,7 +37,9 @@ class IndexCase(TestCase):
         """What changed step by step is what is read of the records at once."""
         index = current_index()
         rows = Record.objects.visible()
-        self.assertEqual(index.documents, {row.pk: document_of(row) for row in rows})
+        self.assertEqual(
+            index.documents, {one.record: one for one in documents_of(rows)}
+        )
         anew = Index().brought_to(index.generation)
         self.assertEqual(index.postings, anew.postings)
         self.assertEqual(index.average_length, anew.average_length)
@@ -142,7 +144,8 @@ class AskTests(IndexCase):
     def test_frequencies(self) -> None:
         index = current_index()
         rows = Record.objects.all()
-        with_word = [row for row in rows if "overflow" in document_of(row).weights]
+        found = documents_of(rows)
+        with_word = [one for one in found if "overflow" in one.weights]
         self.assertEqual(index.frequency("overflow"), len(with_word))
         self.assertEqual(index.count, 21)
         self.assertEqual(index.frequency("no_such_token"), 0)
@@ -268,5 +271,5 @@ class ConcurrentTests(TransactionTestCase):
         index = current_index()
         self.assertEqual(
             index.documents,
-            {row.pk: document_of(row) for row in Record.objects.visible()},
+            {one.record: one for one in documents_of(Record.objects.visible())},
         )
