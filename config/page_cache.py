@@ -30,8 +30,8 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from config.middleware import GetResponse
 from kb import progress
 from kb.pages import reader_choice, theme
-from kb.requester import requester
 from kb.search.index.generation import current_generation
+from runner.access import requester
 from runner.models import Installation, Run, Sweep
 from runner.models.job import QueueJob
 from runner.runs import fleet, throttle

@@ -1,16 +1,19 @@
-"""Permissions: the groups of a site, and who may run, cancel and operate."""
+"""Who asks, and what they may: groups of a site; who may run, cancel and operate."""
 
 from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Group, Permission, User
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Q
 from django.http import HttpRequest
+from rest_framework.throttling import BaseThrottle
 
-from kb.requester import requester
 from runner.models.job import QueueJob
 
+IPV6_PREFIX = 64  # one household or machine has that many addresses
 VIEWER, RUNNER, OPERATOR = "viewer", "runner", "operator"
 # Each group includes the grants above it. (app, model, actions) in Django's names.
 # Tokens of the API, and captures, which only their address shows.
@@ -66,3 +69,25 @@ def may_cancel(request: HttpRequest, job: QueueJob) -> bool:
     """
     is_own = may_run(request.user) and job.is_wanted_by(requester(request))
     return is_own or may_operate(request.user)
+
+
+def requester(request: HttpRequest) -> str:
+    """The key that rate limits count under: the user, else the address."""
+    if not isinstance(request.user, AnonymousUser):
+        return f"user:{request.user.pk}"
+    # Behind NUM_PROXIES proxies, the address that the outermost one saw.
+    ident = BaseThrottle().get_ident(request)  # type: ignore[arg-type]
+    return f"address:{address_key(ident or '')}"
+
+
+def address_key(text: str) -> str:
+    """The key an address is counted under: an IPv4 address, or an IPv6 /64 network."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return text[:100]
+    if address.version == 4:
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ip_network((address, IPV6_PREFIX), strict=False))

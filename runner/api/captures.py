@@ -26,8 +26,8 @@ from kb.api.fields import (
 )
 from kb.api.serializers import LangUsed, Serializer
 from kb.problems import Problem
-from kb.requester import requester
 from portable.nan_probe.schema import KIND, VERSION, digest_of
+from runner.access import requester
 from runner.api import jobs
 from runner.api.runs import known_builds, refusal
 from runner.captures import keeping, known, matrix

@@ -22,7 +22,6 @@ from kb.api.endpoint import (
     operation,
 )
 from kb.api.paging import PageQuery, listing
-from kb.hourly import Quota
 from kb.problems import Problem
 from runner.api.evidence_shape import EvidenceSerializer
 from runner.api.serializers import (
@@ -36,6 +35,7 @@ from runner.evidence.store import EvidenceRefused
 from runner.models import Build, Evidence, Worker
 from runner.models.token import Token
 from runner.runs import fleet
+from runner.runs.throttle import Quota
 
 # Of NAN-0002 on 2.13.0-cpu, as the repository ships it.
 EXAMPLE = "sha256:a041f449fb2f84c944256c10ef3dc90e37f684900d8917b796e4b15ae72ea97b"

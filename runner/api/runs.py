@@ -25,10 +25,9 @@ from kb.choices import DeviceClass, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
-from kb.requester import requester
 from portable import harness
 from runner import run_sentences
-from runner.access import may_operate
+from runner.access import may_operate, requester
 from runner.api import jobs, prefer
 from runner.api.serializers import RunLogSerializer, RunPageSerializer, RunSerializer
 from runner.limits import MAX_TRIALS

@@ -18,8 +18,8 @@ from kb.choices import LANGS, DeviceClass
 from kb.languages import current_lang
 from kb.models import Record
 from kb.problems import Problem
-from kb.requester import requester
 from portable import harness
+from runner.access import requester
 from runner.api import jobs
 from runner.api.runs import (
     START_PROBLEMS,

@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from kb.requester import requester
 from portable import harness
 from runner import access, run_sentences
+from runner.access import requester
 from runner.limits import MAX_TRIALS
 from runner.models import Build
 from runner.pages.jobs import parameter_form

@@ -18,10 +18,10 @@ from kb.choices import JUDGED, OUR_ORIGINS, Fidelity, Verdict
 from kb.findings import checks
 from kb.languages import SEMICOLON, current_lang
 from kb.models import Record, Repro
-from kb.requester import requester
 from kb.versions.order import build_order
 from portable import harness
 from runner import access, run_sentences
+from runner.access import requester
 from runner.evidence import executed
 from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.findings import is_stale

@@ -24,8 +24,7 @@ APPS = ("config", "kb", "portable", "runner")
 FLOORS: tuple[str, ...] = (
     "portable.harness portable.nan_probe portable.masking portable.known_answers",
     "portable.doesitnan",
-    "kb.languages kb.progress kb.style_sheets kb.requester kb.hourly "
-    "kb.rules runner.exits runner.limits",
+    "kb.languages kb.progress kb.style_sheets kb.rules runner.exits runner.limits",
     "kb.wording kb.apps",
     "kb.choices",
     "kb.problems kb.badges",
@@ -66,7 +65,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
     "config": 1850,
-    "kb": 1520,
+    "kb": 1430,
     "kb.admin": 260,
     "kb.api": 1770,
     "kb.environments": 1210,
@@ -100,7 +99,7 @@ LINES = {
     "runner.models": 775,
     "runner.pages": 4640,
     "runner.pool": 1530,
-    "runner.runs": 1960,
+    "runner.runs": 2010,
     "runner.sandbox": 4310,
     "runner.sweeps": 987,
     "runner.takeaway": 4375,

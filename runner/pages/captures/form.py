@@ -8,9 +8,9 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
-from kb.requester import requester
 from portable.nan_probe.schema import LARGEST
 from runner import access
+from runner.access import requester
 from runner.captures import keeping
 from runner.models import Build, Capture
 from runner.pages.run_form import Refusal, refusal_of, require_right

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
-from kb.requester import requester
 from runner import access
+from runner.access import requester
 from runner.limits import MAX_TRIALS
 from runner.models import Build
 from runner.pages.jobs import parameter_form

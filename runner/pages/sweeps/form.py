@@ -12,10 +12,10 @@ from django.utils.translation import gettext as _
 from kb.choices import PARAMETERS, DeviceClass
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from kb.requester import requester
 from portable import harness
 from portable.harness import shown_value
 from runner import run_sentences
+from runner.access import requester
 from runner.pages.run_form import Refusal, ReproForm, refusal_of, require_right
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue

@@ -11,8 +11,8 @@ from django.db.models.functions import Now
 from django.test import TestCase, TransactionTestCase, override_settings
 
 from kb.models import Finding
-from kb.requester import address_key
 from portable import harness
+from runner.access import address_key
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, Worker
 from runner.runs import jobs, ledger, live_log, retries, scheduling, submission
