@@ -66,12 +66,7 @@ def look_up(
     as "device=mps". Raises PasteTooLarge, EmptyPaste.
     """
     check_size(log, env)
-    log, env = readable(log), readable(env)
-    if not (log.strip() or env.strip()):
-        raise EmptyPaste(
-            _("Nothing was pasted. Paste a warning, a traceback or a log.")
-        )
-    return answer(read_paste(log, parts), env, said or {}, dropped)
+    return answer(read_paste(readable(log), parts), readable(env), said or {}, dropped)
 
 
 def look_up_stream(log: BinaryIO, env: str = "") -> Json:
@@ -79,13 +74,7 @@ def look_up_stream(log: BinaryIO, env: str = "") -> Json:
 
     Raises EmptyPaste.
     """
-    paste = read_stream(log)
-    env = readable(env)
-    if not (paste.text.strip() or env.strip()):
-        raise EmptyPaste(
-            _("Nothing was pasted. Paste a warning, a traceback or a log.")
-        )
-    return answer(paste, env)
+    return answer(read_stream(log), readable(env))
 
 
 def answer(
@@ -94,6 +83,10 @@ def answer(
     said: Mapping[str, bool] = MappingProxyType({}),
     dropped: Collection[str] = (),
 ) -> Json:
+    if not (paste.text.strip() or env.strip()):
+        raise EmptyPaste(
+            _("Nothing was pasted. Paste a warning, a traceback or a log.")
+        )
     environment = parse_environment(env).merged(paste.environment)
     generation = current_generation()
     facts = read_facts(paste, env, environment).without(dropped)

@@ -64,11 +64,7 @@ class Paste:
 
     @cached_property
     def kind_of_line(self) -> dict[int, Kind]:
-        return {
-            number: part.kind
-            for part in self.parts
-            for number in range(part.first, part.last + 1)
-        }
+        return kinds_of_lines(self.parts)
 
     @property
     def text(self) -> str:
@@ -128,11 +124,7 @@ def read_stream(stream: BinaryIO) -> Paste:
 def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste:
     cleaned = CleanLines()
     parts = corrected(split_parts(selected.lines, cleaned), corrections)
-    kind_of = {
-        number: part.kind
-        for part in parts
-        for number in range(part.first, part.last + 1)
-    }
+    kind_of = kinds_of_lines(parts)
     printed = [line for line in selected.lines if kind_of.get(line[0]) in PRINTED]
     written = [line for line in selected.lines if kind_of.get(line[0]) == Kind.WORDS]
     reading = read_lines(replace(selected, lines=printed), cleaned)
@@ -152,6 +144,10 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
         environment is not None,
         parts,
     )
+
+
+def kinds_of_lines(parts: Iterable[Part]) -> dict[int, Kind]:
+    return {n: part.kind for part in parts for n in range(part.first, part.last + 1)}
 
 
 def may_be_environment(text: str) -> bool:

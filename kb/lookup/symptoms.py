@@ -64,7 +64,7 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     texts = () if facts.figures.first_bad else written_in(paste)
     asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in texts]
     found = []
-    for row in every_row():
+    for row in every():
         line = next((n for n, letters in printed_in(row, lines) if letters), None)
         if line is None and any(holds(sign, facts) for sign in row.signatures):
             line = 0
@@ -130,7 +130,7 @@ def causes_of(
 
 def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
     """Causes of symptoms that are not shown, where the code calls what they name."""
-    shown = [Shown(row, 0) for row in every_row()] if facts.values.get("call") else []
+    shown = [Shown(row, 0) for row in every()] if facts.values.get("call") else []
     found = causes_of(shown, facts, said)
     return [row for row in found if any(CALLS in one for one in row.because)]
 
@@ -153,7 +153,7 @@ def of_words(text: str) -> list[Symptom]:
     had = tokens_of(read_query(text))
     return [
         row
-        for row in every_row()
+        for row in every()
         if any(
             is_printed(s["text"], facets, letters)
             for s in row.signatures
@@ -163,11 +163,7 @@ def of_words(text: str) -> list[Symptom]:
     ]
 
 
-def every() -> list[Symptom]:
-    return list(every_row())
-
-
-def every_row() -> tuple[Symptom, ...]:
+def every() -> tuple[Symptom, ...]:
     """All of them, read again only after one changed."""
     state = Symptom.objects.aggregate(Max("modified"), Count("pk"))
     return rows_at(tuple(state.values()))

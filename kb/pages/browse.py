@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
@@ -61,7 +61,7 @@ class BrowsePage:
     window: Window
     total: int
     # Before the records of the first page, where nothing is filtered.
-    symptoms: list[Symptom] = field(default_factory=list)
+    symptoms: Sequence[Symptom] = ()
 
 
 def build(query: QueryDict) -> BrowsePage:
@@ -81,7 +81,7 @@ def build(query: QueryDict) -> BrowsePage:
         groups=list(groups(placed[page_window.rows], sizes, group_by, on)),
         window=page_window,
         total=len(every),
-        symptoms=[] if chosen or page_window.first > 1 else symptoms.every(),
+        symptoms=() if chosen or page_window.first > 1 else symptoms.every(),
     )
 
 

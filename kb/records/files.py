@@ -192,10 +192,18 @@ def read_facts(files: Mapping[str, str], problems: list[Problem]) -> Facts | Non
     if FACTS_FILE not in files:
         return None
     try:
-        return tomllib.loads(files[FACTS_FILE])
-    except tomllib.TOMLDecodeError as error:
-        problems.append(Problem(FACTS_FILE, "", _("is not TOML: %s") % error))
+        return facts_in(files[FACTS_FILE])
+    except ValueError as error:
+        problems.append(Problem(FACTS_FILE, "", str(error)))
         return None
+
+
+def facts_in(text: str) -> Facts:
+    """Raises ValueError, which says what is wrong."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(_("is not TOML: %s") % error) from None
 
 
 def read_articles(

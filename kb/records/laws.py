@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from kb.records import snippets
 from kb.records.facts import NAME, SLUG
-from kb.records.files import Problem, RecordError, read_text
+from kb.records.files import Problem, RecordError, facts_in, read_text
 from kb.records.proven import judged
 from kb.records.values import (
     Key,
@@ -84,12 +83,9 @@ def read_law(folder: Path, laws: list[LawFile]) -> Found:
     """(file, key, message) of each problem; a law without any is added to `laws`."""
     name = FACTS_FILE
     try:
-        facts = tomllib.loads(read_text(folder / name))
+        facts = facts_in(read_text(folder / name))
         name = REPRO_FILE
         source = read_text(folder / name)
-    except tomllib.TOMLDecodeError as error:
-        yield name, "", _("is not TOML: %s") % error
-        return
     except (OSError, ValueError) as error:
         yield name, "", str(error)
         return

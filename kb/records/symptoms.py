@@ -5,7 +5,6 @@ No database: which records exist is told by whoever loads them.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from kb.records import tellers
 from kb.records.facts import SLUG
-from kb.records.files import Problem, RecordError, read_text
+from kb.records.files import Problem, RecordError, facts_in, read_text
 from kb.records.values import (
     Key,
     both_languages,
@@ -100,10 +99,7 @@ def read_problems(
 ) -> Iterator[tuple[str, str]]:
     """(key, message) of each; a file without any is added to `files`."""
     try:
-        facts = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        yield "", _("is not TOML: %s") % error
-        return
+        facts = facts_in(read_text(path))
     except (OSError, ValueError) as error:
         yield "", str(error)
         return

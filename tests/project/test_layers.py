@@ -70,7 +70,7 @@ LINES = {
     "kb.api": 1770,
     "kb.environments": 1210,
     "kb.findings": 1270,
-    "kb.lookup": 2140,
+    "kb.lookup": 2120,
     "kb.management": 180,
     "kb.models": 595,
     "kb.pages": 2470,
