@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib import admin
 from django.db import models
@@ -42,7 +41,6 @@ FACTS = {
     "modified": _("Last change"),
     "outdated": _("Outdated"),
 }
-# Shown as JSON.
 LISTS = {
     "components": _("Components"),
     "aliases": _("Aliases"),
@@ -188,24 +186,6 @@ class ReproFilter(admin.SimpleListFilter):
         return queryset
 
 
-def side_by_side(*names: str) -> tuple[tuple[str, str], ...]:
-    return tuple((f"{name}_en", f"{name}_zh") for name in names)
-
-
-def as_json(name: str, label: Any) -> Any:
-    """A column of the admin that shows a list as it stands in `issue.toml`."""
-
-    @admin.display(description=label)
-    def shown(record: Record) -> str:
-        text = json.dumps(getattr(record, name), ensure_ascii=False, indent=2)
-        return format_html('<pre tabindex="0" lang="en">{}</pre>', text)
-
-    return shown
-
-
-SHOWN_LISTS = tuple(as_json(name, label) for name, label in LISTS.items())
-
-
 @admin.register(Record)
 class RecordAdmin(ReadOnly, admin.ModelAdmin):
     inlines = (ClaimInline, ReproInline)
@@ -219,23 +199,7 @@ class RecordAdmin(ReadOnly, admin.ModelAdmin):
         *(OutdatedFilter, ReproFilter),
     )
     search_fields = ("id", "slug", *(f"{n}_{x}" for n in PROSE for x in LANGS))
-    readonly_fields = SHOWN_LISTS
-    fieldsets: ClassVar[Any] = (
-        (None, {"fields": (("id", "slug"), ("publication", "modified", "outdated"))}),
-        *(
-            (label, {"fields": side_by_side(name), "classes": ("bilingual",)})
-            for name, label in PROSE.items()
-        ),
-        (
-            _("Facts"),
-            {
-                "fields": (
-                    ("upstream", "symptom_class", "affected_when"),
-                    *SHOWN_LISTS,
-                )
-            },
-        ),
-    )
+    readonly_fields = ("modified", "outdated")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Record]:
         rows: QuerySet[Record] = super().get_queryset(request)

@@ -66,7 +66,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 LINES = {
     "config": 1850,
     "kb": 1430,
-    "kb.admin": 260,
+    "kb.admin": 230,
     "kb.api": 1770,
     "kb.environments": 1210,
     "kb.findings": 1270,
