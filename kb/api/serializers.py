@@ -36,7 +36,6 @@ from kb.findings import (
     results,
     variants,
 )
-from kb.findings.remedies import Remedy
 from kb.models import Claim, Record
 from kb.records.facts import BUILD_STATES, EVENT_KINDS
 from kb.records.files import split_workarounds
@@ -193,20 +192,11 @@ def workarounds_of(record: Record) -> list[Json]:
             "markdown": {lang: texts[lang].get(name, "") for lang in LANGS},
             "html": {lang: pages[lang].get(name, "") for lang in LANGS},
             "status_by_build": claims.workaround_by_build(name, findings),
-            **what_runs_show(remedy),
+            **remedy.shown(),
             **asdict(variants.reach(name, findings, record.repros.all())),
         }
         found.append({**remedy.entry, **shown})
     return found
-
-
-def what_runs_show(remedy: Remedy) -> Json:
-    return {
-        "status": remedy.status,
-        "evidence": remedy.evidence,
-        "seen_on": [cell.build for cell in remedy.seen_on],
-        "not_executed": remedy.not_executed or None,
-    }
 
 
 class EventSerializer(Serializer):

@@ -38,6 +38,15 @@ class Remedy:
     seen_on: list[Finding]
     not_executed: str
 
+    def shown(self) -> dict[str, Any]:
+        """What runs show of it, as answers have it."""
+        return {
+            "status": self.status,
+            "evidence": self.evidence,
+            "seen_on": [cell.build for cell in self.seen_on],
+            "not_executed": self.not_executed or None,
+        }
+
 
 def of_record(
     record: Record, findings: Sequence[Finding], raw: str | None = None

@@ -14,7 +14,7 @@ from typing import Any
 from kb.addresses import record_urls
 from kb.choices import SymptomClass
 from kb.languages import Text as _
-from kb.lookup import reasons, spoken
+from kb.lookup import reasons, weights
 from kb.lookup.facts import COMMON, Facts
 from kb.lookup.known import Known, known, names_of
 from kb.lookup.needs import flags_of, is_possible_here, needed_packages
@@ -100,7 +100,7 @@ class Asked:
 def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     """Those that may be it, best first; and those that something rules out."""
     matches = match_log(asked.paste.reading, asked.index)
-    near = Near(Text(spoken.spoken_of(asked.paste), asked.index))
+    near = Near(Text(weights.weights_of(asked.paste), asked.index))
     causes, weight = causes_of(asked.shown, asked.facts, asked.said), 1.0
     if not causes:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE

@@ -51,13 +51,7 @@ class Known:
 
 
 def document(remedy: remedies.Remedy) -> Json:
-    return {
-        **{key: remedy.entry[key] for key in REMEDY_FIELDS},
-        "status": remedy.status,
-        "evidence": remedy.evidence,
-        "seen_on": [cell.build for cell in remedy.seen_on],
-        "not_executed": remedy.not_executed or None,
-    }
+    return {key: remedy.entry[key] for key in REMEDY_FIELDS} | remedy.shown()
 
 
 def known(ids: Iterable[str], generation: Generation) -> dict[str, Known]:

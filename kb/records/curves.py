@@ -17,7 +17,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from kb.records.proven import judged
-from kb.records.values import Key, both_languages, keys_problems, matching, one_of
+from kb.records.schema import Key, both_languages, keys_problems, matching, one_of
 from portable import harness
 
 FOLDER = "curve"

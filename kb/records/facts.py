@@ -29,7 +29,7 @@ from kb.choices import (
     Upstream,
 )
 from kb.records import rules
-from kb.records.values import (
+from kb.records.schema import (
     EVENT_KINDS,
     SCHEMA,
     Key,

@@ -20,7 +20,7 @@ from kb.records import snippets
 from kb.records.facts import NAME, SLUG
 from kb.records.files import Problem, RecordError, facts_in, read_text
 from kb.records.proven import judged
-from kb.records.values import (
+from kb.records.schema import (
     Key,
     both_languages,
     keys_problems,

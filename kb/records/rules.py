@@ -8,8 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from kb.records.snippets import parsed
-from kb.records.values import (
+from kb.records.schema import (
     Check,
     Key,
     Problems,
@@ -20,6 +19,7 @@ from kb.records.values import (
     table,
     text,
 )
+from kb.records.snippets import parsed
 from kb.rules.findings import fires
 from kb.rules.patterns import ARGUMENT, Rule
 

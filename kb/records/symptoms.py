@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from kb.records import tellers
 from kb.records.facts import SLUG
 from kb.records.files import Problem, RecordError, facts_in, read_text
-from kb.records.values import (
+from kb.records.schema import (
     Key,
     both_languages,
     keys_problems,

@@ -67,7 +67,7 @@ LINES = {
     "config": 1850,
     "kb": 1430,
     "kb.admin": 230,
-    "kb.api": 1770,
+    "kb.api": 1760,
     "kb.environments": 1210,
     "kb.findings": 1270,
     "kb.lookup": 2120,

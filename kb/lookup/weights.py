@@ -16,7 +16,7 @@ PRINTED_CHARS, WRITTEN_CHARS = 4000, 12_000
 KEY_LINES = 40
 
 
-def spoken_of(paste: Paste) -> dict[str, float]:
+def weights_of(paste: Paste) -> dict[str, float]:
     """The weighted words of all parts but lists of packages, and the symptoms."""
     weights: dict[str, float] = {}
     if paste.is_only_environment:
