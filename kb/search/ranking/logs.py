@@ -7,6 +7,8 @@ beat both: a name that contradicts is no match.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kb.search.index.documents import Document
@@ -18,10 +20,11 @@ from kb.search.ranking.log_lines import (
     Why,
     all_lines,
 )
-from kb.search.ranking.words import LogQuery, context, log_query, relevance
 from kb.search.reading.log import Reading
 from kb.search.reading.signatures import Signature
+from kb.search.reading.tokens import is_common
 
+K1, B = 1.2, 0.6
 EXACT_BONUS = COVERAGE_BONUS = 2.0
 ID_BONUS = 3.0
 # Words of a record that stand anywhere in the log settle a tie, no more.
@@ -38,6 +41,21 @@ class LogMatch:
     confidence: Confidence
     score: float
     why: tuple[Why, ...]
+
+
+@dataclass(frozen=True)
+class LogQuery:
+    """The tokens of a log.
+
+    `worth`: the value of each token that any record has; `total`: of all tokens.
+    `context`: the particular words of the whole log that any record has; the log has
+    `words` of them in all.
+    """
+
+    worth: Mapping[str, float]
+    total: float
+    context: frozenset[str]
+    words: int
 
 
 def match_log(reading: Reading, index: Index) -> list[LogMatch]:
@@ -120,3 +138,34 @@ def best_evidence(lines: Lines, signature: Signature) -> Why | None:
     return lines.showing(signature) or (
         lines.remarking(signature) if is_remark else None
     )
+
+
+# --- relevance -----------------------------------------------------------------------
+def log_query(weights: Mapping[str, float], words: list[str], index: Index) -> LogQuery:
+    """From the weighted tokens and the words of a log; made once for all documents."""
+    values = {token: weight * index.idf(token) for token, weight in weights.items()}
+    worth = {token: value for token, value in values.items() if index.having(token)}
+    telling = [word for word in words if not is_common(word)]
+    context = frozenset(word for word in telling if index.having(word))
+    return LogQuery(worth, math.fsum(values.values()), context, len(telling))
+
+
+def relevance(query: LogQuery, document: Document, index: Index) -> float:
+    """BM25F of the document plus the covered share, both relative to the query."""
+    norm = K1 * (1 - B + B * document.length / index.average_length)
+    frequencies = [
+        (value, frequency)
+        for token, value in query.worth.items()
+        if (frequency := document.weights.get(token, 0))
+    ]
+    # fsum: the order of the tokens must not change the last digits.
+    score = math.fsum(
+        value * n * (K1 + 1) / (n + norm) + value for value, n in frequencies
+    )
+    return score / query.total if query.total else 0.0
+
+
+def context(query: LogQuery, document: Document) -> float:
+    """The share of the log's telling words that the record speaks of, 0 to 1."""
+    shared = len(query.context & document.weights.keys())
+    return min(1.0, shared / (query.words or 1) * 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,13 +9,11 @@ from typing import NamedTuple
 
 from kb.choices import LANGS, SECTIONS
 from kb.models import Record
-from kb.search.index.documents import Document
 from kb.search.index.inverted import Column, Index
 from kb.search.ranking.nearness import Text
 from kb.search.reading.query import Query, Term, prefix_of, weighted_words
-from kb.search.reading.tokens import fold, is_common
+from kb.search.reading.tokens import fold
 
-K1, B = 1.2, 0.6
 # Below this share of the query's weight a document is not about the query; a long
 # query that nothing answers so well takes less.
 ENOUGH, LITTLE = 0.4, 0.2
@@ -32,51 +29,6 @@ COVERAGE, IN_TITLE, WORD_FOR_WORD = 0.02, 2.0, 2.0
 # As many records are read to see whether the query stands there word for word.
 READ = 30
 TEXTS = [f"{name}_{lang}" for name in ("title", "summary", *SECTIONS) for lang in LANGS]
-
-
-@dataclass(frozen=True)
-class LogQuery:
-    """The tokens of a log.
-
-    `worth`: the value of each token that any record has; `total`: of all tokens.
-    `context`: the particular words of the whole log that any record has; the log has
-    `words` of them in all.
-    """
-
-    worth: Mapping[str, float]
-    total: float
-    context: frozenset[str]
-    words: int
-
-
-def log_query(weights: Mapping[str, float], words: list[str], index: Index) -> LogQuery:
-    """From the weighted tokens and the words of a log; made once for all documents."""
-    values = {token: weight * index.idf(token) for token, weight in weights.items()}
-    worth = {token: value for token, value in values.items() if index.having(token)}
-    telling = [word for word in words if not is_common(word)]
-    context = frozenset(word for word in telling if index.having(word))
-    return LogQuery(worth, math.fsum(values.values()), context, len(telling))
-
-
-def relevance(query: LogQuery, document: Document, index: Index) -> float:
-    """BM25F of the document plus the covered share, both relative to the query."""
-    norm = K1 * (1 - B + B * document.length / index.average_length)
-    frequencies = [
-        (value, frequency)
-        for token, value in query.worth.items()
-        if (frequency := document.weights.get(token, 0))
-    ]
-    # fsum: the order of the tokens must not change the last digits.
-    score = math.fsum(
-        value * n * (K1 + 1) / (n + norm) + value for value, n in frequencies
-    )
-    return score / query.total if query.total else 0.0
-
-
-def context(query: LogQuery, document: Document) -> float:
-    """The share of the log's telling words that the record speaks of, 0 to 1."""
-    shared = len(query.context & document.weights.keys())
-    return min(1.0, shared / (query.words or 1) * 4)
 
 
 class WordMatch(NamedTuple):
