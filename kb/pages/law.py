@@ -10,8 +10,8 @@ from typing import Any
 from kb.models import Law, Record
 from kb.records.laws import FINITE
 from kb.wording import LAW_OUTCOMES
+from portable.nan_probe.functions import ALLOWED
 from portable.nan_probe.known import FORMS, RECORDS
-from portable.nan_probe.signatures import ALLOWED
 
 # As a capture's page writes them into its link; anything else is not shown.
 OPERANDS = re.compile(r"(?:[][0-9.,; ()+e-]|inf|nan|True|False){1,200}")

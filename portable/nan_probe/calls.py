@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import torch
 
+from .functions import ALLOWED
 from .schema import PATTERN
-from .signatures import ALLOWED, Dtype, Operand, Refused, check
+from .signatures import Dtype, Operand, Refused, check
 
 BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 

@@ -65,6 +65,8 @@ def public_of(aten, args):
         args = args[:2]
     if name == "_weight_norm_interface":
         return "torch._weight_norm", args
+    if name == "_linalg_solve_ex":
+        return "torch.linalg.solve_ex", args
     return "torch." + name.strip("_"), args
 
 

@@ -8,16 +8,22 @@ import torch
 
 from .values import UNREADABLE, is_bad, tensors
 
+# A loss or a gradient from which on growth is no ordinary one.
+LARGE = 1e4
 norms = getattr(torch, "_foreach_norm", None)
 
 
-def any_bad(values):
-    """One wait for all of them; only where that is not finite each is looked at."""
+def any_bad(values, seen=None):
+    """One wait for all of them; only where that is not finite each is looked at.
+    `seen` gets their total where all is well."""
     values = [one.detach() for one in values if is_plain(one)]
     if not values:
         return False
     try:
-        if math.isfinite(total(values)):
+        found = total(values)
+        if math.isfinite(found):
+            if seen is not None:
+                seen.append(found)
             return False
     except UNREADABLE:
         pass  # of several devices or kinds
@@ -29,6 +35,12 @@ def total(values):
     if norms is None or len(values) == 1:
         return sum(float(one.float().sum()) for one in values)
     return float(torch.stack([one.float() for one in norms(values)]).sum())
+
+
+def growth(seen):
+    """Whether the last of some totals is beyond the first of them by orders."""
+    first, last = (abs(seen[0]), abs(seen[-1])) if seen else (0, 0)
+    return last > LARGE and last > 1000 * first
 
 
 def is_plain(one):
@@ -64,6 +76,7 @@ class Models:
         for root in self.roots:
             prefix = "" if len(self.roots) == 1 else type(root).__name__ + "."
             for name, one in getattr(root, what)():
+                name = name.replace("_orig_mod.", "").replace("_orig_mod", "")
                 yield prefix + name if name else prefix.rstrip("."), one
 
     def named_modules(self):

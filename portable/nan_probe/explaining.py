@@ -45,10 +45,11 @@ SAME.update({"__radd__": "add", "__sub__": "sub", "__pow__": "pow", "divide": "d
 
 
 # How a form begins: with its function, with an operator, or it is a cast.
-FORM = re.compile(r"torch\.(\w+)\(|a(?:\.nan_to_num\(\))? ([-*/]) |")
-OPERATORS = {"-": "sub", "*": "mul", "/": "div"}
+FORM = re.compile(r"torch\.(\w+)\(|(b / |a(?:\.nan_to_num\(\))? [-*/] )|")
+OPERATORS = {"a -": "sub", "a *": "mul", "a /": "div", "b /": "rdiv"}
+OPERATORS["a.nan_to_num() -"] = "sub"
 SAME_FORM = {"truediv": "div", "true_divide": "div", "divide": "div", "to": "half"}
-SAME_FORM.update(multiply="mul", rmul="mul", subtract="sub")
+SAME_FORM.update(multiply="mul", rmul="mul", subtract="sub", rtruediv="rdiv")
 
 
 def max_exp(values):
@@ -159,7 +160,7 @@ def belongs(source, name):
     """Whether a form computes what the function does: many fail by the same law."""
     short = name.rpartition(".")[2].strip("_")
     form = FORM.match(source)
-    computes = form[1] or OPERATORS.get(form[2]) or "half"
+    computes = form[1] or OPERATORS.get((form[2] or "").strip()) or "half"
     return computes == SAME_FORM.get(short, short)
 
 

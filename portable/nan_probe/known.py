@@ -20,11 +20,22 @@ NOTHING, CAST = "mean of nothing", "overflow of a cast"
 GIVEN = "a number in the code that is not finite"
 UNKNOWN = "no law is known for this op"
 
+LOGS = [
+    "torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))",
+    "torch.log(torch.where(a > 0, a, torch.ones_like(a)))",
+]
+QUOTIENTS = ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"]
 FORMS = {
-    LOG_OF_ZERO: ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
-    LOG_OF_NEGATIVE: ["torch.log(a.clamp_min(torch.finfo(a.dtype).tiny))"],
-    ZERO_BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
-    BY_ZERO: ["a / (b + 1e-6)", "a / torch.where(b == 0, torch.ones_like(b), b)"],
+    LOG_OF_ZERO: LOGS,
+    LOG_OF_NEGATIVE: LOGS,
+    ZERO_BY_ZERO: QUOTIENTS,
+    BY_ZERO: [
+        *QUOTIENTS,
+        *LOGS,
+        "b / (a + 1e-6)",
+        "torch.reciprocal(a + 1e-6)",
+        "torch.rsqrt(a + 1e-6)",
+    ],
     INF_MINUS_INF: ["a.nan_to_num() - b.nan_to_num()"],
     ZERO_TIMES_INF: ["a * torch.where(a == 0, torch.zeros_like(b), b)"],
     ROOT_AT_ZERO: ["torch.sqrt(a + 1e-12)", "torch.sqrt(a.clamp_min(1e-12))"],
@@ -84,114 +95,37 @@ DIAGNOSES = {
     "NAN-0097": ("empty_group", "div truediv", "b"),
 }
 
-# Record -> slice and law of its trigger; `python -m tests.probe.slices` writes it anew.
+# Of each record law and slice of its trigger; `python -m tests.probe.slices` writes them.
+TABLE = """
+NAN-0013 | softmax of -inf only | softmax(baddbmm(masked_fill(zeros_like(x): 0, x, -inf): -inf, x, x): -inf)
+NAN-0015 | root of a negative number | sqrt(input: 0)
+NAN-0016 | root or power at 0, in backward | backward of sqrt(sum(pow(sub(x, x): 0, 2): 0): 0)
+NAN-0022 | inf - inf | backward of logsumexp(add(add(logsumexp(add(add(x: -inf, x): -inf, x: -inf): -inf, 0): -inf, x): -inf, x: -inf): -inf, 0)
+NAN-0023 | root or power at 0, in backward | backward of acos(x)
+NAN-0025 | root or power at 0, in backward | backward of pow(mul(x, input: 0): 0, x)
+NAN-0026 | a number / 0 | backward of eigh(add(mul(eye(): 0): 0, diag_embed(mul(x: 0, 0): 0): 0): 0)
+NAN-0027 | a number / 0 | backward of xlogy(softmax(x): 0, softmax(x): 0)
+NAN-0028 | variance of one value | std(x)
+NAN-0029 | 0 / 0 | weight_norm_interface(fill(x, input: 0): 0, norm(fill(x, input: 0): 0): 0)
+NAN-0030 | 0 * inf | mul(exp(log_softmax(masked_fill(x, x, -inf): -inf): -inf): 0, log_softmax(masked_fill(x, x, -inf): -inf): -inf)
+NAN-0031 | inf - inf | binary_cross_entropy_with_logits(input: inf, input: 0)
+NAN-0033 | no law is known for this op | ctc_loss(x, x, x, x)
+NAN-0034 | mean of nothing | nll_loss_forward(x, x)
+NAN-0035 | a number / 0 | div(x, 0)
+NAN-0036 | 0 / 0 | addcdiv(x, lerp(x, x): 0, add(div(sqrt(addcmul(x: 0, input: 0, input: 0): 0): 0): 0): 0)
+NAN-0040 | overflow of a product or square | mm(x, x)
+NAN-0067 | no law is known for this op | grouped_mm(x, x, x)
+NAN-0079 | 0 / 0 | div(fill(x, input: 0): 0, clamp_min(vector_norm(fill(x, input: 0): 0): 0): 0)
+NAN-0081 | log of 0 | log(softmax(x): 0)
+NAN-0082 | a number / 0 | backward of log(sub(x): 0)
+NAN-0083 | overflow of exp | exp(x)
+NAN-0088 | 0 / 0 | div(sub(x, x): 0, std(x): 0)
+NAN-0091 | overflow of a product or square | mm(x, x)
+NAN-0097 | 0 / 0 | div(neg(sum(mul(sub(eq(x, x): 0, x: 0): 0, x): 0): 0): 0, x: 0)
+NAN-0098 | 0 / 0 | div(mul(x): 0, add(x, x): 0)
+NAN-0100 | overflow of a product or square | backward of addmm(x, x, x)
+"""
 RECORDS = {
-    "NAN-0013": (
-        "softmax(baddbmm(masked_fill(zeros_like(x): 0, x, -inf): -inf, x, x): -inf)",
-        "softmax of -inf only",
-    ),
-    "NAN-0015": (
-        "sqrt(input: 0)",
-        "root of a negative number",
-    ),
-    "NAN-0016": (
-        "backward of sqrt(sum(pow(sub(x, x): 0, 2): 0): 0)",
-        "root or power at 0, in backward",
-    ),
-    "NAN-0022": (
-        "backward of logsumexp(add(add(logsumexp(add(add(x: -inf, x): -inf, x: -inf): -inf, 0): -inf, x): -inf, x: -inf): -inf, 0)",
-        "inf - inf",
-    ),
-    "NAN-0023": (
-        "backward of acos(x)",
-        "root or power at 0, in backward",
-    ),
-    "NAN-0025": (
-        "backward of pow(mul(x, input: 0): 0, x)",
-        "root or power at 0, in backward",
-    ),
-    "NAN-0026": (
-        "backward of eigh(add(mul(eye(): 0): 0, diag_embed(mul(x: 0, 0): 0): 0): 0)",
-        "a number / 0",
-    ),
-    "NAN-0027": (
-        "backward of xlogy(softmax(x): 0, softmax(x): 0)",
-        "a number / 0",
-    ),
-    "NAN-0028": (
-        "std(x)",
-        "variance of one value",
-    ),
-    "NAN-0029": (
-        "weight_norm_interface(fill(x, input: 0): 0, norm(fill(x, input: 0): 0): 0)",
-        "0 / 0",
-    ),
-    "NAN-0030": (
-        "mul(exp(log_softmax(masked_fill(x, x, -inf): -inf): -inf): 0, log_softmax(masked_fill(x, x, -inf): -inf): -inf)",
-        "0 * inf",
-    ),
-    "NAN-0031": (
-        "binary_cross_entropy_with_logits(input: inf, input: 0)",
-        "inf - inf",
-    ),
-    "NAN-0033": (
-        "ctc_loss(x, x, x, x)",
-        "no law is known for this op",
-    ),
-    "NAN-0034": (
-        "nll_loss_forward(x, x)",
-        "mean of nothing",
-    ),
-    "NAN-0035": (
-        "div(x, 0)",
-        "a number / 0",
-    ),
-    "NAN-0036": (
-        "addcdiv(x, lerp(x, x): 0, add(div(sqrt(addcmul(x: 0, input: 0, input: 0): 0): 0): 0): 0)",
-        "0 / 0",
-    ),
-    "NAN-0040": (
-        "mm(x, x)",
-        "overflow of a product or square",
-    ),
-    "NAN-0067": (
-        "grouped_mm(x, x, x)",
-        "no law is known for this op",
-    ),
-    "NAN-0079": (
-        "div(fill(x, input: 0): 0, clamp_min(vector_norm(fill(x, input: 0): 0): 0): 0)",
-        "0 / 0",
-    ),
-    "NAN-0081": (
-        "log(softmax(x): 0)",
-        "log of 0",
-    ),
-    "NAN-0082": (
-        "backward of log(sub(x): 0)",
-        "a number / 0",
-    ),
-    "NAN-0083": (
-        "exp(x)",
-        "overflow of exp",
-    ),
-    "NAN-0088": (
-        "div(sub(x, x): 0, std(x): 0)",
-        "0 / 0",
-    ),
-    "NAN-0091": (
-        "mm(x, x)",
-        "overflow of a product or square",
-    ),
-    "NAN-0097": (
-        "div(neg(sum(mul(sub(eq(x, x): 0, x: 0): 0, x): 0): 0): 0, x: 0)",
-        "0 / 0",
-    ),
-    "NAN-0098": (
-        "div(mul(x): 0, add(x, x): 0)",
-        "0 / 0",
-    ),
-    "NAN-0100": (
-        "backward of addmm(x, x, x)",
-        "overflow of a product or square",
-    ),
+    record: (text, law)
+    for record, law, text in (row.split(" | ") for row in TABLE.split("\n") if row)
 }

@@ -45,7 +45,7 @@ OPERATORS.update({name: name[1:] for name in ("radd", "rsub", "rmul", "rdiv")})
 
 def law_of(run, results):
     """The law by which `run` gave `results`, one of which is not finite."""
-    if not all(map(math.isfinite, numbers(run.args))):
+    if not all(map(math.isfinite, numbers([run.args, run.kwargs]))):
         return GIVEN
     short = plain_name(run.name)
     is_division = OPERATORS.get(short, short) == "div"
@@ -83,6 +83,10 @@ def law(name, kinds, nan, backward):
 
 
 def of_infinities(name, kinds, nan, finite):
+    if name in ("solve", "solve_ex"):
+        return BY_ZERO if finite else UNKNOWN  # by a pivot
+    if name == "ctc_loss":  # no path leads to the target
+        return LOG_OF_ZERO if finite and not nan else UNKNOWN
     if name in PRODUCTS:
         return PRODUCT if finite else ZERO_TIMES_INF if nan else UNKNOWN
     if name in SUMS:

@@ -8,6 +8,8 @@ import threading
 import torch
 from torch.optim import optimizer as optimizers
 
+from .tape import is_compiling
+
 register_before = getattr(optimizers, "register_optimizer_step_pre_hook", None)
 register_after = getattr(optimizers, "register_optimizer_step_post_hook", None)
 amp = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
@@ -28,6 +30,8 @@ class Patches:
         self.replace(torch.Tensor, "backward", self.backward)
         self.replace(torch.autograd, "backward", self.backward)
         self.replace(amp, "scale", self.scale)
+        if hasattr(torch, "compile"):
+            self.replace(torch, "compile", self.compile)
         if register_before is not None:
             self.undo += [
                 register_before(self.before).remove,
@@ -61,6 +65,23 @@ class Patches:
             session.scaler = session.scaler or args[0]
             session.unscaled = [args[1] if len(args) > 1 else kwargs["outputs"]]
         return original(*args, **kwargs)
+
+    def compile(self, original, args, kwargs):
+        """What is compiled is one call of a step, and no op of it is seen."""
+        made = original(*args, **kwargs)
+        if isinstance(made, torch.nn.Module):
+            self.session.meet(made)
+            return made
+        if not args and "model" not in kwargs:
+            return made  # a decorator, which calls this again
+
+        @functools.wraps(made)
+        def called(*given, **named):
+            if not (self.are_on and self.session.is_mine()) or is_compiling():
+                return made(*given, **named)
+            return self.session.tape.call(made, given, named)
+
+        return called
 
     def before(self, optimizer, args, kwargs):
         closure = args[1] if len(args) > 1 else kwargs.get("closure")

@@ -7,7 +7,7 @@ import sys
 import torch
 
 from .places import shown
-from .values import facts_of, limit
+from .values import facts_of, limit, plain_values
 
 VERSION = 2
 SHOWN = 4
@@ -34,6 +34,7 @@ class Birth:
         self.op = op
         self.place = place
         self.facts = facts_of(value)
+        self.at = places_of(value)
         self.inputs = list(inputs)
         # The call that made it, where such are kept (catching); slice and law.
         self.call = self.slice = self.law = None
@@ -68,6 +69,15 @@ class Birth:
         if self.parent and with_parent:
             parts.append(f"made from {self.parent.short()}")
         return "; ".join(parts)
+
+
+def places_of(value):
+    """Indices of the first values that are not finite."""
+    plain = plain_values(value)
+    if value.layout != torch.strided or plain.dim() == 0:
+        return ""
+    bad = (~torch.isfinite(plain)).nonzero()
+    return "; ".join(map(str, bad[:SHOWN].tolist())) + "; ..." * (len(bad) > SHOWN)
 
 
 class NotFinite(FloatingPointError):
@@ -190,6 +200,7 @@ class Owner:
             ("shape", facts.shape),
             ("device", facts.device),
             ("value", f"nan {facts.nan}, inf {facts.inf} of {facts.total}"),
+            ("indices", birth.cause in ("input", "weight") and birth.at),
             ("inputs", "; ".join(birth.inputs)),
             ("made from", birth.parent and birth.parent.short()),
             ("then", then and then.short(with_parent=False)),

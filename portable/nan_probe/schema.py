@@ -13,6 +13,7 @@ import re
 from typing import Any, NoReturn
 
 from . import signatures
+from .functions import ALLOWED
 from .known import FORMS, GIVEN, UNKNOWN
 from .signatures import NUMBERS, Operand, Refused, refuse
 
@@ -188,7 +189,7 @@ def check_call(call: Any) -> None:
     if not isinstance(kwargs, dict) or len(kwargs) > ARGUMENTS:
         refuse("field", f"call.kwargs is no object of at most {ARGUMENTS}")
     function = call["function"]
-    if not isinstance(function, str) or function not in signatures.ALLOWED:
+    if not isinstance(function, str) or function not in ALLOWED:
         refuse("function", f"{shown(function)} is not among the functions that are run")
     held = [value_of(one, 0) for one in args]
     named = {name: value_of(one, 0) for name, one in kwargs.items()}

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+from collections import deque
 
 import torch
 
 from .captures import read
 from .catching import Public, kept
-from .cheap import Models, any_bad, gradients_of, is_plain, losses_of
+from .cheap import Models, any_bad, gradients_of, growth, is_plain, losses_of
 from .explaining import CLASSES
 from .known import known_by
 from .patches import Patches
@@ -24,13 +25,13 @@ from .reports import Birth, Owner, compiled, ranks, written
 from .slices import Chain
 from .states import Chance, Weights
 from .steps import Mode, Step
-from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped
-from .values import has_nan, storage_of, tensors
+from .tape import FAILS, Call, Cannot, Replay, Tape, context, site, unwrapped
+from .values import has_nan, tensors
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale.
 HALVINGS = 8
 sessions = []
-FAILS = (RuntimeError, TypeError, ValueError, AttributeError, LookupError)
+DIVERGES = "lower the learning rate, warm it up, or clip the gradients"
 compiler = getattr(torch, "compiler", None)
 
 
@@ -63,6 +64,8 @@ class Session(contextlib.ContextDecorator, Owner):
         self.repeated = None
         self.gave_way = False  # to a watch of the program itself
         self.unscaled = []
+        # Of the last steps: what they were before one of them was not finite.
+        self.totals = {one: deque(maxlen=8) for one in ("loss", "gradients")}
         if model is not None:
             self.meet(model)
         self.model = Models(self.roots)
@@ -144,7 +147,7 @@ class Session(contextlib.ContextDecorator, Owner):
             return original(*args, **kwargs)
         where = site(self.meet)
         self.tape.leave()
-        is_bad = any_bad(losses_of(self.unscaled or given))
+        is_bad = any_bad(losses_of(self.unscaled or given), self.totals["loss"])
         try:
             original(*args, **kwargs)
         finally:
@@ -163,7 +166,8 @@ class Session(contextlib.ContextDecorator, Owner):
     def are_gradients_bad(self):
         leaves = self.tape.parameters()
         self.model = Models(self.roots, leaves)
-        is_bad = any_bad(gradients_of(self.model.parameters()))
+        gradients = gradients_of(self.model.parameters())
+        is_bad = any_bad(gradients, self.totals["gradients"])
         if self.scaler is None or not is_bad:
             self.bad_in_row = 0
             return is_bad
@@ -186,9 +190,9 @@ class Session(contextlib.ContextDecorator, Owner):
             return
         if any_bad(self.weights.of(optimizer)):
             where = site(lambda module: None)
-            before = contextlib.nullcontext()
-            kept = self.weights.copies
-            before = self.weights.as_before(optimizer) if kept else None
+            before = None
+            if self.weights.copies:
+                before = self.weights.as_before(optimizer)
             repeat = functools.partial(self.again_by_optimizer, optimizer, where)
             self.find(repeat, where, None, before)
         self.weights.clear()
@@ -258,7 +262,8 @@ class Session(contextlib.ContextDecorator, Owner):
         """Of the step function that runs: are loss and gradients finite?"""
         call = self.stepping
         losses = losses_of(self.unscaled or self.losses)
-        if not self.found and (any_bad(losses) or self.are_gradients_bad()):
+        is_bad = not self.found and any_bad(losses, self.totals["loss"])
+        if is_bad or (not self.found and self.are_gradients_bad()):
             self.find(lambda: self.again_by_function(call), call.site, losses)
         self.losses, self.unscaled = [], []
 
@@ -267,14 +272,10 @@ class Session(contextlib.ContextDecorator, Owner):
     def again_by_tape(self, losses, gradients, where):
         if self.tape.broken:
             raise Cannot(self.tape.broken)
-        replay = Replay(self.tape)
-        replay.forward(self.seen)
+        replay = Replay(self.tape, self.step_seen)
+        replay.forward([losses, gradients])
         replay.backward(losses, gradients, where)
         return replay.notes
-
-    def seen(self, given):
-        """What a model is called with is the batch."""
-        self.step_seen.batch.update((storage_of(one), one) for one in tensors(given))
 
     def again_by_function(self, call):
         function, args = call.function, tuple(map(unwrapped, call.args))
@@ -292,12 +293,14 @@ class Session(contextlib.ContextDecorator, Owner):
     def again_by_optimizer(self, optimizer, where):
         if not self.weights.copies:
             raise Cannot("a copy of the weights before the step was too large to keep")
+        Replay(self.tape, self.step_seen).forward()
         again(optimizer.step, (), {}, where)
         return []
 
     def find(self, repeat, where, losses, before=None):
         """The step is bad: what made it so, by running it again."""
         why = None
+        self.model = Models(self.roots, self.tape.parameters())
         try:
             step, notes = self.repeat(repeat, True, before)
             if step.reached is None:
@@ -402,6 +405,8 @@ class Session(contextlib.ContextDecorator, Owner):
         """A program that never calls backward, or stops at a bad loss by itself."""
         if not self.is_mine():
             return
+        if not self.steps and not self.tape.calls:  # it only evaluates
+            self.tape.calls = [call for _, call in self.tape.plain]
         read = {id(one) for call in self.tape.calls for one in tensors(call[1:3])}
         for at, call in reversed(list(enumerate(self.tape.calls, 1))):
             ends = [one for one in tensors(call.result) if id(one) not in read]
@@ -413,11 +418,22 @@ class Session(contextlib.ContextDecorator, Owner):
                 return
 
     def forward_only(self):
-        replay = Replay(self.tape)
-        replay.forward(self.seen)
+        replay = Replay(self.tape, self.step_seen)
+        replay.forward()
         return replay.notes
 
     # --- what is said ---
+
+    def diverges(self):
+        """Before anything is healed: values that grew from step to step."""
+        grown = [
+            f"{name} {', '.join(f'{one:.3g}' for one in list(seen)[-4:])}"
+            for name, seen in self.totals.items()
+            if growth(seen)
+        ]
+        if not grown:
+            return None
+        return f"{'; '.join(grown)} in the steps before: {DIVERGES}"
 
     def which_step(self):
         return f"{self.steps - 1} (from 0; each is checked)"
@@ -442,4 +458,5 @@ class Session(contextlib.ContextDecorator, Owner):
             ("known", f"{same[0]}: its trigger has this very slice" if same else None),
             ("of this law", "; ".join(alike)),
         ]
-        return [row for row in self.captured if row[0] != "law"] + found
+        captured = [row for row in self.captured if row[0] != "law"]
+        return [("diverges", self.diverges()), *captured, *found]

@@ -12,6 +12,8 @@ import re
 from collections import namedtuple
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional
 
+from .functions import ALLOWED
+
 # `read` gives the numbers of an integer tensor, in order.
 Operand = namedtuple("Operand", "dtype shape read")
 Dtype = namedtuple("Dtype", "name")
@@ -19,123 +21,6 @@ Given = Dict[str, Any]
 # Numbers of all operands; of a result, and of what is made on the way to it; a size.
 NUMBERS, MOST, SIZE = 4096, 2**22, 4096
 RANK = 64
-LEGACY = "size_average reduce reduction"
-IN_NORM = "input running_mean running_var weight bias"
-# Names of parameters, in order, of each function: of torch and of torch.Tensor.
-BOTH = {
-    "abs acos acosh asin asinh atan atanh cos cosh digamma erf erfc erfinv exp exp2 "
-    "expm1 lgamma log log10 log1p log2 neg reciprocal rsqrt sigmoid sin sinc sinh sqrt "
-    "square tan tanh float half double bfloat16 contiguous __neg__ trace det logdet "
-    "slogdet inverse corrcoef": "input",
-    "atan2 float_power fmod hypot logaddexp logaddexp2 maximum minimum mul multiply "
-    "remainder true_divide xlogy __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ "
-    "__truediv__ __rtruediv__ __div__ __rdiv__ __pow__ __rpow__ matmul dot "
-    "__matmul__": "input other",
-    "add sub subtract": "input other alpha",
-    "div divide": "input other rounding_mode",
-    "addcdiv addcmul": "input tensor1 tensor2 value",
-    "pow": "input exponent",
-    "clamp": "input min max",
-    "lerp": "input end weight",
-    "logit": "input eps",
-    "where": "condition input other",
-    "masked_fill": "input mask value",
-    "nan_to_num": "input nan posinf neginf",
-    "to": "input dtype non_blocking copy",
-    "sum mean nanmean nansum prod": "input dim keepdim dtype",
-    "cumsum cumprod": "input dim dtype",
-    "logcumsumexp": "input dim",
-    "var std var_mean std_mean": "input dim unbiased keepdim correction",
-    "norm": "input p dim keepdim dtype",
-    "amax amin logsumexp": "input dim keepdim",
-    "softmax log_softmax": "input dim dtype",
-    "mm bmm": "input mat2",
-    "mv": "input vec",
-    "outer": "input vec2",
-    "addmm": "input mat1 mat2 beta alpha",
-    "baddbmm": "input batch1 batch2 beta alpha",
-    "einsum": "equation operands",
-    "cdist": "x1 x2 p compute_mode",
-    "cosine_similarity": "x1 x2 dim eps",
-    "dist": "input other p",
-    "renorm": "input p dim maxnorm",
-    "cov": "input correction fweights aweights",
-}
-FUNCTIONAL = {
-    "softsign logsigmoid tanhshrink sigmoid tanh": "input",
-    "relu silu mish selu hardswish": "input inplace",
-    "gelu": "input approximate",
-    "elu celu": "input alpha inplace",
-    "softplus": "input beta threshold",
-    "hardtanh": "input min_val max_val inplace",
-    "leaky_relu": "input negative_slope inplace",
-    "softmax log_softmax softmin": "input dim _stacklevel dtype",
-    "normalize": "input p dim eps",
-    "layer_norm": "input normalized_shape weight bias eps",
-    "rms_norm": "input normalized_shape weight eps",
-    "group_norm": "input num_groups weight bias eps",
-    "batch_norm": f"{IN_NORM} training momentum eps",
-    "instance_norm": f"{IN_NORM} use_input_stats momentum eps",
-    "local_response_norm": "input size alpha beta k",
-    "linear": "input weight bias",
-    "bilinear": "input1 input2 weight bias",
-    "mse_loss l1_loss": f"input target {LEGACY} weight",
-    "smooth_l1_loss": f"input target {LEGACY} beta",
-    "huber_loss": "input target reduction delta weight",
-    "kl_div": f"input target {LEGACY} log_target",
-    "binary_cross_entropy": f"input target weight {LEGACY}",
-    "binary_cross_entropy_with_logits": f"input target weight {LEGACY} pos_weight",
-    "poisson_nll_loss": "input target log_input full size_average eps reduce reduction",
-    "gaussian_nll_loss": "input target var full eps reduction",
-    "cosine_embedding_loss margin_ranking_loss": "input1 input2 target margin "
-    + LEGACY,
-    "triplet_margin_loss": f"anchor positive negative margin p eps swap {LEGACY}",
-    "hinge_embedding_loss": f"input target margin {LEGACY}",
-    "soft_margin_loss": f"input target {LEGACY}",
-    "cross_entropy": "input target weight size_average ignore_index reduce reduction "
-    "label_smoothing",
-    "nll_loss": "input target weight size_average ignore_index reduce reduction",
-    "scaled_dot_product_attention": "query key value attn_mask dropout_p is_causal "
-    "scale enable_gqa",
-    "pairwise_distance": "x1 x2 p eps keepdim",
-    "avg_pool1d": "input kernel_size stride padding ceil_mode count_include_pad",
-    "avg_pool2d": "input kernel_size stride padding ceil_mode count_include_pad "
-    "divisor_override",
-    "lp_pool1d lp_pool2d": "input norm_type kernel_size stride ceil_mode",
-    "glu": "input dim",
-    "conv1d conv2d": "input weight bias stride padding dilation groups",
-}
-LINALG = {
-    "norm vector_norm matrix_norm": "input ord dim keepdim dtype",
-    "svd": "input full_matrices",
-    "svdvals inv": "input",
-    "eigh eigvalsh": "input UPLO",
-    "qr": "input mode",
-    "cholesky": "input upper",
-    "pinv": "input rcond hermitian atol rtol",
-    "solve": "input B left",
-}
-SPECIAL = {
-    "entr erf erfc erfinv expit expm1 gammaln log1p": "input",
-    "log_softmax": "input dim dtype",
-    "logit": "input eps",
-    "logsumexp": "input dim keepdim",
-    "xlogy": "input other",
-}
-# What torch.nn.utils.weight_norm calls has no public name.
-PRIVATE = {"_weight_norm": "input g dim"}
-ALLOWED = {
-    f"{place}.{name}": parameters.split()
-    for place, table in (
-        ("torch", {**BOTH, **PRIVATE}),
-        ("torch.Tensor", BOTH),
-        ("torch.nn.functional", FUNCTIONAL),
-        ("torch.linalg", LINALG),
-        ("torch.special", SPECIAL),
-    )
-    for names, parameters in table.items()
-    for name in names.split()
-}
 # Other names of the first parameter, by which it may be given.
 FIRST = ("self", "A", "x")
 EQUATION = re.compile(r"[A-Za-z., ]*(->[A-Za-z. ]*)?")
@@ -264,6 +149,10 @@ def is_dims(value: Any) -> bool:
     )
 
 
+def is_dims_or_operand(value: Any) -> bool:
+    return isinstance(value, (list, Operand))  # have_lengths reads them
+
+
 def is_size(value: Any, lowest: int = 0) -> bool:
     parts = value if isinstance(value, list) else [value]
     return value is None or all(
@@ -292,6 +181,8 @@ SIZES = {"normalized_shape", "size", "kernel_size", "stride", "padding", "dilati
 SIZES |= {"num_groups", "groups"}
 KINDS: Dict[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("dim", "unbiased"), is_dims),
+    **dict.fromkeys(("input_lengths", "target_lengths"), is_dims_or_operand),
+    **dict.fromkeys(("blank", "reduction_number"), is_size),
     **dict.fromkeys(("ord", "p"), is_number_or_word),
     **dict.fromkeys(("reduction", "approximate", "rounding_mode"), is_word),
     **dict.fromkeys(("compute_mode", "UPLO", "mode"), is_word),
@@ -334,7 +225,48 @@ def have_norms(given: Given) -> bool:
     return isinstance(dim, int) and 0 <= dim < len(v.shape) and list(g.shape) == wanted
 
 
+def have_lengths(given: Given) -> bool:
+    """Of ctc_loss: each length within its dimension, each label within the classes.
+    Torch trusts them, and writes behind its memory."""
+    scores, target = given.get("log_probs"), given.get("targets")
+    if not isinstance(scores, Operand) or not isinstance(target, Operand):
+        return False
+    is_batch = len(scores.shape) == 3
+    if 0 in scores.shape or not (is_batch or len(scores.shape) == 2):
+        return False
+    count, classes = (scores.shape[1] if is_batch else 1), scores.shape[-1]
+    times, places = (
+        lengths_of(given.get(name)) for name in ("input_lengths", "target_lengths")
+    )
+    if len(times) != count or len(places) != count:
+        return False
+    if not all(1 <= one <= scores.shape[0] for one in times) or min(places) < 0:
+        return False
+    if len(target.shape) == 2:
+        are_there = target.shape[0] == count and max(places) <= target.shape[1]
+    else:
+        are_there = len(target.shape) == 1 and sum(places) == target.shape[0]
+    known = range(classes)
+    return (
+        are_there
+        and target.dtype in ("int64", "int32")
+        and given.get("blank", 0) in known
+        and given.get("reduction_number", 0) in range(3)
+        and all(one in known for one in target.read())
+    )
+
+
+def lengths_of(value: Any) -> List[int]:
+    """None where they are no list of integers, nor a tensor of them."""
+    if isinstance(value, Operand):
+        is_list = value.dtype in ("int64", "int32") and len(value.shape) < 2
+        return list(value.read()) if is_list else []
+    is_list = all(type(one) is int for one in value or [""])
+    return list(value) if is_list else []
+
+
 CHECKS: Dict[str, Callable[[Given], bool]] = {
+    "ctc_loss": have_lengths,
     "cross_entropy": have_classes,
     "nll_loss": have_classes,
     "_weight_norm": have_norms,
@@ -418,7 +350,14 @@ def contracted(given: Given) -> int:
     return rest * product(sizes.values())
 
 
+def aligned(given: Given) -> int:
+    """Each label and a blank around it, at each time of each of a batch."""
+    longest = max(lengths_of(given.get("target_lengths")), default=0)
+    return product(given["log_probs"].shape[:-1]) * (2 * longest + 1)
+
+
 MADE: Dict[str, Callable[[Given], int]] = {
+    "ctc_loss": aligned,
     **dict.fromkeys("cov corrcoef svd qr pinv eigh".split(), square),
     "scaled_dot_product_attention": attention,
     "conv1d": convolved,

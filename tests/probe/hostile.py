@@ -289,6 +289,17 @@ def arguments() -> Iterator[tuple[str, Json, str]]:
     yield "labels beyond", capture(F + "cross_entropy", x, labels(0, 10**6)), "value"
     yield "labels below", capture(F + "nll_loss", x, labels(-1, 0)), "value"
     yield "labels of no scores", capture(F + "nll_loss", 3, labels(0)), "value"
+    for said, target, *lengths in (
+        ("class beyond the scores", labels(5, 1, 1), [4, 4], [2, 1]),
+        ("more labels than there are", labels(1, 1, 1), [4, 4], [2, 2]),
+        ("more time than there is", labels(1, 1, 1), [5, 4], [2, 1]),
+        ("no time at all", labels(1, 1, 1), [0, 4], [2, 1]),
+        ("lengths of one in a batch of two", labels(1, 1), [4], [2]),
+        ("a length below 0", labels(1, 1, 1), [4, 4], [4, -1]),
+    ):
+        given = (zeros(4, 2, 3), target, *(listed(*one) for one in lengths))
+        yield f"ctc: {said}", capture(F + "ctc_loss", *given), "value"
+        yield f"ctc in torch: {said}", capture("torch.ctc_loss", *given), "value"
     few = capture("torch._weight_norm", zeros(8, 4), zeros(1, 1), 0)
     yield "fewer norms than rows", few, "value"
     none = capture("torch._weight_norm", zeros(0, 1), zeros(0, 1), 0)

@@ -16,7 +16,7 @@ from tests.support.builds import torch_python
 from tests.support.probes import PORTABLE
 
 KNOWN = PORTABLE / "nan_probe" / "known.py"
-BEGIN = "RECORDS = {\n"
+BEGIN, END = 'TABLE = """\n', '"""\nRECORDS'
 
 
 def main() -> None:
@@ -27,12 +27,10 @@ def main() -> None:
             record = harness.parse_header(path.read_text()).record
             found[record] = said["slice"], said["law"]
             print(record, *found[record], file=sys.stderr, flush=True)
-    rows = [
-        f'    "{record}": (\n        "{text}",\n        "{law}",\n    ),\n'
-        for record, (text, law) in sorted(found.items())
-    ]
-    head = KNOWN.read_text().partition(BEGIN)[0]
-    KNOWN.write_text(head + BEGIN + "".join(rows) + "}\n")
+    rows = [f"{name} | {law} | {text}\n" for name, (text, law) in sorted(found.items())]
+    head, _, rest = KNOWN.read_text().partition(BEGIN)
+    tail = rest.partition(END)[2]
+    KNOWN.write_text(head + BEGIN + "".join(rows) + END + tail)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from typing import Any
 from django.conf import settings
 from django.test import SimpleTestCase
 
+from portable.nan_probe.functions import ALLOWED
 from portable.nan_probe.schema import Refused, checked
-from portable.nan_probe.signatures import ALLOWED
 from tests import TESTS
 from tests.probe.hostile import HELD, capture, corpus, labels, zeros
 from tests.support.probes import PORTABLE, pythons

@@ -27,6 +27,7 @@ from tests.support.probes import MADE, PORTABLE, pythons
 
 TOYS = TESTS / "probe" / "toys.py"
 CAUSES = TESTS / "probe" / "all_causes.py"
+PROGRAMS = TESTS / "probe" / "programs.py"
 
 
 def ask(*command: str) -> str:
@@ -229,12 +230,9 @@ class EveryTorchTests(SimpleTestCase):
 
     def test_a_weight_that_no_optimizer_wrote(self) -> None:
         for default, every_op in self.each("written_by_hand"):
-            said = rows(default)
-            self.assertEqual(said["direction"], "before the step")
-            self.assertIn("watch(model, every=1) names the op", said["cause"])
-            said = rows(every_op)
-            self.assertEqual(said["step"][:2], "1 ")
-            self.assertTrue(said["line"].endswith("if number == 1 else 0.1)"), said)
+            for said, step in ((rows(default), "2 "), (rows(every_op), "1 ")):
+                self.assertEqual(said["step"][:2], step)
+                self.assertTrue(said["line"].endswith("if number == 1 else 0.1)"), said)
 
     def test_the_line_of_a_package_and_the_programs_own(self) -> None:
         self.check("package", line="site-packages/library.py:2 in bad: return x.log()")
@@ -403,6 +401,20 @@ class EveryStepTests(SimpleTestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("SqrtBackward0", rows(done.stderr)["op"])
             self.assertIn("loss.backward()", rows(done.stderr)["called at"])
+
+    def test_programs_as_people_write_them(self) -> None:
+        for python in pythons():
+            said = json.loads(ask(python, str(PROGRAMS), str(PORTABLE)))
+            for name, found in said.items():
+                with self.subTest(name, python=python):
+                    self.assertTrue(found["same"], "the program went on otherwise")
+                    line = rows(found["report"]).get("line", "")
+                    is_healthy = name == "a_metric_without_effect"
+                    self.assertEqual("# made here" in line, not is_healthy, found)
+            steep = rows(said["a_rate_that_is_too_high"]["report"])
+            self.assertIn("lower the learning rate", steep["diverges"])
+            clipped = rows(said["gradients_that_are_clipped_by_hand"]["report"])
+            self.assertNotIn("diverges", clipped)
 
     def test_the_state_after_a_repeat(self) -> None:
         found = toy("left_as_it_was")

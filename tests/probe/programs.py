@@ -1,0 +1,206 @@
+"""Programs as people write them, under the default watch: python programs.py FOLDER.
+
+FOLDER is where nan_probe lies. A line that makes what is not finite ends with "# made
+here". Prints JSON: program -> its report, and whether what it holds is the same as
+without the watch.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+sys.path.insert(0, sys.argv[1])
+import nan_probe
+
+BAD, STEPS = 2, 4
+PROGRAMS = {}
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def trained(model, loss_of, after=None):
+    """Steps of a plain loop; the tensors that it ends with."""
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        x = torch.randn(4, 3)
+        loss = loss_of(x, step)
+        sgd.zero_grad()
+        loss.backward()
+        if after is not None:
+            after(step)
+        sgd.step()
+    return [*model.parameters(), *model.buffers()]
+
+
+@program
+def a_batch_that_is_standardized():
+    model = nn.Linear(3, 1)
+
+    def loss_of(x, step):
+        x[:, 1] = 7 if step == BAD else x[:, 1]
+        x = (x - x.mean(0)) / x.std(0)  # made here
+        return model(x).square().mean()
+
+    return trained(model, loss_of)
+
+
+@program
+def a_batch_in_place():
+    model = nn.Linear(3, 1)
+
+    def loss_of(x, step):
+        scale = x.abs().amax() * (step != BAD)
+        x.sub_(x.mean()).mul_(0).div_(scale)  # made here
+        return model(x).square().mean()
+
+    return trained(model, loss_of)
+
+
+@program
+def a_target_of_no_grad():
+    model, other = nn.Linear(3, 1), nn.Linear(3, 1)
+
+    def loss_of(x, step):
+        with torch.no_grad():
+            target = other(x).relu() * (step != BAD)
+            target = target / target.sum()  # made here
+        return F.mse_loss(model(x), target)
+
+    return trained(model, loss_of)
+
+
+@program
+def the_first_step():
+    """Before it the model was made: that is no part of the step."""
+    model = nn.Linear(3, 3)
+    nn.init.eye_(model.weight)
+    nn.init.zeros_(model.bias)
+    return trained(model, lambda x, step: F.mse_loss(model(x), x).sqrt())  # made here
+
+
+@program
+def gradients_that_are_clipped_by_hand():
+    model = nn.Linear(3, 1)
+
+    def clip(step):
+        total = sum(one.grad.square().sum() for one in model.parameters()).sqrt()
+        for one in model.parameters():
+            one.grad.mul_(1.0 / total)  # made here
+
+    return trained(model, lambda x, step: model(x).mean() * (step != BAD), clip)
+
+
+@program
+def weights_that_are_normed_by_hand():
+    model = nn.Linear(3, 1, bias=False)
+
+    def loss_of(x, step):
+        weight = model.weight.data
+        weight.mul_(step != BAD)
+        weight.div_(weight.norm())  # made here
+        return model(x).square().mean()
+
+    return trained(model, loss_of)
+
+
+@program
+def a_view_of_a_weight():
+    """Of an embedding the row that is no word, and -inf only, by dropout of all."""
+    model = nn.Embedding(5, 4, padding_idx=0)
+
+    def loss_of(x, step):
+        scores = F.dropout(model(torch.tensor([0, 1, 2])), 0.5)
+        if step == BAD:
+            scores[1] = -math.inf
+        return torch.softmax(scores, -1).sum()  # made here
+
+    return trained(model, loss_of)
+
+
+@program
+def a_rate_that_is_too_high():
+    model = nn.Linear(3, 1)
+    sgd = torch.optim.SGD(model.parameters(), lr=1e6)
+    x, y = torch.randn(4, 3), torch.randn(4, 1)
+    for _ in range(20):
+        loss = ((model(x) - y) ** 2).mean()  # made here
+        sgd.zero_grad()
+        loss.backward()
+        sgd.step()
+    return []
+
+
+@program
+def nothing_but_evaluation():
+    model = nn.Linear(3, 9)
+    with torch.no_grad():
+        loss = F.cross_entropy(model(torch.randn(2, 3) * 1e4), torch.tensor([0, 1]))
+        return [torch.exp(loss)]  # made here
+
+
+@program
+def a_metric_without_effect():
+    model = nn.Linear(3, 1)
+
+    def after(step):
+        return torch.zeros(()) / torch.tensor(0.0), torch.tensor([]).mean()
+
+    return trained(model, lambda x, step: model(x).square().mean(), after)
+
+
+@program
+def a_compiled_model():
+    class Logs(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.Linear(3, 3)
+
+        def forward(self, x):
+            return torch.softmax(self.up(x), -1).log().sum()  # made here
+
+    model = Logs()
+    whole = torch.compile(model, backend="eager")
+    return trained(model, lambda x, step: whole(x * (1e6 if step == BAD else 1)))
+
+
+@program
+def a_compiled_loss():
+    model = nn.Linear(3, 3)
+
+    @torch.compile(backend="eager")
+    def loss_of(x):
+        return torch.softmax(model(x), -1).log().sum()  # made here
+
+    return trained(model, lambda x, step: loss_of(x * (1e6 if step == BAD else 1)))
+
+
+def both(run):
+    """Its report, and whether it ended with the same numbers as without a watch."""
+    ends, report = [], ""
+    for is_watched in (False, True):
+        torch.manual_seed(0)
+        if not is_watched:
+            ends.append(run())
+            continue
+        with nan_probe.watch(nn.Identity(), file=io.StringIO()) as probe:
+            ends.append(run())
+        report = probe.report()
+    same = [torch.equal(a.nan_to_num(7), b.nan_to_num(7)) for a, b in zip(*ends)]
+    return {"report": report, "same": all(same)}
+
+
+if __name__ == "__main__":
+    wanted = [
+        one for one in PROGRAMS if hasattr(torch, "compile") or "piled" not in one
+    ]
+    print(json.dumps({name: both(PROGRAMS[name]) for name in wanted}))
