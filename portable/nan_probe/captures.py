@@ -19,6 +19,7 @@ from .calls import Missing, Run, decoded, encoded
 from .catching import myself
 from .drafting import drafted, repro_of
 from .explaining import CLASSES, explained, ways
+from .known import known_by
 from .schema import KIND, LARGEST, VERSION, Refused, checked, digest_of, is_slice
 from .shrinking import FAILS, Shrinker
 
@@ -231,6 +232,7 @@ def markdown(capture, rows):
     heals = (
         "; ".join(f"`{one}`" for one in capture["heals"]) or "nothing that was tried"
     )
+    same, _ = known_by(capture.get("slice"), capture["law"])
     environment = ", ".join(f"{k} {v}" for k, v in capture["environment"].items())
     return "\n".join(
         [
@@ -239,6 +241,7 @@ def markdown(capture, rows):
             "```",
             f"Law: {capture['law']}. Class: {CLASSES[capture['class']]}.",
             f"Heals this very case: {heals}.",
+            *(f"Known: {one}, whose trigger has this very slice." for one in same),
             "",
             "| torch | this call | |",
             "|---|---|---|",

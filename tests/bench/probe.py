@@ -9,8 +9,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from django.conf import settings
 from portable import harness
 from runner.builds.pins import default_build
 from tests import TESTS
-from tests.bench.figures import Figure, figure
+from tests.bench.figures import Figure, figure, table
 from tests.support.builds import torch_python
 from tests.support.probes import MADE, PORTABLE, pythons
 
@@ -29,6 +31,8 @@ CAUSES = COST.with_name("all_causes.py")
 TRIGGERS, VERDICTS = COST.with_name("triggers.py"), COST.with_name("verdicts.py")
 # So many numbers a shrunk call may have.
 SMALL = 8
+PACKAGES = {"trainer": "transformers", "underflow": "transformers"}
+PACKAGES["lightning"] = "lightning"
 KINDS = {"plain": 10, "step": 12, "trainer": 12, "lightning": 12}
 OTHERS = {
     "anomaly": "torch's anomaly mode",
@@ -56,16 +60,33 @@ Said = dict[str, Any]
 
 
 def figures() -> list[Figure]:
-    python = torch_python()
-    costs = [row for one in pythons() for row in of_torch(one)]
-    causes = [*of_causes(python), *of_others(python)]
-    return [*costs, *causes, *of_triggers(python), *of_grist(python)]
+    """Each row is printed as it comes, for all of them take half an hour."""
+    python, found = torch_python(), []
+    costs = (row for one in pythons() for row in of_torch(one))
+    parts = (of_causes, of_others, of_triggers, of_grist)
+    for row in chain(costs, *(part(python) for part in parts)):
+        print(table([row]).splitlines()[1], file=sys.stderr, flush=True)
+        found.append(row)
+    return found
 
 
-def of_causes(python: str) -> list[Figure]:
+def lacks(python: str, kind: str) -> bool:
+    """Says what is not installed, and how one gets it."""
+    package = PACKAGES.get(kind)
+    if not package or ask(python, "-c", f"import {package}").returncode == 0:
+        return False
+    how = f"{python} -m pip install {package}"
+    print(f"probe: {kind}: not measured without {package}: {how}", file=sys.stderr)
+    return True
+
+
+def of_causes(python: str) -> Iterator[Figure]:
     """How many of twelve causes that come once are named, op and line."""
-    rows = []
     for kind, wanted in KINDS.items():
+        name = f"12 causes that come once, {kind}: op and line"
+        if lacks(python, kind):
+            yield figure(name, None, "", f">= {wanted}")
+            continue
         done = ask(python, str(CAUSES), str(PORTABLE), kind)
         if done.returncode != 0:
             print(f"probe: {kind}: {last_line(done.stderr)}", file=sys.stderr)
@@ -73,15 +94,14 @@ def of_causes(python: str) -> list[Figure]:
         found = json.loads(done.stdout)
         missed = [cause for cause in found if not is_named(cause, found[cause])]
         print(f"probe: {kind}: missed {missed}", file=sys.stderr)
-        name = f"12 causes that come once, {kind}: op and line"
-        rows.append(figure(name, len(found) - len(missed), "", f">= {wanted}"))
-    return rows
+        yield figure(name, len(found) - len(missed), "", f">= {wanted}")
 
 
-def of_others(python: str) -> list[Figure]:
+def of_others(python: str) -> Iterator[Figure]:
     """The same causes in the plain loop under what others offer."""
-    rows = []
     for tool, said in OTHERS.items():
+        if lacks(python, tool):
+            continue
         done = ask(python, str(CAUSES.with_name("others.py")), tool)
         if done.returncode != 0:
             print(f"probe: {tool}: {last_line(done.stderr)}", file=sys.stderr)
@@ -90,8 +110,7 @@ def of_others(python: str) -> list[Figure]:
         named = [one for one in found if is_read(one, found[one])]
         print(f"probe: {tool}: named {named}", file=sys.stderr)
         name = f"12 causes that come once, {said}: op and line"
-        rows.append(figure(name, len(named), ""))
-    return rows
+        yield figure(name, len(named), "")
 
 
 def is_read(cause: str, said: str) -> bool:
@@ -115,7 +134,9 @@ def is_named(cause: str, report: str) -> bool:
 def of_triggers(python: str) -> list[Figure]:
     """What becomes of the triggers of records, as programs that nobody knows."""
     with tempfile.TemporaryDirectory() as folder:
-        found = {path.parent.name: captured(python, folder, path) for path in repros()}
+        paths = list(repros())
+        each = two_at_once(lambda path: captured(python, folder, path), paths)
+        found = {path.parent.name: one for path, one in zip(paths, each, strict=True)}
         made = {
             slug: said for slug, said in found.items() if said.get("value") == "nan"
         }
@@ -193,10 +214,11 @@ def of_grist(python: str) -> list[Figure]:
         print("probe: GRIST is not at hand: GRIST=<its checkout>", file=sys.stderr)
         folder = ""
     named = known = 0
-    for number, expected in GRIST.items() if folder else ():
-        done = ask(
-            python, str(COST.with_name("grist.py")), str(PORTABLE), folder, number
-        )
+    program = (python, str(COST.with_name("grist.py")), str(PORTABLE), folder)
+    numbers = list(GRIST) if folder else []
+    ended = two_at_once(lambda number: ask(*program, number), numbers)
+    for number, done in zip(numbers, ended, strict=True):
+        expected = GRIST[number]
         report = json.loads(done.stdout)["report"] if done.returncode == 0 else ""
         said = rows_of(report)
         both = zip(expected, (said.get("op", ""), said.get("line", "")), strict=True)
@@ -247,7 +269,13 @@ def captured(python: str, folder: str, path: Path) -> Said:
     return {"numbers": None, **said}
 
 
+def two_at_once(work: Callable[[Any], Any], these: list[Any]) -> list[Any]:
+    with ThreadPoolExecutor(2) as threads:
+        return list(threads.map(work, these))
+
+
 def ask(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    more = {"OMP_NUM_THREADS": "1", **more}  # small models wait for threads
     return subprocess.run(
         command, capture_output=True, text=True, timeout=900, env=os.environ | more
     )

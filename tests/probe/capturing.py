@@ -187,6 +187,18 @@ def bits():
     return found
 
 
+def told():
+    """What one posts of a slice that a record has, and of one that none has."""
+    small, found = shrinking.Shrinker(runs()["root"]).shrunk(), {}
+    slices = {"known": "sqrt(sum(pow(sub(x, x): 0, 2): 0): 0)", "unknown": "sqrt(x: 0)"}
+    for name, text in slices.items():
+        call = {"aten": ["torch.sqrt", []], "direction": "backward"}
+        call["slice"] = f"backward of {text}"
+        capture = {**captures.capture_of(small, call), "digest": ""}
+        found[name] = captures.markdown(capture, [])
+    return found
+
+
 def repro():
     """The ten lines, run by a Python of their own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -201,7 +213,9 @@ def repro():
 
 if __name__ == "__main__":
     kinds = {"shrunk": shrunk, "killed": killed, "cut_off": cut_off}
-    kinds.update({"repro": repro, "sliced": sliced, "merged": merged, "bits": bits})
+    kinds.update(
+        {"told": told, "repro": repro, "sliced": sliced, "merged": merged, "bits": bits}
+    )
     stdout = os.dup(1)
     os.dup2(2, 1)
     said = json.dumps({name: kind() for name, kind in kinds.items()})

@@ -107,6 +107,11 @@ class CallTests(SimpleTestCase):
         self.assertEqual(log["slice"], "log(softmax(x): 0)")
         self.assertEqual(constant["law"], "a number in the code that is not finite")
 
+    def test_an_issue_is_told_which_record_has_this_slice(self) -> None:
+        found = made()["told"]
+        self.assertEqual(found["known"].count("Known: NAN-0016"), 1)
+        self.assertNotIn("Known:", found["unknown"])
+
     def test_the_reports_of_ranks_become_one(self) -> None:
         lines = made()["merged"].splitlines()
         self.assertIn("  op: y", lines)
