@@ -106,6 +106,8 @@ def backward_law(name, kinds):
         return ROOT_AT_ZERO
     if name in ("acos", "asin"):
         return ROOT_AT_ZERO
+    if name == "atan2" and kinds[:2] == ["0", "0"]:
+        return ZERO_BY_ZERO
     if name in ("eigh", "svd") or (name in LOGS | DIVISIONS and "0" in kinds):
         return BY_ZERO
     if name in PRODUCTS:

@@ -157,7 +157,6 @@ def names() -> Iterator[tuple[str, Json, str]]:
         ("torch.segment_reduce", zeros(2), "max"),
         ("torch.embedding_dense_backward", zeros(1, 2), labels(10**7), 3, -1, False),
         ("torch._ctc_loss", zeros(2, 1, 3), labels(10**6), labels(2), labels(1)),
-        (F + "ctc_loss", zeros(2, 1, 3), labels(10**6), labels(2), labels(1)),
         (F + "embedding", labels(10**7), zeros(3, 2)),
         (F + "max_unpool2d", pool, index, 2),
         ("torch.as_strided", zeros(1), listed(4096), listed(1)),
