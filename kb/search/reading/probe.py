@@ -14,7 +14,8 @@ ROW = re.compile(
     r"(?:^|\s)(step|direction|module|op|cause|line|called at|dtype|shape|device|value"
     r"|inputs|made from|then|reached|other ranks|rerun|compiled|hidden|loss_scale|rank"
     r"|torch|watched|not watched|not finite, without effect|skipped|not read"
-    r"|output|before it|repeated|diverges|indices|heals|law|slice|known|of this law|class|capture)"
+    r"|output|before it|repeated|diverges|indices|heals|law|slice|known|of this law"
+    r"|class|capture)"
     r":\s(.{1,1000})"
 )
 OVERLOAD = re.compile(r"(?<=Backward)\d{1,3}$")
