@@ -318,8 +318,8 @@ class Session(contextlib.ContextDecorator, Owner):
     def keep(self, birth):
         """The call behind a finding, and what is known of it once it is small."""
         path, why = kept(birth, self.capture)
+        self.captured = [("capture", f"none: {why}")]
         if path is None:
-            self.captured = [("capture", f"none: {why}")]
             return
         capture = read(path)
         self.captured = [
@@ -343,7 +343,8 @@ class Session(contextlib.ContextDecorator, Owner):
         """(what a Step saw, notes); all but what the program counts is set back."""
         parameters = self.model.parameters()
         saved = [(one, one.grad) for one in parameters]
-        after, buffers = Chance(), [one.detach().clone() for one in self.buffers()]
+        after = Chance()
+        buffers = [one.detach().clone() for one in self.model.buffers()]
         step, mode = Step(self), Mode()
         step.chain = Chain(step.weight_names)
         self.step_seen = step
@@ -368,7 +369,7 @@ class Session(contextlib.ContextDecorator, Owner):
             for one, grad in saved:
                 one.grad = grad
             with torch.no_grad():
-                for one, value in zip(self.buffers(), buffers):
+                for one, value in zip(self.model.buffers(), buffers):
                     one.copy_(value)
             after.restore()
         return step, notes
@@ -381,9 +382,6 @@ class Session(contextlib.ContextDecorator, Owner):
         if not with_gradients:
             for one, _ in saved:
                 one.grad = None
-
-    def buffers(self):
-        return list(self.model.buffers())
 
     def unseen(self, step, where, losses):
         """A finding without an op: that loss, gradients or weights are not finite."""
