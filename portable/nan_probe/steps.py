@@ -11,12 +11,13 @@ from torch.utils import _python_dispatch as dispatch
 
 from .catching import caught
 from .laws import GIVEN, law
-from .ops import FILLS, UNWRITTEN, plan_of, plans, written_to
 from .places import Graphs, Look, Place, inside_backward
 from .reports import SHOWN, Birth, NotFinite, written
 from .slices import Made, plain_name, slice_of
 from .values import (
+    FILLS,
     UNREADABLE,
+    UNWRITTEN,
     checksum,
     described,
     facts_of,
@@ -26,9 +27,12 @@ from .values import (
     is_whole,
     numbers,
     plain_values,
+    plan_of,
+    plans,
     quick_facts,
     storage_of,
     tensors,
+    written_to,
 )
 
 LABEL, CALL, MADE = "nan_probe", "nan_probe call", "nan_probe made"

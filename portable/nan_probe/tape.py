@@ -15,10 +15,9 @@ from collections import deque, namedtuple
 import torch
 from torch.overrides import TorchFunctionMode
 
-from .ops import REPLACES
 from .places import again, kind_of, kinds, line_of
 from .states import Buffers, Chance
-from .values import storage_of, tensors
+from .values import REPLACES, storage_of, tensors
 
 FULLY_SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 LONGEST, LARGEST = 4096, 256 * 2**20
