@@ -84,7 +84,7 @@ LINES = {
     "kb.versions": 1120,
     "portable": 985,
     "portable.harness": 4430,
-    "portable.nan_probe": 5070,
+    "portable.nan_probe": 5080,
     "runner": 600,
     "runner.admin": 330,
     "runner.agents": 690,

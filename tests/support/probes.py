@@ -20,7 +20,7 @@ MADE = {
     "log_of_zero": ("aten.log", HERE),
     "own_norm": ("aten.div", HERE),
     "shut_softmax": ("aten._softmax", HERE),
-    "infinite_rate": ("aten.mul_", "# the optimizer"),
+    "infinite_rate": ("aten.mul_", "optimizer.step("),
     "bad_label": ("nll_loss", "F.cross_entropy("),
     "nan_input": ("read by aten.addmm", "self.embed(x)"),
     "root_of_zero": ("SqrtBackward0", HERE),
