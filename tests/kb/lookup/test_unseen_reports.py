@@ -200,3 +200,22 @@ class CheckTests(ReportTest):
     def test_a_node_without_a_record_gets_a_check_of_its_own(self) -> None:
         log = "RuntimeError: Function 'MmBackward0' returned nan values in its 1th out"
         self.assertIn("node", self.checks(log))
+
+
+class NoLeafTests(ReportTest):
+    WARNING = (
+        "UserWarning: The .grad attribute of a Tensor that is not a leaf Tensor is "
+        "being accessed. Its .grad attribute won't be populated during "
+        "autograd.backward()."
+    )
+
+    def test_a_warning_that_many_mistakes_print_is_sure_of_none(self) -> None:
+        rows = look_up(self.WARNING)["candidates"]
+        self.assertEqual(rows[0]["slug"], "grad-of-non-leaf")
+        self.assertEqual({row["confidence"] for row in rows}, {"possible"})
+
+    def test_what_was_read_tells_them_apart(self) -> None:
+        moved = f"self.scale = nn.Parameter(torch.ones(4)).to(device)\n{self.WARNING}"
+        self.assertEqual(self.causes(moved)[0], "parameter-moved-not-registered")
+        hidden = f"{self.WARNING}\n  print(hidden.grad)\nNone"
+        self.assertEqual(self.causes(hidden)[0], "grad-of-non-leaf")
