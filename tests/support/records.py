@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.test import TestCase
 
 from kb.findings import standings
 from kb.models import Record
 from kb.search.index import writer
+from tests.support import loaded
+
+
+class FirstRecords(TestCase):
+    """Of what no record knew when a test was written a later one may know."""
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        loaded.first_records()
 
 
 def save_all(records: Iterable[Record]) -> list[Record]:

@@ -6,13 +6,13 @@ from typing import Any
 from unittest.mock import patch
 
 from django.test import TestCase
-from django.utils import timezone
 
-from kb.findings import contradictions, standings
+from kb.findings import contradictions
 from kb.models import Claim, Finding, Record
 from kb.publishing import saving
 from runner.evidence import store
 from tests.support import runs
+from tests.support.findings import stored
 
 
 class ContradictionTest(TestCase):
@@ -24,28 +24,7 @@ class ContradictionTest(TestCase):
         cls.record = runs.load_sample()
 
     def ran(self, raw: str, verdict: str = "bug_present", **changes: Any) -> Finding:
-        check = changes.pop("check_name", "trigger")
-        found = Finding.objects.create(
-            **{
-                "record": self.record,
-                "repro": "repro",
-                "fidelity": "upstream_bug",
-                "build": raw.replace("+", "-"),
-                "build_raw": raw,
-                "device_class": "cpu",
-                "check_name": check,
-                "outcome": "bug" if verdict == "bug_present" else "clean",
-                "verdict": verdict,
-                "hits": int(verdict == "bug_present"),
-                "trials": 1,
-                "origin": "site",
-                "evidence": "sha256:" + "0" * 64,
-                "observed_at": timezone.now(),
-                **changes,
-            }
-        )
-        standings.refresh(found.record)
-        return found
+        return stored(self.record, raw, verdict, **changes)
 
     def found(self) -> list[tuple[str, str, str]]:
         rows = contradictions.everything(self.record, self.record.findings.all())

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from django.test import TestCase
-from django.utils import timezone
 
 from kb.findings import remedies
 from kb.models import Finding, Record
 from tests.support import loaded, runs
+from tests.support.findings import stored
 
 BELOW, ABOVE = ("2.8.0", "2.9.1"), ("2.10.0", "2.11.0")
 
@@ -22,20 +22,8 @@ class RemedyTest(TestCase):
         self.record.workarounds = [entry("raise", "upgrade")]
 
     def saw(self, raw: str, verdict: str, **columns: Any) -> Finding:
-        row = {
-            "record": self.record,
-            "repro": "repro",
-            "fidelity": "upstream_bug",
-            "build": f"{raw}-cpu",
-            "build_raw": f"{raw}+cpu",
-            "device_class": "cpu",
-            "check_name": "trigger",
-            "outcome": "bug" if verdict == "bug_present" else "clean",
-            "verdict": verdict,
-            "evidence": f"sha256:{raw}",
-            "observed_at": timezone.now(),
-        }
-        return Finding.objects.create(**row | columns)
+        evidence = f"sha256:{raw}"
+        return stored(self.record, f"{raw}+cpu", verdict, evidence=evidence, **columns)
 
     def remedy(self) -> remedies.Remedy:
         (found,) = remedies.of_record(self.record, list(self.record.findings.all()))

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.test import TestCase
-from django.utils import timezone
 
 from kb.environments.environment import parse_environment
-from kb.findings import standings
 from kb.lookup.affecting import also_affecting
 from kb.models import Finding, Record
 from kb.publishing.saving import save
 from kb.search.index.generation import current_generation
 from kb.versions.affected import answer_for
 from tests.support import loaded, runs
+from tests.support.findings import stored
 
 PASTED = (
     *("torch==1.13.1", "torch==2.0.1+cu117", "torch==2.5.1", "torch==2.6.0+cu124"),
@@ -62,21 +61,8 @@ class RunTest(TestCase):
         save(self.record)
 
     def saw(self, verdict: str, **columns: Any) -> None:
-        row = {
-            "record": self.record,
-            "repro": f"repro_{Finding.objects.count()}",
-            "fidelity": "upstream_bug",
-            "build": "2.13.0-cpu",
-            "build_raw": "2.13.0+cpu",
-            "device_class": "cpu",
-            "check_name": "trigger",
-            "verdict": verdict,
-            "origin": "repository",
-            "evidence": "sha256:1",
-            "observed_at": timezone.now(),
-        }
-        Finding.objects.create(**row | columns)
-        standings.refresh(self.record)
+        name = f"repro_{Finding.objects.count()}"
+        stored(self.record, verdict=verdict, repro=name, **columns)
 
     def is_affected(self, pasted: str = "torch==2.13.0+cpu") -> bool:
         found = also_affecting(parse_environment(pasted), set(), current_generation())

@@ -13,14 +13,15 @@ from kb.lookup.answer import look_up
 from kb.models import Record
 from kb.publishing import saving
 from kb.search.index.generation import current_generation
-from tests.kb.lookup.test_lookup import LOGS, ShippedCase
+from tests.kb.lookup.test_lookup import LOGS
 from tests.support.findings import saw
+from tests.support.records import FirstRecords
 
 LOG = (LOGS / "lora-lost-grad.log").read_text()
 TABLES = ("kb_record", "kb_repro", "kb_finding", "kb_testedbuild")
 
 
-class KnownTests(ShippedCase):
+class KnownTests(FirstRecords):
     def test_a_second_look_up_reads_nothing_of_records_and_findings(self) -> None:
         look_up(LOG)
         with CaptureQueriesContext(connection) as asked:

@@ -3,12 +3,10 @@
 import json
 import time
 import tomllib
-from typing import Any, ClassVar
+from typing import Any
 
-from django.test import TestCase, override_settings
-from django.utils import timezone
+from django.test import TestCase, override_settings, tag
 
-from kb.findings import standings
 from kb.lookup.answer import look_up
 from kb.lookup.paste import (
     MAX_BYTES,
@@ -18,12 +16,12 @@ from kb.lookup.paste import (
     read_paste,
     readable,
 )
-from kb.models import Finding, Record, Symptom
+from kb.models import Record
 from kb.publishing import saving
 from tests import TESTS
 from tests.support import loaded, log_corpus
-from tests.support.findings import saw
-from tests.support.records import save_all
+from tests.support.findings import saw, stored
+from tests.support.records import FirstRecords
 
 LOGS = TESTS / "logs"
 SEED = (LOGS / "article-sdpa.log").read_text()
@@ -37,27 +35,7 @@ def golden() -> list[dict[str, Any]]:
     return pastes
 
 
-class ShippedCase(TestCase):
-    """The first records as rows. Loaded from their files once, as that is slow.
-
-    Only these: what no record knew when a paste was judged, a later one may know.
-    """
-
-    rows: ClassVar[list[Record]] = []
-
-    @classmethod
-    def setUpTestData(cls) -> None:
-        if cls.rows:
-            save_all(cls.rows)
-        else:
-            loaded.shipped()
-            Record.objects.filter(id__gt="NAN-0007").delete()
-            # Nor what may be behind a symptom.
-            Symptom.objects.all().delete()
-            cls.rows.extend(Record.objects.all())
-
-
-class GoldenTests(ShippedCase):
+class GoldenTests(FirstRecords):
     def test_every_log_is_listed(self) -> None:
         listed = {
             name for paste in golden() for name in paste.values() if _is_file(name)
@@ -109,6 +87,7 @@ def _is_file(name: Any) -> bool:
     return isinstance(name, str) and name.endswith((".log", ".env"))
 
 
+@tag("any_database")
 class CorpusTests(TestCase):
     """Logs in surroundings of their own, among all records."""
 
@@ -160,7 +139,7 @@ class CorpusTests(TestCase):
         self.assertTrue(because["en"].endswith("d_fn”"), because)
 
 
-class AnswerTests(ShippedCase):
+class AnswerTests(FirstRecords):
     maxDiff = None
 
     def test_the_shape_of_an_answer(self) -> None:
@@ -266,22 +245,13 @@ class AnswerTests(ShippedCase):
 
     def test_a_workaround_that_helps_on_the_pasted_build_helps(self) -> None:
         log = (LOGS / "lora-lost-grad.log").read_text()
-        record = Record.objects.get(id="NAN-0002")
         for minor, outcome in (("3", "bug"), ("4", "clean")):
-            Finding.objects.create(
-                record=record,
-                repro="repro",
-                fidelity="upstream_bug",
-                build=f"2.{minor}.0-cpu",
-                build_raw=f"2.{minor}.0+cpu",
-                device_class="cpu",
+            stored(
+                "NAN-0002",
+                f"2.{minor}.0+cpu",
                 check_name="workaround_use_reentrant_false",
                 outcome=outcome,
-                verdict="bug_present",
-                evidence=f"sha256:{minor}",
-                observed_at=timezone.now(),
             )
-        standings.refresh(record)
         for env, name in (
             ("torch==2.4.0+cpu", "use_reentrant_false"),
             ("torch==2.3.0+cpu", "input_requires_grad"),
@@ -387,7 +357,7 @@ class AnswerTests(ShippedCase):
         self.assertNotIn("NAN-0005", listed)
 
 
-class PasteTests(ShippedCase):
+class PasteTests(FirstRecords):
     def test_nothing(self) -> None:
         for log in ("", " \n\t\r\n", "\x00\x00\x00"):
             with self.subTest(log), self.assertRaises(EmptyPaste):

@@ -17,10 +17,11 @@ from django.test import SimpleTestCase
 from kb.lookup.answer import look_up
 from kb.lookup.paste import MAX_BYTES
 from kb.search.reading.lines import HEAD_LINES, TAIL_LINES, select_stream_lines
-from tests.kb.lookup.test_lookup import LOGS, SEED, WARNING, ShippedCase
+from tests.kb.lookup.test_lookup import LOGS, SEED, WARNING
+from tests.support.records import FirstRecords
 
 
-class CommandTests(ShippedCase):
+class CommandTests(FirstRecords):
     def run_command(self, log: str | bytes, *args: str) -> tuple[int, str]:
         data = log if isinstance(log, bytes) else log.encode()
         out = io.StringIO()

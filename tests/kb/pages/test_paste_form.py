@@ -13,8 +13,9 @@ from django.test import TestCase
 from kb.lookup.paste import MAX_BYTES
 from kb.pages import paste as paste_form
 from kb.search.reading import lines
-from tests.kb.lookup.test_lookup import WARNING as LOST, ShippedCase
+from tests.kb.lookup.test_lookup import WARNING as LOST
 from tests.support import runs
+from tests.support.records import FirstRecords
 
 WARNING = 'UserWarning: "strides" \\ differ'
 PART = "Your paste was over 1 MiB."
@@ -84,7 +85,7 @@ class PasteFormTests(TestCase):
         )
 
 
-class TypedTorchTests(ShippedCase):
+class TypedTorchTests(FirstRecords):
     """A match for sure, whose page asks for the build that was not given."""
 
     def answer(self, **form: str) -> str:

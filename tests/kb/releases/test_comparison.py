@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.test import TestCase
-from django.utils import timezone
 
 from kb.findings import writing
 from kb.models import Finding, Record
@@ -13,7 +12,7 @@ from kb.publishing import saving
 from kb.releases import sides, words
 from kb.releases.comparison import Comparison, Item, compare
 from kb.releases.details import shown
-from tests.support import loaded, runs
+from tests.support import findings, loaded, runs
 
 VERDICTS = {True: "bug_present", False: "bug_absent"}
 
@@ -21,22 +20,10 @@ VERDICTS = {True: "bug_present", False: "bug_absent"}
 def finding(record: Record, release: str, bug: bool | None, **facts: Any) -> Finding:
     """A trigger's row; `bug` None: it cannot apply there."""
     local = facts.pop("local", "cpu")
-    row: dict[str, Any] = {
-        "repro": "repro",
-        "fidelity": "upstream_bug",
-        "build": f"{release}-{local}",
-        "build_raw": f"{release}+{local}",
-        "device_class": "cpu",
-        "check_name": "trigger",
-        "outcome": "bug" if bug else "clean",
-        "verdict": "not_applicable" if bug is None else VERDICTS[bug],
-        "hits": int(bool(bug)),
-        "trials": 1,
-        "origin": "site",
-        "evidence": f"sha256:{hash((record.pk, release, local)) % 16**12:064x}",
-        "observed_at": timezone.now(),
-    }
-    return Finding(record=record, **row | facts)
+    verdict = "not_applicable" if bug is None else VERDICTS[bug]
+    evidence = f"sha256:{hash((record.pk, release, local)) % 16**12:064x}"
+    facts = {"evidence": evidence, **facts}
+    return findings.finding(record, f"{release}+{local}", verdict, **facts)
 
 
 class ComparisonCase(TestCase):

@@ -8,7 +8,6 @@ from kb.search.reading.log import Reading, key_line, relative
 from kb.search.reading.masks import masked
 from kb.search.reading.signatures import read_signature
 from kb.search.reading.symptom_facets import metrics_in
-from kb.search.reading.tokens import analyse, analyse_query
 from tests.support.log_corpus import read_log
 
 
@@ -307,26 +306,6 @@ class CapTests(SimpleTestCase):
 
     def test_nothing(self) -> None:
         self.assertEqual(self.read("").key_lines, [])
-
-
-class TokenTests(SimpleTestCase):
-    def test_identifiers_whole_and_in_parts(self) -> None:
-        self.assertEqual(
-            analyse_query("grad_output.strides()"),
-            ["grad_output.strides", "grad_output", "grad", "output", "strides"],
-        )
-        self.assertIn("sqrtbackward0", analyse("SqrtBackward0"))
-        self.assertIn("sqrt", analyse("SqrtBackward0"))
-        self.assertIn("7388", analyse("hiyouga/LlamaFactory#7388"))
-
-    def test_chinese(self) -> None:
-        self.assertEqual(analyse_query("梯度丢失"), ["梯度", "度丢", "丢失"])
-        self.assertEqual(analyse_query("步"), ["步"])
-        self.assertEqual(analyse("步幅"), ["步幅", "幅"])
-        self.assertEqual(analyse_query("檢查點"), analyse_query("检查点"))
-
-    def test_compatibility_forms(self) -> None:
-        self.assertEqual(analyse_query("\uff21\uff44am"), ["adam"])
 
 
 class SignatureTests(SimpleTestCase):

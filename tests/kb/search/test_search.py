@@ -2,18 +2,17 @@
 
 import json
 import re
-from typing import Any, ClassVar
+from typing import Any
 from unittest import mock
 
 from django.db import connection
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 from django.utils.html import strip_tags
 
 from kb.choices import LANGS, SECTIONS
 from kb.findings import standings
-from kb.models import Finding, Record, Repro
+from kb.models import Record, Repro
 from kb.publishing import saving
 from kb.search.ranking import filters
 from kb.search.ranking.filters import verdicts_on
@@ -23,29 +22,9 @@ from kb.search.reading.glossary import SYNONYMS, phrase_of, synonyms_of
 from kb.search.reading.query import MAX_TERMS, read_query, weighted_words
 from kb.search.reading.tokens import analyse, analyse_query, fold, singular
 from kb.versions.order import tested_builds
-from tests.support import loaded
-from tests.support.records import save_all
+from tests.support.findings import stored
+from tests.support.records import FirstRecords
 from tests.support.words import find
-
-LAST = "NAN-0007"
-
-
-class ShippedCase(TestCase):
-    """The first shipped records as rows: a rank must not change with each new one.
-
-    Loaded from their files once, as that is slow.
-    """
-
-    rows: ClassVar[list[Record]] = []
-
-    @classmethod
-    def setUpTestData(cls) -> None:
-        if cls.rows:
-            save_all(cls.rows)
-        else:
-            loaded.shipped()
-            Record.objects.filter(id__gt=LAST).delete()
-            cls.rows.extend(Record.objects.all())
 
 
 def ids(query: str, lang: str = "en") -> list[str]:
@@ -72,6 +51,7 @@ class TokenTests(SimpleTestCase):
         self.assertEqual(analyse("梯度溢出"), ["梯度", "度溢", "溢出", "出"])
         self.assertEqual(analyse_query("梯度溢出"), ["梯度", "度溢", "溢出"])
         self.assertEqual(analyse_query("步"), ["步"])
+        self.assertEqual(analyse_query("檢查點"), analyse_query("检查点"))
 
     def test_traditional_and_full_width_are_folded(self) -> None:
         pairs = {
@@ -81,6 +61,7 @@ class TokenTests(SimpleTestCase):
             "ＮａＮ：ＢＦ１６！": "NaN:BF16!",  # noqa: RUF001
             "網路與記憶體": "网路与记忆体",
             "㈱ ﬁne": "(株) fine",
+            "\uff21\uff44am": "Adam",
         }
         for written, simple in pairs.items():
             self.assertEqual(fold(written), simple)
@@ -92,11 +73,16 @@ class TokenTests(SimpleTestCase):
             "pytorch/pytorch#138581": "pytorch 138581",
             "scaled_dot_product_attention": "scaled dot product attention",
             "CUBLAS_WORKSPACE_CONFIG": "cublas workspace config",
+            "hiyouga/LlamaFactory#7388": "7388",
         }
         for written, parts in expected.items():
             found = analyse(written)
             self.assertIn(written.lower(), found)
             self.assertLessEqual(set(parts.split()), set(found), written)
+        self.assertEqual(
+            analyse_query("grad_output.strides()"),
+            ["grad_output.strides", "grad_output", "grad", "output", "strides"],
+        )
 
     def test_a_plural_is_found_by_its_singular_and_keeps_itself(self) -> None:
         self.assertEqual(analyse("gradients"), ["gradients", "gradient"])
@@ -164,7 +150,7 @@ class QueryTests(SimpleTestCase):
         self.assertEqual(read_query("the of and ... !!").terms, ())
 
 
-class FindTests(ShippedCase):
+class FindTests(FirstRecords):
     def test_a_setting_finds_first_the_records_that_name_it(self) -> None:
         for lang in LANGS:
             hits = find("TORCHINDUCTOR_EMULATE_PRECISION_CASTS", lang)
@@ -281,7 +267,7 @@ class FindTests(ShippedCase):
         self.assertEqual(ids("quokka wombat"), [together.pk, apart.pk])
 
 
-class SnippetTests(ShippedCase):
+class SnippetTests(FirstRecords):
     def test_every_word_is_marked(self) -> None:
         zh = str(find("步幅 警告", "zh")[0].snippet)
         self.assertIn("<mark>步幅</mark>", zh)
@@ -350,26 +336,7 @@ class SnippetTests(ShippedCase):
         self.assertEqual(self.shown("aaa", hostile), "aaa")
 
 
-def finding(record: str, **values: Any) -> Finding:
-    base: dict[str, Any] = {
-        "repro": "repro",
-        "fidelity": "upstream_bug",
-        "build": "2.13.0-cpu",
-        "build_raw": "2.13.0+cpu",
-        "device_class": "cpu",
-        "check_name": "trigger",
-        "outcome": "bug",
-        "verdict": "bug_present",
-        "origin": "site",
-        "evidence": "sha256:0",
-        "observed_at": timezone.now(),
-    }
-    found = Finding.objects.create(record_id=record, **(base | values))
-    standings.refresh(found.record)
-    return found
-
-
-class FilterTests(ShippedCase):
+class FilterTests(FirstRecords):
     def found(self, query: str = "", **chosen: list[str]) -> list[str]:
         verdicts = verdicts_on("2.13.0-cpu")
         return [pk for pk, _score in listing(query, chosen, verdicts, "id").found]
@@ -384,11 +351,11 @@ class FilterTests(ShippedCase):
         self.assertEqual(self.found(component=["no such thing"]), [])
 
     def test_verdicts_come_from_fresh_findings_of_the_chosen_build(self) -> None:
-        finding("NAN-0002")
-        finding("NAN-0001", verdict="not_applicable", outcome="not_applicable")
-        finding("NAN-0003", fidelity="mechanism_model")
-        finding("NAN-0004", stale=True)
-        finding("NAN-0005", build="2.6.0-cpu")
+        stored("NAN-0002")
+        stored("NAN-0001", verdict="not_applicable", outcome="not_applicable")
+        stored("NAN-0003", fidelity="mechanism_model")
+        stored("NAN-0004", stale=True)
+        stored("NAN-0005", build="2.6.0-cpu")
         verdicts = verdicts_on("2.13.0-cpu")
         self.assertEqual(
             verdicts,
@@ -405,15 +372,15 @@ class FilterTests(ShippedCase):
         )
 
     def test_the_bug_itself_outweighs_a_newer_model(self) -> None:
-        finding("NAN-0002", verdict="bug_absent")
-        finding("NAN-0002", repro="repro_model", fidelity="mechanism_model")
+        stored("NAN-0002", verdict="bug_absent")
+        stored("NAN-0002", repro="repro_model", fidelity="mechanism_model")
         self.assertEqual(verdicts_on("2.13.0-cpu"), {"NAN-0002": "bug_absent"})
 
     def test_a_workaround_that_failed_anywhere_is_not_verified(self) -> None:
         name = {"check_name": "workaround_use_reentrant_false"}
-        finding("NAN-0002", **name, outcome="clean")
+        stored("NAN-0002", **name, outcome="clean")
         self.assertEqual(self.found(workaround=["verified"]), ["NAN-0002"])
-        finding("NAN-0002", **name, outcome="bug", build="2.6.0-cpu")
+        stored("NAN-0002", **name, outcome="bug", build="2.6.0-cpu")
         self.assertEqual(self.found(workaround=["verified"]), [])
 
     def test_devices_are_those_of_the_bug_itself(self) -> None:
@@ -430,7 +397,7 @@ class FilterTests(ShippedCase):
         self.assertEqual(self.found(device=["cuda"]), ["NAN-0001"])
 
     def test_counts_are_what_a_choice_would_give(self) -> None:
-        finding("NAN-0002")
+        stored("NAN-0002")
         chosen = {"symptom": ["nan_grad"], "component": ["sdpa"]}
         verdicts = verdicts_on("2.13.0-cpu")
         found = listing("", chosen, verdicts, "id")
@@ -451,16 +418,16 @@ class FilterTests(ShippedCase):
         self.assertEqual(scores, sorted(scores, reverse=True))
 
     def test_builds_oldest_first_and_the_one_with_most_records(self) -> None:
-        finding("NAN-0001", build="2.6.0-cpu", build_raw="2.6.0+cpu")
-        finding("NAN-0002", build="2.6.0-cpu", build_raw="2.6.0+cpu")
-        finding("NAN-0002")
+        stored("NAN-0001", build="2.6.0-cpu", build_raw="2.6.0+cpu")
+        stored("NAN-0002", build="2.6.0-cpu", build_raw="2.6.0+cpu")
+        stored("NAN-0002")
         builds = tested_builds()
         self.assertEqual([row.slug for row in builds], ["2.6.0-cpu", "2.13.0-cpu"])
         self.assertEqual(filters.most_tested(builds), "2.6.0-cpu")
         self.assertEqual(filters.most_tested([]), "")
 
 
-class PageTests(ShippedCase):
+class PageTests(FirstRecords):
     def page(self, lang: str = "en", **parameters: Any) -> str:
         response = self.client.get(f"/{lang}/search/", query_params=parameters)
         self.assertEqual(response.status_code, 200)
@@ -470,7 +437,7 @@ class PageTests(ShippedCase):
         return re.findall(r'<span class="id">(NAN-\d{4})</span>', html)
 
     def test_a_search_is_all_in_its_address(self) -> None:
-        finding("NAN-0002")
+        stored("NAN-0002")
         html = self.page(
             q="checkpoint",
             symptom="lost_grad",
@@ -542,7 +509,7 @@ class PageTests(ShippedCase):
         self.assertLess(len(many), len(one) + 6)
 
 
-class ApiTests(ShippedCase):
+class ApiTests(FirstRecords):
     def records(self, status: int = 200, **parameters: Any) -> Any:
         response = self.client.get("/api/v1/records", query_params=parameters)
         self.assertEqual(response.status_code, status, response.content)
@@ -568,7 +535,7 @@ class ApiTests(ShippedCase):
         self.assertEqual(seen, whole)
 
     def test_filters(self) -> None:
-        finding("NAN-0002")
+        stored("NAN-0002")
         self.assertEqual(
             sorted(self.ids(symptom_class="lost_grad", q="gradient")), lost_gradients()
         )

@@ -4,7 +4,6 @@ import tomllib
 from typing import Any
 
 from django.test import SimpleTestCase, TestCase
-from django.utils import timezone
 
 from kb.environments.environment import parse_environment
 from kb.models import Finding, Record
@@ -12,6 +11,7 @@ from kb.publishing import saving
 from kb.versions.affected import Answer, affected, answer_for
 from kb.versions.ranges import is_same_build, parse_version
 from tests import TESTS
+from tests.support.findings import finding
 
 NV2412 = "2.6.0a0+df5bbc09d1.nv24.12"
 NV2501 = "2.6.0a0+ecf3bae40a.nv25.01"
@@ -159,20 +159,7 @@ class AnswerTests(TestCase):
         saving.save(cls.record)
 
     def finding(self, verdict: str, **changes: Any) -> Finding:
-        fields: dict[str, Any] = {
-            "record": self.record,
-            "repro": "repro",
-            "fidelity": "upstream_bug",
-            "build": "2.6.0-cpu",
-            "build_raw": "2.6.0+cpu",
-            "device_class": "cpu",
-            "check_name": "trigger",
-            "verdict": verdict,
-            "evidence": "sha256:0",
-            "origin": "site",
-            "observed_at": timezone.now(),
-        }
-        return Finding(**{**fields, **changes})
+        return finding(self.record, "2.6.0+cpu", verdict, **changes)
 
     def judge(self, env: str, *findings: Finding) -> tuple[str, str]:
         found = answer_for(self.record, parse_environment(env), findings)
@@ -293,15 +280,7 @@ class DoubtTests(SimpleTestCase):
         return Record(**{**fields, **changes})
 
     def finding(self, verdict: str, raw: str, reason: str = "") -> Finding:
-        return Finding(
-            fidelity="upstream_bug",
-            build_raw=raw,
-            device_class="cpu",
-            check_name="trigger",
-            verdict=verdict,
-            verdict_reason=reason,
-            origin="site",
-        )
+        return finding(None, raw, verdict, verdict_reason=reason)
 
     def judge(self, env: str, *findings: Finding, **changes: Any) -> Answer:
         record = self.record(**changes)

@@ -12,7 +12,6 @@ from unittest import mock
 
 from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase
-from django.utils import timezone
 
 from kb.models import Finding, Repro
 from runner.bisecting import search as bisect, span
@@ -22,6 +21,7 @@ from runner.builds.probe import BuildError
 from runner.evidence import store
 from runner.models import Evidence, Installation
 from tests.support import loaded, runs
+from tests.support.findings import stored
 
 TURNS_BAD = """
 import torch
@@ -219,27 +219,11 @@ class InstallTest(CommandCase):
     def setUp(self) -> None:
         self.repro = runs.make_repro(runs.source(trigger=TURNS_BAD))
         for release, verdict in (("9.1.0", "bug_absent"), ("9.5.0", "bug_present")):
-            self.known(release, verdict)
+            stored(self.repro.record, f"{release}+cpu", verdict)
         releases = ["9.1.0", "9.2.0", "9.3.0", "9.4.0", "9.5.0"]
         self.enterContext(mock.patch.object(index, "releases", lambda: releases))
         self.enterContext(mock.patch.object(install, "add_release", self.add))
         self.added: list[str] = []
-
-    def known(self, release: str, verdict: str) -> None:
-        Finding.objects.create(
-            record_id=self.repro.record_id,
-            repro="repro",
-            fidelity=self.repro.fidelity,
-            build=f"{release}-cpu",
-            build_raw=f"{release}+cpu",
-            device_class="cpu",
-            check_name="trigger",
-            verdict=verdict,
-            hits=int(verdict == "bug_present"),
-            trials=1,
-            origin="site",
-            observed_at=timezone.now(),
-        )
 
     def add(self, release: str, with_: list[str], progress: Any) -> Installation:
         """As pip would: 9.2.0 has no wheel, and a slug is known only afterwards."""
