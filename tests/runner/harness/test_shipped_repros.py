@@ -148,7 +148,6 @@ ALONE = {
     ("NAN-0005", "repro_model"),
     ("NAN-0007", "repro"),
     ("NAN-0009", "repro"),
-    ("NAN-0030", "repro"),
 }
 
 
@@ -168,14 +167,9 @@ class KindsTest(ShippedRepro):
     def test_a_bug_that_this_build_has_not(self) -> None:
         self.shows("NAN-0009")
 
-
-@tag("servers", "corpus")  # For their length, two minutes of processor time and one.
-class LongKindsTest(ShippedRepro):
+    @tag("servers", "corpus")  # for its length: two minutes of processor time
     def test_with_a_compiler(self) -> None:
         self.shows("NAN-0007")
-
-    def test_with_many_checks(self) -> None:
-        self.shows("NAN-0030")
 
 
 class EveryOtherTest(Comparing):
