@@ -82,9 +82,7 @@ class ShellTest(LiveServerTestCase):
         record = runs.make_record()
         record.affected = BOUNDED
         saving.save(record)
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.python = runs.stand_in_torch(self.folder)
         torch = self.folder / "lib" / "torch-2.4.1.dist-info"
         torch.mkdir()

@@ -210,9 +210,7 @@ class MaskTest(SimpleTestCase):
 class CommandTest(LiveServerTestCase):
     def setUp(self) -> None:
         loaded.shipped()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.script = self.folder / "doesitnan.py"
         self.script.write_text(pipe_client(""), "utf-8")
 

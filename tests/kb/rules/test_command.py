@@ -39,9 +39,7 @@ severity = "warning"
 
 class Linted(SimpleTestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name

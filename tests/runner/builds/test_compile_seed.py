@@ -17,9 +17,7 @@ PYTHON = "/builds/2.13.0/bin/python"
 
 class SeedTest(unittest.TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
+        self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.made = 0
         self.works = True
 

@@ -222,9 +222,7 @@ class DiagnosisTest(TestCase):
 
 class LoadTest(TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
+        self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.repro = runs.make_repro()
         self.body = runs.make_evidence(self.repro)
 

@@ -338,9 +338,7 @@ class CommandTest(TestCase):
     """`load_evidence FILE` of what a user's own machine wrote."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.python = str(runs.stand_in_torch(self.folder))
         self.repro = runs.make_repro()
 

@@ -32,9 +32,7 @@ class Played(SimpleTestCase):
     """A host whose GPU changes under way, as the tests say."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.path = self.folder / "answers.json"
         self.play("h200")
 

@@ -35,6 +35,7 @@ from tests import ROOT
 from tests.runner.harness.test_harness import FORGED, forged_ends
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
+from tests.support.sites import is_alive
 
 FAULTY = ROOT / "tests/repros/faulty.py"
 LIMIT_S = 60.0  # guards a hang, measures nothing
@@ -346,7 +347,7 @@ class UpkeepTest(PoolCase):
         assert report.hello
         self.assertEqual(report.hello["identity"]["raw"], "9.9.1+cpu")
         self.assertEqual(report.served, "warm")
-        until(lambda: not alive(first), "the old parent ends")
+        until(lambda: not is_alive(first), "the old parent ends")
         self.assertEqual(len(self.status()["parents"]), 1)
 
     def test_a_worn_parent_serves_until_the_next_one_is_ready(self) -> None:
@@ -367,7 +368,7 @@ class UpkeepTest(PoolCase):
         second = parent_once(lambda parent: parent is not first)
         self.assertEqual((second.state, pool.successors), ("ready", {}))
         self.assertIs(pool.parent_for(key), second)
-        self.assertFalse(alive(first.outer.process.pid))
+        self.assertFalse(is_alive(first.outer.process.pid))
 
     def test_a_worn_parent_without_a_next_one_serves_twice_as_many(self) -> None:
         pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
@@ -415,7 +416,7 @@ class UpkeepTest(PoolCase):
         self.assertEqual(set(pool.parents), {default, used, recent})
         (gone,) = pool.retired
         pool.tick()
-        self.assertFalse(alive(gone.outer.process.pid))
+        self.assertFalse(is_alive(gone.outer.process.pid))
 
     def test_a_parent_that_compiles_may_take_longer_to_start(self) -> None:
         for compiler, overdue in ((False, True), (True, False)):
@@ -601,7 +602,7 @@ class UpkeepTest(PoolCase):
         assert keeper.process
         pids = kernel.descendants(keeper.process.pid)
         keeper.stop()
-        until(lambda: not any(map(alive, pids)), "nothing of the pool is left")
+        until(lambda: not any(map(is_alive, pids)), "nothing of the pool is left")
         self.assertFalse(Path(self.socket).exists())
 
     def test_no_memory_no_pool(self) -> None:
@@ -609,14 +610,6 @@ class UpkeepTest(PoolCase):
         keeper = pool_keeper.PoolKeeper(self.socket, 0)
         keeper.ensure()
         self.assertIsNone(keeper.process)
-
-
-def alive(pid: int) -> bool:
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return status.rpartition(") ")[2][0] not in "ZX"
 
 
 class SmallPoolTest(PoolCase):
@@ -686,7 +679,7 @@ class DeathTest(PoolCase):
             report = running.result(LIMIT_S)
         self.assertEqual((report.failure, report.served), (None, "cold"), report)
         self.assertIn(pool_start.AGAIN, lines)
-        until(lambda: not any(map(alive, pids)), "nothing of the pool is left")
+        until(lambda: not any(map(is_alive, pids)), "nothing of the pool is left")
 
     def test_the_end_of_the_check_may_be_seen_before_that_of_the_pool(self) -> None:
         pool, pool_end = socket.socketpair()
@@ -719,7 +712,7 @@ class DeathTest(PoolCase):
         self.assertIn(report.failure, ("lost", "crash:SIGKILL"))
         # Not by what it did itself: its run starts it again.
         self.assertEqual(report.killed_by, "signal")
-        until(lambda: not any(map(alive, pids)), "nothing of the parent is left")
+        until(lambda: not any(map(is_alive, pids)), "nothing of the parent is left")
         self.assertEqual(self.start(source())(CheckSpec("control")).served, "warm")
 
     def test_the_client_dies_and_so_does_its_check(self) -> None:
@@ -944,7 +937,3 @@ class RealTorchTest(PoolCase):
         first, second = (r.messages[0]["observations"]["draws"] for r in reports)
         self.assertEqual({r.served for r in reports}, {"warm"})
         self.assertFalse(set(first) & set(second))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -549,7 +548,3 @@ class CgroupTest(SimpleTestCase):
             os.close(number)
         self.group.remove()
         self.assertFalse(any(path.exists() for path in self.group.paths()))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -59,9 +59,7 @@ class KilledCase(SimpleTestCase):
     def setUp(self) -> None:
         if not policy.seals(sandbox.capabilities().layers):
             raise SkipTest("needs namespaces and seccomp")
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.folder.chmod(0o711)
         self.python = str(runs.stand_in_torch(self.folder))
         self.told: list[tuple[str, str]] = []

@@ -327,9 +327,9 @@ class ColdStartTest(SimpleTestCase):
     """What holds a check, seen by the check, in every tier that is to be had here."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(prefix="with space ")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(
+            self.enterContext(tempfile.TemporaryDirectory(prefix="with space "))
+        )
         self.folder.chmod(0o755)
         self.python = runs.stand_in_torch(self.folder)
 
@@ -531,9 +531,7 @@ class OrdinaryUserTest(SimpleTestCase):
         # The exec by setpriv itself still has root's right to every folder.
         self.become = ["sh", "-c", 'exec "$@"', "sh"]
         self.python = sys.executable
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.folder.chmod(0o755)
         if os.geteuid() == 0:
             ids = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -587,9 +585,7 @@ class CgroupTreeTest(SimpleTestCase):
     """Where groups can be made, on trees as /sys/fs/cgroup and /proc show them."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.root = Path(folder.name)
+        self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.proc = self.root / "proc"
         self.proc.mkdir()
 
@@ -669,9 +665,7 @@ class CgroupTreeTest(SimpleTestCase):
 
 class LeftoversTest(SimpleTestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.folder.chmod(0o711)
 
     def test_only_abandoned_folders_are_swept(self) -> None:

@@ -28,10 +28,6 @@ from tests.support.jails import here, inside
 sys.path.insert(0, str(view.JAIL))
 import seccomp  # found by path, as it runs
 
-HEADERS = {
-    "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",
-    "aarch64": "/usr/include/asm-generic/unistd.h",
-}
 ROAD = "namespaces,bubblewrap"
 SWITCH = "SANDBOX_ALLOW_SHARED_ROOT"
 # As a run gets it that has no user of its own; and one that has.
@@ -83,9 +79,9 @@ def machine() -> str:
 
 class RightsTest(SimpleTestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory(dir="/var/tmp")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(
+            self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp"))
+        )
         self.folder.chmod(0o755)
         self.file = self.folder / "file"
         self.file.write_text("content")
@@ -179,9 +175,9 @@ class CorpusTest(SimpleTestCase):
         self.python = next(found, "") if os.geteuid() == 0 else sys.executable
         if not self.python:
             self.skipTest("no Python that an ordinary user can read")
-        folder = tempfile.TemporaryDirectory(dir="/var/tmp")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(
+            self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp"))
+        )
         self.folder.chmod(0o755)
         for name in ("portable", "runner", "tests"):
             shutil.copytree(jails.ROOT / name, self.folder / name)
@@ -229,9 +225,9 @@ class RootTest(SimpleTestCase):
     def setUp(self) -> None:
         if os.geteuid():
             self.skipTest("only root can be refused this")
-        folder = tempfile.TemporaryDirectory(dir="/var/tmp")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(
+            self.enterContext(tempfile.TemporaryDirectory(dir="/var/tmp"))
+        )
         self.folder.chmod(0o755)
         self.build = runs.stand_in_torch(self.folder / "build")
         self.repro = self.folder / "repro.py"

@@ -25,9 +25,7 @@ class LintTest(TestCase):
         loaded.shipped()
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.folder / "lint.py").write_text(lint())
         (self.folder / "train.py").write_text(TRAP)
         # What a project may have beside it is not taken for a part of the program.

@@ -61,9 +61,7 @@ class FileTest(SimpleTestCase):
     """Files run under a stand-in torch, in a folder that hides modules of Python."""
 
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.python = str(runs.stand_in_torch(self.folder))
         for name in ("types", "json", "random", "torch"):
             (self.folder / f"{name}.py").write_text("raise RuntimeError('hidden')\n")

@@ -25,9 +25,7 @@ FOR_EVER = "import signal\nsignal.pause()"
 
 class ExecutionTest(TransactionTestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.installation = runs.install(runs.stand_in_torch(self.folder))
         logging.getLogger("runner").setLevel(logging.WARNING)
         quick = mock.patch.object(retries, "BEAT_SECONDS", 0.2)

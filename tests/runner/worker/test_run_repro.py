@@ -22,9 +22,7 @@ from tests.support import runs
 
 class RunReproTest(TestCase):
     def setUp(self) -> None:
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.python = runs.stand_in_torch(self.folder)
         runs.install(self.python)
 
