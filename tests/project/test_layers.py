@@ -73,7 +73,7 @@ LINES = {
     "kb.lookup": 2210,
     "kb.management": 180,
     "kb.models": 595,
-    "kb.pages": 2700,
+    "kb.pages": 2699,
     "kb.publishing": 520,
     "kb.records": 2770,
     "kb.releases": 820,

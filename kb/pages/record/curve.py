@@ -39,6 +39,7 @@ class Curve:
     ticks: list[tuple[float, str]]
     rows: list[tuple[int, str, str]]
     steps: int
+    is_log: bool
     said: str
 
 
@@ -64,6 +65,7 @@ def curve_of(record: Record) -> Curve | None:
         ticks=[(y_of(one), number(one)) for one in (low, high)],
         rows=rows,
         steps=count,
+        is_log=is_log,
         said=said(rows),
     )
 
@@ -117,7 +119,11 @@ def rows_of(steps: Json, count: int) -> list[tuple[int, str, str]]:
 
 
 def number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.3g}".replace("e+", "e")
+    """Three digits; two beside a power of ten, as 9.5e-12."""
+    if isinstance(value, str):
+        return value
+    short = f"{value:.3g}"
+    return short if "e" not in short else f"{value:.1e}".replace("e+", "e")
 
 
 def said(rows: list[tuple[int, str, str]]) -> str:
