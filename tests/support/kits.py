@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from django.test import TestCase, tag
+from django.test import TestCase
 
 from runner.takeaway import sweeps, telling, wheels
 from runner.takeaway.doctor import published_repros
@@ -38,7 +38,6 @@ backends = N(cudnn=N(version=lambda: 91900))
 """
 
 
-@tag("any_database")
 class KitCase(TestCase):
     def setUp(self) -> None:
         self.folder = Path(

@@ -20,7 +20,7 @@ from tests.support.ordinary_user import ordinary
 DTYPES = ["float32", "bfloat16", "float16"]
 
 
-@tag("long")
+@tag("any_database", "long")
 class KitSweepTest(KitCase):
     def add_swept(self, waits_for: str = "", device: str = "cpu") -> Any:
         """A repro that shows the bug but in float16, and may wait in bfloat16."""
