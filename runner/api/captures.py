@@ -144,7 +144,7 @@ def get_capture(capture_id: str) -> Capture:
 
 def wanted_builds(slugs: list[str]) -> list[Build]:
     """Raises Problem for a build that is not installed here."""
-    installed = admission.installed_builds()
+    installed = admission.by_preference()
     if ALL in slugs:
         return installed
     found = [build for build in installed if build.slug in slugs]
@@ -152,7 +152,7 @@ def wanted_builds(slugs: list[str]) -> list[Build]:
     if unknown:
         said = _("There is no build %s.") % ", ".join(sorted(unknown)[:5])
         raise Problem("unknown_build", f"{said} {known_builds()}")
-    found = found or admission.by_preference()[:1]
+    found = found or installed[:1]
     if not found:
         raise Problem("unknown_build", known_builds())
     return found
@@ -207,7 +207,8 @@ class CaptureList(CaptureEndpoint):
     def post(self, request: Request, query: dict[str, Any]) -> Response:
         """Send capture.json, the file as it is, to be run on builds of torch.
 
-        It is kept for a week under an address that nothing else names.
+        It is kept for a week under an address that nothing else names. Sent again for
+        other builds, it runs on those, too.
         """
         capture = submit(request, query)
         location = reverse("api-capture-detail", args=[capture.id])

@@ -30,7 +30,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Robots-Tag": "noindex, nofollow",
 }
-# What is wrong with a capture, by the code of the refusal; English is its own sentence.
+# What is wrong with a capture, by the code of the refusal.
 REFUSALS = {
     "size": _("The capture is too large to be sent: let nan_probe shrink it."),
     "encoding": _("This is not UTF-8 text: send capture.json as it was written."),
@@ -43,6 +43,8 @@ REFUSALS = {
     "value": _("An argument of the captured call is refused."),
     "numbers": _("The call has too many numbers to run here: let nan_probe shrink it."),
 }
+# Of which the probe, in English, names the field or value.
+NAMED = ("field", "function", "value", "numbers")
 
 
 def read(text: str | bytes) -> dict[str, Any]:
@@ -50,20 +52,24 @@ def read(text: str | bytes) -> dict[str, Any]:
     try:
         return checked(text)
     except Refused as error:
-        said = {"en": str(error), "zh": f"{REFUSALS[error.code]['zh']}（{error}）"}
+        said = dict(REFUSALS[error.code])
+        if error.code in NAMED:
+            said = {"en": f"{said['en']} ({error})", "zh": f"{said['zh']}（{error}）"}
         raise RunRefused(error.code, said) from error
 
 
 def keep(text: str | bytes, builds: Sequence[Build], requester: str) -> Capture:
-    """Keep a capture and queue it on each of these builds.
+    """Keep a capture and queue it on each of these builds; a kept one, on those left.
 
-    Raises RunRefused where it is none, was sent already, or could not be run.
+    Raises RunRefused where it is none, could not be run, or was sent for these before.
     """
     capture = read(text)
     known = current().filter(digest=capture["digest"], requester=requester).first()
     if known:
-        address = absolute(known.get_absolute_url())
-        raise refusals.CAPTURE_KNOWN.refusal("known", address=address)
+        if not run_on(known, builds, requester):
+            address = absolute(known.get_absolute_url())
+            raise refusals.CAPTURE_KNOWN.refusal("known", address=address)
+        return known
     refuse(builds, requester)
     with transaction.atomic():
         kept = Capture.objects.create(
@@ -75,13 +81,14 @@ def keep(text: str | bytes, builds: Sequence[Build], requester: str) -> Capture:
     return kept
 
 
-def run_on(capture: Capture, builds: Sequence[Build], requester: str) -> None:
-    """Queue what is kept on more builds, where it has no run. Raises RunRefused."""
+def run_on(capture: Capture, builds: Sequence[Build], requester: str) -> bool:
+    """Queue what is kept where it has no run; False where it has. Raises RunRefused."""
     known = set(capture.runs.values_list("build_id", flat=True))
     builds = [row for row in builds if row.slug not in known]
     refuse(builds, requester)
     with transaction.atomic():
         start(capture, builds, requester)
+    return bool(builds)
 
 
 def refuse(builds: Sequence[Build], requester: str) -> None:

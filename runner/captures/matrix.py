@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,6 +14,8 @@ from runner.models import Capture, CaptureRun
 Outcome = CaptureRun.Outcome
 BAD = (Outcome.NAN, Outcome.INF)
 JUDGED = (*BAD, Outcome.FINITE)
+# What builds of a group say alike, beside `said`.
+TOLD = ("law", "class", "heals", "ways", "is_theirs")
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,9 @@ def groups(runs: Iterable[CaptureRun]) -> list[Group]:
     """The newest build's first."""
     found: dict[str, Group] = {}
     for run in reversed([run for run in runs if run.outcome]):
-        told = [
-            run.found.get(name)
-            for name in ("law", "class", "heals", "ways", "said", "is_theirs")
-        ]
-        key = repr((run.outcome, run.reason, told))
+        told = [run.found.get(name) for name in TOLD]
+        # But for its own number.
+        said = re.sub(r"^torch \S+ ", "", run.found.get("said", ""))
+        key = repr((run.outcome, run.reason, told, said))
         found.setdefault(key, Group([])).runs.append(run)
     return list(found.values())

@@ -93,7 +93,8 @@ CAPTURE_TIER = _(
 )
 CAPTURES_FULL = _("Too many captures are waiting. Try again when one has finished.")
 CAPTURE_KNOWN = _(
-    "You have sent this capture already: {address}. Its page runs it on more builds."
+    "You have sent this capture for these builds already: {address}. Choose others to "
+    "run it there, too."
 )
 
 

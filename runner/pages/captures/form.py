@@ -82,11 +82,10 @@ def text_of(request: HttpRequest) -> str | bytes:
 
 def chosen(sent: QueryDict) -> list[Build]:
     """The builds to run on: those named, all of them, or the default one."""
-    builds = admission.installed_builds()
+    installed = admission.by_preference()
     slugs = set(sent.getlist("build"))
-    if ALL not in slugs:
-        builds = [row for row in builds if row.slug in slugs]
-    builds = builds or admission.by_preference()[:1]
+    named = [row for row in installed if row.slug in slugs or ALL in slugs]
+    builds = named or installed[:1]
     if not builds:
         said = _("Nothing is installed here.")
         raise Refusal(f"{said} {_('Start a worker that has a torch first.')}", 409)

@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
+from django.utils.html import format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _, ngettext
 
 from kb import badges, wording
@@ -135,6 +137,12 @@ class CapturePage:
     @property
     def function(self) -> str:
         return str(self.sent["call"]["function"])
+
+    @property
+    def heading(self) -> str:
+        """The function; where a line is too short for it, it breaks behind a dot."""
+        parts = self.function.split(".")
+        return format_html_join(mark_safe(".<wbr>"), "{}", ([part] for part in parts))
 
     @property
     def is_over(self) -> bool:

@@ -11,6 +11,7 @@ from django.test import Client, TestCase, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
+from runner.builds import pins
 from runner.captures import keeping
 from runner.models import Build, Capture, CaptureRun, Run, Worker
 from runner.runs.refusals import RunRefused
@@ -153,12 +154,10 @@ class RefusedTest(CaptureCase):
                 self.assertEqual(answer.status_code, status, answer.content)
                 if status == 422:
                     self.assertEqual(answer.json()["errors"][0]["code"], code)
-                shown = self.client.post("/en/captures/", {"capture": text})
-                self.assertContains(shown, 'role="alert"', status_code=status)
-                shown = self.client.post("/zh/captures/", {"capture": text})
-                self.assertContains(
-                    shown, keeping.REFUSALS[code]["zh"], status_code=status
-                )
+                for lang, said in dict(keeping.REFUSALS[code]).items():
+                    shown = self.client.post(f"/{lang}/captures/", {"capture": text})
+                    self.assertContains(shown, 'role="alert"', status_code=status)
+                    self.assertContains(shown, said, status_code=status)
         self.assertFalse(Capture.objects.exists())
 
     def test_a_second_one_is_sent_to_the_first(self) -> None:
@@ -166,10 +165,14 @@ class RefusedTest(CaptureCase):
         with self.assertRaises(RunRefused) as caught:
             self.keep()
         self.assertIn(str(first.pk), caught.exception.detail("en"))
+        # For another build it is the same one, which runs there, too.
+        more = runs.install("/nowhere/other", "2.0.0-cpu").build
+        again = keeping.keep(captures.text(), [more, self.build], "user:1")
+        self.assertEqual((again.pk, again.runs.count()), (first.pk, 2))
         # Nobody learns of somebody else's, or has a part in it.
         other = self.keep(requester="user:2")
         self.assertNotEqual(other.pk, first.pk)
-        self.assertEqual(CaptureRun.objects.count(), 2)
+        self.assertEqual(CaptureRun.objects.count(), 3)
 
     def test_a_weak_sandbox_is_refused_with_what_would_help(self) -> None:
         remedy = {"remedy_en": "Allow namespaces.", "remedy_zh": "允许命名空间。"}
@@ -195,7 +198,8 @@ class RefusedTest(CaptureCase):
         self.assertEqual(Run.objects.count(), 1)
 
     def test_many_builds_are_as_many_runs(self) -> None:
-        runs.install("/nowhere/other", "2.0.0-cpu")
+        default = pins.default_build().slug
+        runs.install("/nowhere/other", default)
         with override_settings(RUNS_PER_HOUR=1):
             self.assertEqual(
                 self.send(captures.text(), query="?build=all").status_code, 429
@@ -203,6 +207,9 @@ class RefusedTest(CaptureCase):
         answer = self.send(captures.text(), query="?build=all")
         self.assertEqual(answer.status_code, 202)
         self.assertEqual(len(answer.json()["runs"]), 2)
+        # What is installed by default starts soonest: it goes before newer ones.
+        first, _newer = CaptureRun.objects.order_by("created_at")
+        self.assertEqual(first.build_id, default)
         unknown = self.send(captures.text(law="x"), query="?build=9.0.0-cpu")
         self.assertEqual(unknown.json()["code"], "unknown_build")
 
