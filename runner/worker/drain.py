@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 from runner.captures import queue as captures
 from runner.runs import ledger
@@ -10,6 +11,8 @@ from runner.sweeps import queue as sweeps
 from runner.worker import capturing, execution, lease, sweeping
 
 log = logging.getLogger(__name__)
+# A slot counts what the others have taken (scheduling.is_last_slot_for_clicks).
+claiming = threading.Lock()
 
 
 def drain(worker: str) -> int:
@@ -26,7 +29,9 @@ def drain(worker: str) -> int:
 def next_one(worker: str) -> bool:
     """Execute the next capture, sweep or run; False where none waits."""
     queues = execution.queues_of(worker)
-    if capture := captures.claim(queues, worker):
+    with claiming:
+        capture = captures.claim(queues, worker)
+    if capture:
         # By the run's own id: that of the capture is its only address.
         log.info("Capture run %s on %s", capture.pk, capture.queue)
         capturing.execute(capture)
@@ -35,7 +40,8 @@ def next_one(worker: str) -> bool:
         log.info("Sweep %s: attempt %d on %s", sweep.pk, sweep.attempt, sweep.queue)
         sweeping.execute(sweep, queues)
         return True
-    run = ledger.claim(queues, worker)
+    with claiming:
+        run = ledger.claim(queues, worker)
     if run is None:
         return False
     log.info("Run %s: attempt %d on %s", run.pk, run.attempt, run.queue)

@@ -31,6 +31,7 @@ from runner.models import (
     Worker,
 )
 from runner.pool import client
+from runner.runs import ledger
 from runner.worker import capturing, drain
 from runner.worker.capturing import HEADER
 from tests.support import captures, runs
@@ -149,6 +150,21 @@ class QueueTest(TestCase):
             self.keep(law=law)
         self.assertIsNotNone(self.claim())
         self.assertIsNone(self.claim())
+
+    def test_slots_of_a_worker_claim_one_after_another(self) -> None:
+        """Else each of several that wake at once sees the last slot free."""
+        asked = []
+
+        def claim(queues: list[str], worker: str) -> None:
+            asked.append(drain.claiming.locked())
+
+        with (
+            mock.patch.object(queue, "claim", claim),
+            mock.patch.object(ledger, "claim", claim),
+        ):
+            self.assertFalse(drain.next_one("w1"))
+        self.assertEqual(asked, [True, True])
+        self.assertFalse(drain.claiming.locked())
 
     def test_one_requester_has_no_more_at_once_than_of_runs(self) -> None:
         Worker.objects.update(slots=9)
