@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import threading
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -10,7 +11,7 @@ from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 from .contract import parse_header
 from .fields import NAME, ContractError, Header
 from .spec import CheckSpec
-from .values import PROBE_TIMEOUT_S
+from .values import OTHER_DEVICES, PROBE_TIMEOUT_S
 
 
 def _parameter_reads(source: str) -> Iterator[str]:
@@ -160,6 +161,18 @@ def variant_checks(source: str, checks: Sequence[str]) -> List[str]:
     return ["control", "trigger", *found] if found else []
 
 
+def on_device(header: Header, device: str) -> Header:
+    """The same where tensors are made on another device: a `cuda` of ROCm, `mps`, ….
+
+    Raises ContractError where the repro is not declared to run there.
+    """
+    if device in ("", header.device):
+        return header
+    if not header.any_device or device not in OTHER_DEVICES:
+        raise ContractError(["device: this repro is none for %s" % device])
+    return dataclasses.replace(header, device=device)
+
+
 def check_spec(
     header: Header,
     name: str,
@@ -179,4 +192,7 @@ def check_spec(
         # It imports torch first of all, and compiles for real where that is needed.
         timeout_s = max(timeout_s, PROBE_TIMEOUT_S)
     chosen = dict(parameters or {})
-    return CheckSpec(name, trial, env, timeout_s, header.memory_mib, preset, chosen)
+    device = header.device if header.any_device and header.device != "cpu" else ""
+    return CheckSpec(
+        *(name, trial, env, timeout_s, header.memory_mib, preset, chosen, device)
+    )

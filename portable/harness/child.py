@@ -17,8 +17,8 @@ from .contract import parse_header
 from .identity import (
     as_sent,
     cheap_facts,
-    cuda_devices,
     dear_facts,
+    devices_of,
     exception_message,
     identity,
     load_repro,
@@ -37,6 +37,7 @@ def run_child(argv: Sequence[str]) -> NoReturn:
     parser.add_argument("--trial", type=int, default=0)
     parser.add_argument("--cpu", type=int, default=0)
     parser.add_argument("--parameters", type=json.loads, default={})
+    parser.add_argument("--device", default="")
     options = parser.parse_args(argv)
     source = "" if options.repro == "-" else source_text(options.repro)
     become_check(
@@ -47,6 +48,7 @@ def run_child(argv: Sequence[str]) -> NoReturn:
         options.trial,
         options.cpu,
         options.parameters,
+        options.device,
     )
 
 
@@ -58,6 +60,7 @@ def become_check(
     trial: int,
     cpu_s: int,
     parameters: Dict[str, Any],
+    device: str = "",
 ) -> NoReturn:
     """Turn this process into one check; cold and warm children both end here.
 
@@ -67,7 +70,7 @@ def become_check(
     send = _sender(fd)
     _confine(cpu_s)
     sys.argv = [path]
-    report_check(send, path, source, check, trial, parameters)
+    report_check(send, path, source, check, trial, parameters, device)
     os._exit(0)
 
 
@@ -143,6 +146,7 @@ def report_check(
     check: str,
     trial: int,
     parameters: Dict[str, Any],
+    device: str = "",
 ) -> None:
     """Say hello, run the check, say what it returned or raised, say end."""
     header = parse_header(source) if source else None
@@ -155,8 +159,10 @@ def report_check(
         settle_torch(torch)
         hello["identity"] = identity(torch, header)
         hello["devices"], hello["facts"] = [], {}
+        if device and (check != "requirements" or devices_of(torch, header, device)):
+            torch.set_default_device(device)
         if check == "requirements":
-            hello["devices"] = cuda_devices(torch, header)
+            hello["devices"] = devices_of(torch, header, device)
             hello["facts"] = cheap_facts(torch, header, hello["identity"])
     except BaseException as error:
         send(dict(hello, identity={}, devices=[], facts={}))

@@ -16,7 +16,7 @@ from .identity import source_text
 from .parameters import read_settings
 from .parent import run_parent
 from .plain import start_plain
-from .values import EXIT_CODES, dumps
+from .values import EXIT_CODES, OTHER_DEVICES, dumps
 from .words import EXIT_STATUS, sentences, settings_of
 
 
@@ -66,6 +66,12 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--trials", type=int, metavar="N", help="runs of trigger and workarounds"
     )
     parser.add_argument(
+        "--device",
+        default="",
+        choices=OTHER_DEVICES,
+        help="run a repro for any device there instead of on the CPU",
+    )
+    parser.add_argument(
         "--python", default=sys.executable, help="interpreter with the torch to test"
     )
     options = parser.parse_args(argv)
@@ -86,6 +92,7 @@ def _run_command(options: argparse.Namespace) -> int:
         record=header.record,
         trials=options.trials,
         parameters=read_settings(header, options.set),
+        device=options.device,
         on_event=lambda phase, text: print(phase, "·", text, file=sys.stderr),
     )
     text = dumps(evidence, indent=2)

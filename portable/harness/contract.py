@@ -13,6 +13,7 @@ from .fields import (
     ContractError,
     Fields,
     Header,
+    as_boolean,
     as_dependency,
     as_environment,
     as_lower_bound,
@@ -90,6 +91,7 @@ def _own_fields(table: Dict[str, Any], errors: List[str]) -> Dict[str, Any]:
         "record": own.take("record", matching(r"NAN-\d{4,}", "NAN-0002"), None),
         "fidelity": own.take("fidelity", one_of(*FIDELITIES), REQUIRED),
         "device": own.take("device", one_of(*DEVICES), REQUIRED),
+        "any_device": own.take("any_device", as_boolean, False),
         "min_capability": own.take("min_capability", matching(r"\d+\.\d+", "9.0"), ""),
         "min_memory_gib": own.take("min_memory_gib", number_in(0, 100_000), 0),
         "min_devices": own.take("min_devices", integer_in(1, 1024), 1),
@@ -111,6 +113,10 @@ def _own_fields(table: Dict[str, Any], errors: List[str]) -> Dict[str, Any]:
     errors.extend(parameter_errors(values))
     if values["match"] and values["match_waived"]:
         errors.append("tool.doesitnan.match: stands beside match_waived; keep one")
+    if values["any_device"] and (values["device"] != "cpu" or values["needs"]):
+        errors.append(
+            "tool.doesitnan.any_device: only where device is cpu, and no needs"
+        )
     if values["device"] == "cpu":
         errors.extend(
             "tool.doesitnan.%s: only where device is cuda" % key

@@ -21,6 +21,7 @@ from .checks import (
     cell_checks,
     check_order,
     check_spec,
+    on_device,
     phase_of,
     read_repro,
     times_of,
@@ -77,9 +78,14 @@ class Run:
     """One run of one repro: its checks so far, and what the probe saw."""
 
     def __init__(
-        self, source: str, start: Start, given: Optional[Mapping[str, Any]] = None
+        self,
+        source: str,
+        start: Start,
+        given: Optional[Mapping[str, Any]] = None,
+        device: str = "",
     ) -> None:
-        self.header, self.names = read_repro(source)
+        header, self.names = read_repro(source)
+        self.header = on_device(header, device)
         self.parameters = choose(self.header, given or {})
         self.header = at_values(self.header, self.parameters)
         self.in_variants = variant_checks(source, self.names)
@@ -320,18 +326,19 @@ def drive(
     on_check: Optional[Callable[[Dict[str, Any]], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
     quick: bool = False,
+    device: str = "",
 ) -> Dict[str, Any]:
     """Run every check of a repro and return its evidence object, digest included.
 
     `start` starts one check and returns its Report. `on_event(phase, text)` tells a
     person what goes on, `on_check` gets each recorded check. `parameters`: values other
     than the defaults; without any, a run that shows the bug goes on with the variants.
-    `quick`: only the checks that give a verdict.
-    Raises ContractError for a source that keeps no contract or values that it does not
-    allow, Cancelled once `cancelled()` is true.
+    `quick`: only the checks that give a verdict. `device`: see `on_device`.
+    Raises ContractError for a source that keeps no contract, or values or a device that
+    it does not allow, Cancelled once `cancelled()` is true.
     """
     each = Follower(on_event, on_check, cancelled)
-    run = Run(source, start, parameters)
+    run = Run(source, start, parameters, device)
     if quick:
         run.names, run.in_variants = cell_checks(run.names), []
     count = trials or run.header.trials

@@ -23,6 +23,7 @@ class Header:
     device: str
     bug: Tuple[str, ...]
     record: Optional[str] = None
+    any_device: bool = False
     min_capability: str = ""
     min_memory_gib: float = 0
     min_devices: int = 1
@@ -147,6 +148,12 @@ def table_of(key: str, check: Callable[[Any], Any]) -> Callable[[Any], Dict[str,
         return {name: check(item) for name, item in value.items()}
 
     return check_table
+
+
+def as_boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
 
 
 def as_scalar(value: Any) -> Any:

@@ -66,6 +66,7 @@ def may_fork(repro: str, spec: CheckSpec) -> bool:
     """Whether a check works as a fork: on the CPU, compiling nothing, as torch is."""
     if (
         spec.env
+        or spec.device
         or spec.preset.get("CUDA_VISIBLE_DEVICES")
         or set(spec.preset) - HARMLESS
     ):

@@ -173,6 +173,44 @@ def cuda_devices(torch: Any, header: Optional[Header]) -> List[Dict[str, Any]]:
     return devices
 
 
+def devices_of(
+    torch: Any, header: Optional[Header], device: str
+) -> List[Dict[str, Any]]:
+    """The devices that a check may use; `device`: where it runs instead, or ""."""
+    if not device:
+        return cuda_devices(torch, header)
+    # Since torch 2.0; before, tensors that name no device are the CPU's.
+    if not hasattr(torch, "set_default_device"):
+        return []
+    return cuda_devices(torch, None) if device == "cuda" else others(torch, device)
+
+
+def others(torch: Any, kind: str) -> List[Dict[str, Any]]:
+    """Devices of a kind for which torch, or a package beside it, has a module."""
+    module: Any = getattr(torch, kind, None)
+    of_mps = kind == "mps"
+    asked = getattr(torch.backends, kind, None) if of_mps else module
+    if asked is None or not asked.is_available():
+        return []
+    names = (
+        [chip()]
+        if of_mps
+        else map(module.get_device_name, range(module.device_count()))
+    )
+    facts = {"capability": "", "memory_mib": 0, "driver": None, "uuid": None}
+    return [{"class": kind, "name": str(name), **facts} for name in names]
+
+
+def chip() -> str:
+    """What macOS calls its processor, of which the GPU is a part."""
+    query = ["sysctl", "-n", "machdep.cpu.brand_string"]
+    return (
+        subprocess.run(query, stdout=subprocess.PIPE, check=True)
+        .stdout.decode()
+        .strip()
+    )
+
+
 def cheap_facts(
     torch: Any, header: Optional[Header], known: Dict[str, Any]
 ) -> Dict[str, Any]:

@@ -181,7 +181,7 @@ def _unmet_device(header: Header, devices: Sequence[Any]) -> Optional[str]:
     if header.device == "cpu":
         return None
     # The repro runs on the first devices, so these are the ones to look at.
-    used = [d for d in devices if d.get("class") == "cuda"][: header.min_devices]
+    used = [d for d in devices if d.get("class") == header.device][: header.min_devices]
     if not used:
         return "device"
     lowest = release(header.min_capability)

@@ -243,9 +243,12 @@ def start_plain(
     return start
 
 
-def probe(python: str, timeout_s: float = PROBE_TIMEOUT_S) -> Report:
-    """What torch an interpreter has: `hello` with identity, devices and facts."""
-    spec = CheckSpec("requirements", timeout_s=timeout_s)
+def probe(python: str, timeout_s: float = PROBE_TIMEOUT_S, device: str = "") -> Report:
+    """What torch an interpreter has: `hello` with identity, devices and facts.
+
+    `device`: of which kind devices are looked for, else GPUs.
+    """
+    spec = CheckSpec("requirements", timeout_s=timeout_s, device=device)
     report = start_plain(python, "-")(spec)
     if not report.failure and report.messages[0]["t"] == "raised":
         report.failure = "import"

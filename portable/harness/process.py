@@ -42,6 +42,8 @@ def child_command(python: str, harness: str, repro: str, spec: CheckSpec) -> Lis
     child = ["--child", repro, spec.name, "--trial", str(spec.trial)]
     if spec.parameters:
         child += ["--parameters", dumps(spec.parameters)]
+    if spec.device:
+        child += ["--device", spec.device]
     return [python, harness, *child, "--cpu", str(processor_limit_s(spec))]
 
 

@@ -22,7 +22,8 @@ class CheckSpec:
 
     `env`: what the record asks for; it must be there before torch is imported, so such
     a check always starts cold. `preset`: what the harness itself sets. `parameters`:
-    the values that are not the defaults.
+    the values that are not the defaults. `device`: on which tensors are made that name
+    none, "" for that of torch.
     """
 
     name: str
@@ -32,6 +33,7 @@ class CheckSpec:
     memory_mib: int = 2048
     preset: Dict[str, str] = field(default_factory=dict)
     parameters: Dict[str, Any] = field(default_factory=dict)
+    device: str = ""
 
     @property
     def environment(self) -> Dict[str, str]:

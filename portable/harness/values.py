@@ -23,6 +23,8 @@ EXIT_CODES = {
 }
 FIDELITIES = ("upstream_bug", "real_kernel", "mechanism_model")
 DEVICES = ("cpu", "cuda")
+# Where a repro for any device may run instead; cuda is ROCm's name for its GPUs, too.
+OTHER_DEVICES = ("cuda", "mps", "xpu", "npu")
 NEEDS = ("compiler", "loader", "loopback")
 
 MIB = 1024 * 1024

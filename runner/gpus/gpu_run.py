@@ -65,7 +65,8 @@ def drive(
     verdict error: device_health or device_lost. Raises ContractError and Cancelled.
     """
     header, _ = harness.read_repro(source)
-    if on_cpu or header.device == "cpu":
+    header = harness.on_device(header, options.get("device", ""))
+    if on_cpu or header.device != "cuda":
         body = harness.drive(source, start_with("", ()), cancelled=cancelled, **options)
         return with_telemetry(body, driver_of(gpus.vendor))
     with held(header, start_with, gpus, cancelled) as lease:

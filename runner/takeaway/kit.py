@@ -63,6 +63,7 @@ class Kit(Bundle):
         tells = self.tells[repro.pk]
         return {
             **about(repro),
+            "any_device": header.any_device,
             "gpus": header.min_devices if header.device == "cuda" else 0,
             "compiles": "compiler" in header.needs,
             "checks": len(harness.check_order(checks, header.trials)),

@@ -37,6 +37,48 @@ cuda = N(
 backends = N(cudnn=N(version=lambda: 91900))
 """
 
+# Only says that it has a device of a kind that is no GPU of CUDA, and where tensors are
+# made. No backend has been tested on its hardware.
+WITH_NPU = """
+from types import SimpleNamespace as N
+__version__ = "9.9.0"
+version = N(cuda=None, hip=None, git_version="0" * 40)
+cuda = N(is_available=lambda: False)
+backends = N(cudnn=N(version=lambda: None), mps=N(is_available=lambda: False))
+npu = N(
+    is_available=lambda: True,
+    device_count=lambda: 1,
+    get_device_name=lambda index: "TEST NPU",
+)
+made_on = "cpu"
+
+
+def set_default_device(name):
+    global made_on
+    made_on = name
+"""
+ANYWHERE = """
+import torch
+
+
+def control():
+    return {"nonfinite": 0, "grad": 1.0}
+
+
+def detector():
+    return {"nonfinite": 1}
+
+
+def trigger():
+    return {"nonfinite": int(torch.made_on == "npu"), "grad": 1.0}
+"""
+
+
+def for_any_device(body: str = ANYWHERE) -> str:
+    """A repro whose bug shows where tensors are made on an NPU."""
+    text = runs.source(body)
+    return text.replace('device = "cpu"', 'device = "cpu"\n# any_device = true')
+
 
 class KitCase(TestCase):
     def setUp(self) -> None:
@@ -120,6 +162,9 @@ class KitCase(TestCase):
         worker = max(int(task.name) for task in tasks)
         self.assertNotEqual(worker, process.pid)
         ctypes.CDLL(None).syscall(TGKILL, process.pid, worker, signal.SIGINT)
+
+    def put_npu(self) -> None:
+        (self.folder / "lib" / "torch" / "__init__.py").write_text(WITH_NPU)
 
     def put_gpu(self) -> str:
         """Give the stand-in a GPU; its UUID in the recorded answers of NVML."""

@@ -71,6 +71,13 @@ def parser_of() -> argparse.ArgumentParser:
         action="store_true",
         help="only repros that need a GPU / 只运行需要 GPU 的脚本",
     )
+    parser.add_argument(
+        "--device",
+        default="",
+        choices=harness.OTHER_DEVICES,
+        help="only repros for any device, and on this one instead of the CPU (cuda is "
+        "ROCm's, too) / 只运行可用于任何设备的脚本，改在该设备上运行（cuda 也指 ROCm）",
+    )
     doctor_options.add_common(parser, "--budget-s")
     return parser
 
@@ -80,6 +87,8 @@ def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
     options = parser.parse_args(argv)
     doctor_options.check_common(parser, options, manifest, "--budget-s")
     options.json = options.json or options.resume
+    if options.device:
+        options.sweeps = "no"
     if not options.json and not options.list:
         parser.error("name a file for the evidence: --json evidence.json")
     return options
@@ -88,6 +97,8 @@ def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
 # --- what is to be run ----------------------------
 def chosen(manifest: Json, options: Any, gpus: int) -> List[Json]:
     """In the order in which they tell most."""
+    if options.device:
+        manifest = {"repros": elsewhere(manifest["repros"], options.device, gpus)}
     return sorted(
         (
             repro
@@ -98,6 +109,12 @@ def chosen(manifest: Json, options: Any, gpus: int) -> List[Json]:
         ),
         key=schedule.order,
     )
+
+
+def elsewhere(repros: List[Json], device: str, count: int) -> List[Json]:
+    """Those for any device, as they run on this one; none where torch sees none."""
+    moved = {"device": device, "gpus": int(device == "cuda")}
+    return [dict(repro, **moved) for repro in repros if repro["any_device"] and count]
 
 
 def earlier(options: Any, build: Json, gpus: List[str]) -> Json:
@@ -117,13 +134,19 @@ def earlier(options: Any, build: Json, gpus: List[str]) -> Json:
 
 def results_of(whole: Json, repros: List[Json]) -> Dict[Name, Json]:
     """What it has of the very sources that this kit has."""
-    digests = {(repro["record"], repro["name"]): repro["digest"] for repro in repros}
+    wanted = {
+        (repro["record"], repro["name"]): (repro["digest"], repro["device"])
+        for repro in repros
+    }
     return {
         doctor.name_of(row): row
         for row in whole.get("results", [])
-        if row["evidence"]
-        and row["evidence"]["repro"]["digest"] == digests.get(doctor.name_of(row))
+        if row["evidence"] and ran(row["evidence"]) == wanted.get(doctor.name_of(row))
     }
+
+
+def ran(evidence: Json) -> Tuple[str, str]:
+    return evidence["repro"]["digest"], evidence["device"]["class"]
 
 
 def others_of(whole: Json, done: Dict[Name, Json]) -> List[Json]:
@@ -189,7 +212,7 @@ def main(folder: str, argv: List[str]) -> int:
 def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
     words = kit_words.of(options.lang)
     began = time.monotonic()
-    report = harness.probe(options.python)
+    report = harness.probe(options.python, device=options.device)
     hello = report.hello or {}
     build = hello.get("identity") or {}
     if report.failure:
@@ -199,7 +222,7 @@ def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
     gpus = [device["name"] for device in hello["devices"]]
     repros = chosen(manifest, options, len(gpus))
     place.build = build
-    introduce(manifest, build, hello["devices"], words)
+    introduce(manifest, build, hello["devices"], words, options.device)
     start_s = time.monotonic() - began
     expected = {
         (repro["record"], repro["name"]): schedule.expected_s(repro, start_s)
@@ -263,13 +286,19 @@ def prepare(
 
 # --- what is said ---------------------------------
 def introduce(
-    manifest: Json, build: Json, devices: List[Json], words: Dict[str, str]
+    manifest: Json,
+    build: Json,
+    devices: List[Json],
+    words: Dict[str, str],
+    asked: str,
 ) -> None:
     carried.say("torch %(raw)s · Python %(python)s · %(platform)s" % build)
     for device in devices:
-        carried.say(words["gpu"].format(cudnn=build["cudnn"], **device))
+        nvidia = device["class"] == "cuda" and not build["hip"]
+        shown = words["gpu" if nvidia else "device"]
+        carried.say(shown.format(cudnn=build["cudnn"], **device))
     if not devices:
-        carried.say(words["no_gpu"])
+        carried.say(words["no_device" if asked else "no_gpu"].format(device=asked))
     made_for = manifest["made_for"]
     here = {"torch": build["raw"], "python": build["python"]}
     if any(made_for[name] and made_for[name] != here[name] for name in here):
@@ -325,7 +354,8 @@ def conclude(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
     if sweeping.left():
         counted = {"left": len(sweeping.left()), "file": shlex.quote(options.json)}
         carried.say(words["sweeps_left"].format(**counted))
-    carried.say(words["load"].format(file=shlex.quote(options.json)))
+    told = words["own" if options.device else "load"]
+    carried.say(told.format(file=shlex.quote(options.json)))
     return int(whole["exit"])
 
 

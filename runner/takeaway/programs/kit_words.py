@@ -24,6 +24,11 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "GPU：{name}，计算能力 {capability}，{memory_mib} MiB，驱动 {driver}，"
         "cuDNN {cudnn}",
     ),
+    "device": ("Device: {name} ({class})", "设备：{name}（{class}）"),
+    "no_device": (
+        "torch sees no {device} here: nothing is run.",
+        "torch 在此看不到 {device}：不运行任何内容。",
+    ),
     "no_gpu": (
         "torch sees no GPU here: what needs one is left out, the rest is run.",
         "torch 在此看不到 GPU：略过需要 GPU 的脚本，运行其余部分。",
@@ -99,6 +104,10 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "Sweeps without all of their cells: {left}. Start it again with "
         "--resume {file}",
         "还有 {left} 项扫描未完成。请加 --resume {file} 再次启动",
+    ),
+    "own": (
+        "{file} is for you: a site takes no results of a repro on another device yet.",
+        "{file} 供你自己使用：站点目前不接收复现脚本在其他设备上的结果。",
     ),
     "load": (
         "To load the answer on the site:\n"

@@ -143,6 +143,7 @@ class Node:
             self.gpus(say=lambda text: on_event("gpu", text)),
             name=repro["name"],
             record=repro["record"],
+            device=repro["device"],
             on_event=on_event,
             cancelled=cancelled,
         )

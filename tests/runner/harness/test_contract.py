@@ -143,6 +143,8 @@ class HeaderTest(SimpleTestCase):
             "timeout_s = inf": "tool.doesitnan.timeout_s: must be a number",
             'needs = ["gpu"]': "tool.doesitnan.needs: must be one of",
             'needs = "compiler"': "tool.doesitnan.needs: must be a list",
+            'any_device = "mps"': "tool.doesitnan.any_device: must be true",
+            'any_device = true\n# needs = ["loader"]': "tool.doesitnan.any_device:",
             'min_capability = "9.0"': "tool.doesitnan.min_capability: only where",
             'match_waived = "why"': "tool.doesitnan.match: stands beside",
             'env = {all = {PATH = "/tmp"}}': "tool.doesitnan.env: PATH is set by",

@@ -82,6 +82,26 @@ class KitTest(KitCase):
         self.assertIn("TEST GPU", page)
         self.assertIn("by test-gpu; not run here", page)
 
+    def test_what_runs_on_any_device_runs_on_the_one_that_is_named(self) -> None:
+        text = kits.for_any_device()
+        runs.make_repro(text.replace("NAN-9001", "NAN-9003"), "repro", "NAN-9003")
+        self.add("NAN-9001")
+        self.make()
+        status, out, _err = self.run_kit("--device", "npu", "--json", "evidence.json")
+        self.assertIn("torch sees no npu here: nothing is run.", out)
+        self.assertEqual(status, 125)
+        self.put_npu()
+        self.assertEqual(self.run_kit("--json", "evidence.json")[0], 0)
+        self.assertEqual(self.finished(), ["NAN-9001", "NAN-9003"])
+        status, out, _err = self.run_kit("--device", "npu", "--json", "npu.json")
+        self.assertIn("Device: TEST NPU (npu)", out)
+        self.assertIn("npu.json is for you", out)
+        (row,) = self.whole("npu.json")["results"]
+        self.assertEqual((row["record"], row["device"]), ("NAN-9003", "npu"))
+        self.assertEqual(row["evidence"]["verdict"], "bug_present")
+        self.assertEqual(row["evidence"]["device"]["name"], "TEST NPU")
+        self.assertEqual((status, self.whole("npu.json")["gpus"]), (0, ["TEST NPU"]))
+
     def test_what_tells_most_comes_first_as_far_as_time_goes(self) -> None:
         self.add("NAN-9001")
         self.add("NAN-9002", body=runs.CHECKS)
