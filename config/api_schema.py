@@ -59,9 +59,9 @@ TAGS = {
 # Bodies whose unknown fields are refused by name (kb.api.endpoint.refuse_unknown).
 CLOSED = ("LookupRequest", "AffectedRequest", "RunRequest", "SweepRequest")
 PASTED = ("log", "env")
-# What is no text: controls, and halves of surrogate pairs.
-NO_TEXT = r"\u0000-\u0008\u000e-\u001f\u007f-\u009f\ud800-\udfff"
-SAYS = {"pattern": f"^[^{NO_TEXT}]*[^\\s{NO_TEXT}][^{NO_TEXT}]*$"}
+# A paste holds something besides spaces and controls.
+NO_TEXT = r"\u0000-\u0008\u000e-\u001f\u007f-\u009f"
+SAYS = {"pattern": f"[^\\s{NO_TEXT}]", "minLength": 1}
 NAMED = {"pattern": "^[a-z][a-z0-9_]*$"}
 NO_NUL = r"^[^\u0000]*$"
 TRIMMED = r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"
@@ -87,6 +87,9 @@ def completed(
     for path in result["paths"].values():
         for found in path.values():
             found["security"] = security(rules.RULES[found["operationId"]])
+            # A server in front of the application cuts an address off in plain text.
+            long = found["responses"]["414"]["content"]
+            long["text/plain"] = {"schema": {"type": "string"}}
             if "requestBody" in found:
                 found["requestBody"]["required"] = True
             for parameter in found.get("parameters", ()):

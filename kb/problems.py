@@ -74,6 +74,11 @@ KINDS: dict[str, Kind] = {
         gettext_lazy("The request is not valid"),
         gettext_lazy("`errors` names each field and what is wrong with it."),
     ),
+    "invalid_values": Kind(
+        422,
+        gettext_lazy("The request is not valid"),
+        gettext_lazy("`errors` names each field and what is wrong with it."),
+    ),
     "unknown_parameter": Kind(
         400,
         gettext_lazy("Unknown parameter or field"),

@@ -21,6 +21,7 @@ Bound = Dict[str, object]
 OPEN: Any = object()
 MOST_TRIED = 4000
 ARGUMENT = re.compile(r"(?P<name>[A-Za-z_]\w*)?(?:@(?P<at>\d+))?")
+NO_GRADIENT = ("torch.no_grad", "torch.inference_mode")
 BACKWARD = (".backward", "torch.autograd.grad", "torch.autograd.backward")
 SPELLED = {
     "float16": ["float16", "half"],
@@ -154,6 +155,8 @@ def events_of(step: Json) -> List[str]:
 def is_trained(trace: Trace, event: Event, is_seen: bool) -> bool:
     """Whether a gradient is asked for there; else, whether nothing speaks against."""
     if all(map(has_no_gradient, event.args)):
+        return False
+    if any(name_of(value) in NO_GRADIENT for value in event.contexts):
         return False
     if any(one.name in BACKWARD for one in trace) and event.trained != BLOCKED:
         return True

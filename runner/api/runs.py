@@ -72,7 +72,7 @@ class Flag(serializers.BooleanField):
 
 START_PROBLEMS = [
     *("forbidden", "unknown_record", "unknown_repro", "unknown_build"),
-    *("run_refused", "throttled", "busy"),
+    *("invalid_values", "run_refused", "throttled", "busy"),
 ]
 
 
@@ -148,7 +148,7 @@ def invalid_values(error: harness.ParameterError, field: str = "parameters") -> 
         {"pointer": f"/{field}/{name}", "code": "invalid", "detail": text}
         for name, text in found
     ]
-    return Problem("invalid", ": ".join(found[0]), errors=errors)
+    return Problem("invalid_values", ": ".join(found[0]), errors=errors)
 
 
 class RunQuery(PageQuery):

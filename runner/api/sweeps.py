@@ -105,7 +105,7 @@ def submit(request: Request, data: dict[str, Any]) -> Sweep:
     except BadAxes as error:
         text = error.said[current_lang()]
         errors = [{"pointer": "/axes", "code": "invalid", "detail": text}]
-        raise Problem("invalid", text, errors=errors) from error
+        raise Problem("invalid_values", text, errors=errors) from error
     except RunRefused as error:
         raise refusal(error) from error
 

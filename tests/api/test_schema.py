@@ -83,7 +83,8 @@ class DocumentTest(SimpleTestCase):
                     if status in ("302", "304"):
                         self.assertEqual(kinds, [])
                     elif int(status) >= 400:
-                        self.assertEqual(kinds, ["application/problem+json"])
+                        plain = ["text/plain"] if status == "414" else []
+                        self.assertEqual(kinds, ["application/problem+json", *plain])
                     else:
                         self.assertEqual(len(kinds), 1)
 

@@ -97,7 +97,7 @@ class RefusalTest(PageCase, TestCase):
         ):
             with self.subTest(axes):
                 found = self.send(axes)
-                self.assertEqual(found.status_code, 400)
+                self.assertEqual(found.status_code, 422)
                 self.assertEqual(found.json()["errors"][0]["pointer"], pointer)
 
     def test_a_third_one_of_ones_own_waits(self) -> None:
