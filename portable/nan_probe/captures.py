@@ -43,7 +43,8 @@ def candidates(call):
     name, args = call["function"], call["args"]
     # What a function hands on to modes with its arguments: its defaults.
     kwargs = {key: one for key, one in call["kwargs"].items() if one is not None}
-    if name is not None and call["direction"] == "backward":
+    is_gradient = call["direction"] == "backward" and call["gradients"] is not None
+    if name is not None and is_gradient:
         for one in (*call["gradients"], None):
             yield Run(
                 name, args, kwargs, ones(name, args, kwargs) if one is None else one

@@ -286,9 +286,9 @@ class Step:
             parent = sources[0].birth if sources else None
             birth = self.born(cause, plan, place, value, infos, parent)
             if self.public is not None and cause != "fill":
-                birth.call = self.caught(plan, birth.place, inputs, before)
+                birth.call = self.caught(plan, place, inputs, before)
             if operands is not None and cause != "fill":
-                self.trace(birth, Made(plain_name(plan.base), operands))
+                self.trace(birth, place, Made(plain_name(plan.base), operands))
         for one in bad:
             self.origins[storage_of(one)] = birth
         return birth
@@ -309,16 +309,17 @@ class Step:
     def caught(self, plan, place, inputs, before):
         """The public call behind an op, and the op with what it read."""
         args = [getattr(before.get(id(one)), "copy", one) for one in inputs[0]]
-        if place.direction != "backward":
-            return caught(self.public.now, [], plan.name, args)
+        if place.direction != "backward" or place.line:  # code of a Function's own
+            return caught(self.public.now, None, plan.name, args)
         node = current_node() if current_node else self.graphs.node()
         call = None if node is None else node.metadata.get(CALL)
         gradients = [one for one in tensors(args) if one.is_floating_point()]
         return caught(call, gradients, plan.name, args)
 
-    def trace(self, birth, made):
+    def trace(self, birth, place, made):
         """Slice and law of what was just made; in backward those of the node's op."""
-        direction, is_nan = birth.place.direction, bool(birth.facts.nan)
+        direction, is_nan = place.direction, bool(birth.facts.nan)
+        direction = "forward" if place.line else direction
         if direction == "backward":
             node = current_node() if current_node else self.graphs.node()
             made = None if node is None else node.metadata.get(MADE)

@@ -148,6 +148,33 @@ def nothing_but_evaluation():
         return [torch.exp(loss)]  # made here
 
 
+class Norm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        norm = x.square().sum(-1, keepdim=True).sqrt()
+        ctx.save_for_backward(x, norm)
+        return norm
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, norm = ctx.saved_tensors
+        return gradient * x / norm  # made here
+
+
+@program
+def a_function_of_ones_own():
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.Linear(3, 3, bias=False)
+
+        def forward(self, x):
+            return Norm.apply(self.up(x))
+
+    model = Normed()
+    return trained(model, lambda x, step: model(x * (step != BAD)).sum())
+
+
 @program
 def a_metric_without_effect():
     model = nn.Linear(3, 1)

@@ -413,6 +413,8 @@ class EveryStepTests(SimpleTestCase):
                     self.assertEqual("# made here" in line, not is_healthy, found)
             steep = rows(said["a_rate_that_is_too_high"]["report"])
             self.assertIn("lower the learning rate", steep["diverges"])
+            own = rows(said["a_function_of_ones_own"]["report"])
+            self.assertEqual((own["direction"], own["law"]), ("backward", "0 / 0"))
             clipped = rows(said["gradients_that_are_clipped_by_hand"]["report"])
             self.assertNotIn("diverges", clipped)
 
