@@ -7,12 +7,15 @@ from itertools import groupby
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb.choices import DeviceClass
+from kb.environments.environment import Environment, parse_environment
 from kb.languages import Text
+from kb.lookup.paste import PasteTooLarge, check_size, readable
 from kb.models import Record, TestedBuild
 from kb.releases import sides, words
 from kb.releases.comparison import (
@@ -61,6 +64,14 @@ class ComparePage:
     sentence: dict[str, str] = field(default_factory=dict)
     sections: list[Section] = field(default_factory=list)
     rests: list[Rest] = field(default_factory=list)
+    pasted: str = ""
+    paste_error: str = ""
+
+    @property
+    def missing(self) -> list[str]:
+        """Packages whose records are left out, as the pasted list has none of them."""
+        left_out = self.comparison.left_out if self.comparison else {}
+        return sorted({name for names in left_out.values() for name in names})
 
     @property
     def releases(self) -> list[Turns]:
@@ -148,7 +159,8 @@ def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
         return unknown(offered, (before, after), device, [first, last])
     if (first.name, last.name) != (before, after):
         return address(first.name, last.name, device)
-    found = compare(first, last, device)
+    pasted, installed, problem = read_list(request)
+    found = compare(first, last, device, installed)
     return ComparePage(
         choices=offered,
         typed=(first.name, last.name),
@@ -157,7 +169,24 @@ def build(request: HttpRequest, before: str, after: str) -> ComparePage | str:
         sentence=words.summary(found),
         sections=sections(found),
         rests=rests(found),
+        pasted=pasted,
+        paste_error=problem,
     )
+
+
+def read_list(request: HttpRequest) -> tuple[str, Environment | None, str]:
+    """What was pasted as installed, what it says, and why it says nothing."""
+    try:
+        text = request.POST.get("env", "")
+        check_size("", text)
+    except (PasteTooLarge, RequestDataTooBig):
+        return "", None, _("That is more than 1 MiB; a list of packages is shorter.")
+    if not text.strip():
+        return "", None, ""
+    env = parse_environment(readable(text))
+    if not env.is_given:
+        return text, None, _("No package with a version was found in what you pasted.")
+    return text, env, ""
 
 
 def sections(found: Comparison) -> list[Section]:

@@ -2,8 +2,8 @@
 
 By fresh verdicts of the bug itself, where one repro was judged on one class of device
 on both sides. Where none was, documents speak: with a run on the later side that agrees
-a bug is new or fixed, without one it is likely so. A run with packages of its own says
-nothing of torch alone.
+a bug is new or fixed, without one it is likely so. A run with packages of its own
+counts where a reader has the same ones: it says nothing of torch alone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from django.db.models import Q
 
 from kb.choices import JUDGED, Outcome, Verdict
 from kb.environments.environment import Environment
+from kb.environments.package_lines import canonical
 from kb.models import Finding, Record
 from kb.releases.documented import facts_of_all
 from kb.releases.sides import Side
 from kb.search.index.generation import Generation, current_generation
 from kb.versions.affected import answer_for
+from kb.versions.devices import device_of
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, UNKNOWN
+from kb.versions.runs import has_packages
 
 BAD, GOOD, DIFFERS = "bad", "good", "differs"
 NEW, FIXED = "new", "fixed"
@@ -76,6 +79,7 @@ class Comparison:
     """`kinds`: each record that counts -> how it stands, NOT_TESTED included.
 
     `changed`: what is told, by kind in their order; `runs`: what each rests on.
+    `left_out`: records about packages that are not installed -> these packages.
     `devices`: those on which anything was judged on both. `envs`: what documents are
     asked about.
     """
@@ -91,6 +95,7 @@ class Comparison:
     # Of those not tested on both: judged on the one, on the other.
     only_before: int
     only_after: int
+    left_out: Mapping[str, list[str]]
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -134,20 +139,41 @@ class Comparison:
         return [record for record, found in self.kinds.items() if found == kind]
 
 
-def compare(before: Side, after: Side, device: str = "") -> Comparison:
-    return compared(current_generation(), before, after, device)
+def compare(
+    before: Side, after: Side, device: str = "", installed: Environment | None = None
+) -> Comparison:
+    """`installed`: what a reader has; packages that are not there bring no record."""
+    generation = current_generation()
+    if installed is None:
+        return whole(generation, before, after, device)
+    facts = facts_of_all(generation[0])
+    left_out = missing_packages(facts, installed)
+    device = device or device_of(installed)
+    return compared(facts, before, after, device, installed, left_out)
 
 
 @lru_cache(maxsize=KEPT)
-def compared(
-    generation: Generation, before: Side, after: Side, device: str
-) -> Comparison:
+def whole(generation: Generation, before: Side, after: Side, device: str) -> Comparison:
     """Kept, as the front page compares the newest two. Not to be modified."""
     facts = facts_of_all(generation[0])
-    envs = before.env_of(device), after.env_of(device)
+    return compared(facts, before, after, device, Environment(), {})
+
+
+def compared(
+    every: Mapping[str, Record],
+    before: Side,
+    after: Side,
+    device: str,
+    installed: Environment,
+    left_out: Mapping[str, list[str]],
+) -> Comparison:
+    facts = {pk: row for pk, row in every.items() if pk not in left_out}
+    envs = before.env_of(device, installed), after.env_of(device, installed)
     rows = [row for row in rows_on(before, after) if row.record_id in facts]
     here = [row for row in rows if not device or row.device_class == device]
-    cells = by_sides(filter(is_alone, here), before, after, key_of)
+    verdicts = [row for row in here if row.is_fresh_verdict]
+    comparable = [row for row in verdicts if has_packages(row, installed)]
+    cells = by_sides(comparable, before, after, key_of)
     turns = {key: turn_of(runs) for key, runs in cells.items()}
     kinds = dict.fromkeys(facts, NOT_TESTED) | standings(turns)
     checks = by_sides(here, before, after, key_of_check)
@@ -172,6 +198,7 @@ def compared(
         devices=frozenset(key.device for key, turn in turns.items() if turn),
         only_before=untested_on(0, only, kinds),
         only_after=untested_on(1, only, kinds),
+        left_out=left_out,
     )
 
 
@@ -185,9 +212,16 @@ def rows_on(before: Side, after: Side) -> list[Finding]:
     return sorted(rows, key=lambda row: builds.index(row.build))
 
 
-def is_alone(row: Finding) -> bool:
-    """A verdict on torch without packages of the repro's own."""
-    return row.is_fresh_verdict and not row.made_with.get("packages")
+def missing_packages(
+    facts: Mapping[str, Record], installed: Environment
+) -> dict[str, list[str]]:
+    """Of each record about other packages than those installed, which these are."""
+    here = {"torch", *map(canonical, installed.packages)}
+    named = {
+        pk: sorted({canonical(entry["package"]) for entry in row.affected})
+        for pk, row in facts.items()
+    }
+    return {pk: found for pk, found in named.items() if found and not here & {*found}}
 
 
 def key_of(row: Finding) -> Item:

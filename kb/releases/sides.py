@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kb.environments.environment import Environment
 from kb.models import TestedBuild
@@ -30,9 +30,10 @@ class Side:
     builds: tuple[str, ...]
     is_release: bool
 
-    def env_of(self, device: str) -> Environment:
-        """What documents are asked about."""
-        return Environment(torch_raw=self.raw, device=device)
+    def env_of(self, device: str, installed: Environment) -> Environment:
+        """What documents are asked about: this torch beside what is installed."""
+        env = replace(installed, torch_raw=self.raw, device=device, contradicting=())
+        return replace(env, is_cpu_build=env.is_cpu_build and not device)
 
 
 def releases(builds: Iterable[TestedBuild]) -> dict[str, Side]:

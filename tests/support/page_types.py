@@ -20,6 +20,7 @@ from runner.sweeps import exchange
 from tests.support import captures, loaded, runs
 
 ABSENT = "00000000-0000-4000-8000-000000000001"
+COMPARED = "compare/2.12.0...9.9.0/"
 PASTE = """\
 step 12 loss 2.31 grad_norm nan
 UserWarning: "strides" \\ differ
@@ -131,6 +132,7 @@ def lists() -> list[PageType]:
         PageType("matrix", "matrix/"),
         PageType("matrix of a record", "matrix/?record=NAN-9001"),
         PageType("comparison", f"compare/2.12.0...{runs.SLUG}/"),
+        PageType("comparison narrowed", COMPARED, 200, {"env": "torch==2.5"}, COMPARED),
         PageType("comparison, nothing chosen", "compare/"),
         PageType("builds", "builds/"),
         PageType("workers", "workers/"),

@@ -77,6 +77,25 @@ class ComparePageTest(PageCase):
         )
         self.assertContains(page, "Nobody has run anything on torch 2.6.1 here")
 
+    def test_a_pasted_list_is_not_trusted(self) -> None:
+        address = "/en/compare/2.5.1...2.6.0/"
+        page = self.client.post(address, {"env": "torch==2.7.0\n<b>\n"})
+        self.assertContains(page, "&lt;b&gt;")
+        self.assertNotContains(page, "<b>\n")
+        page = self.client.post(address, {"env": "nothing here"})
+        self.assertContains(page, "No package with a version was found")
+        page = self.client.post(address, {"env": "x" * 2**21})
+        self.assertContains(page, "more than 1 MiB")
+
+    def test_a_list_says_on_which_device_one_asks(self) -> None:
+        address = "/en/compare/2.5.1...2.6.0/"
+        for env, told in (("torch==2.5.1+cu124", 0), ("torch==2.5.1+cpu", 2)):
+            page = self.client.post(address, {"env": env})
+            self.assertEqual(page.content.count(b"/en/evidence/"), 2 * told, env)
+        page = self.client.post(address, {"env": "torch==2.5.1+cu124"})
+        self.assertContains(page, "0 new bugs, 0 fixed; nothing was run on both")
+        self.assertContains(page, "<option selected>cuda</option>")
+
     def test_the_number_of_queries_does_not_grow(self) -> None:
         def queries() -> int:
             with CaptureQueriesContext(

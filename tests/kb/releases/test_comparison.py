@@ -6,6 +6,7 @@ from typing import Any
 
 from django.test import TestCase
 
+from kb.environments.environment import parse_environment
 from kb.findings import writing
 from kb.models import Finding, Record
 from kb.publishing import saving
@@ -234,7 +235,7 @@ class DocumentedTest(ComparisonCase):
             words.summary(self.compare("2.5.1", "2.6.0"))["en"],
         )
 
-    def test_a_run_with_packages_says_nothing_of_torch_alone(self) -> None:
+    def test_a_run_with_packages_counts_where_these_are_installed(self) -> None:
         record = self.records[0]
         made = {"made_with": {"packages": {"deepspeed": "0.14.4"}}}
         self.keep(
@@ -243,6 +244,11 @@ class DocumentedTest(ComparisonCase):
             finding(record, "2.6.0", False, **made),
         )
         self.assertEqual(self.changes("2.5.1", "2.6.0"), [])
+        for version, told in (("0.14.4", [("fixed", "NAN-9001")]), ("0.16.6", [])):
+            env = parse_environment(f"torch==2.5.1+cpu\ndeepspeed=={version}")
+            found = self.compare("2.5.1", "2.6.0", installed=env)
+            items = [(item.kind, item.record) for item in found.items()]
+            self.assertEqual(items, told, version)
 
     def test_a_run_on_both_leaves_documents_out(self) -> None:
         self.document(self.records[0], self.fixed_in("2.6.0"))
@@ -255,6 +261,21 @@ class DocumentedTest(ComparisonCase):
         self.assertEqual(self.changes("2.5.1", "2.6.0"), [])
         self.verdicts(0, v2_5_1=True)
         self.assertEqual(self.changes("2.5.1", "2.6.0"), [("likely_fixed", "NAN-9001")])
+
+    def test_records_about_packages_that_are_not_there_are_left_out(self) -> None:
+        self.document(self.records[0], self.fixed_in("0.15", "deepspeed"))
+        self.document(self.records[1], self.fixed_in("2.6.0"))
+        self.verdicts(0, v2_5_1=True, v2_6_0=False)
+        env = parse_environment("torch==2.5.1\nnumpy==2.0.0\n")
+        found = self.compare("2.5.1", "2.6.0", installed=env)
+        self.assertEqual(found.left_out, {"NAN-9001": ["deepspeed"]})
+        told = [(item.kind, item.record) for item in found.items()]
+        self.assertEqual(told, [("likely_fixed", "NAN-9002")])
+        self.assertNotIn("NAN-9001", found.kinds)
+        env = parse_environment("torch==2.5.1\ndeepspeed==0.14\n")
+        found = self.compare("2.5.1", "2.6.0", installed=env)
+        self.assertEqual(found.left_out, {})
+        self.assertEqual(found.counts["fixed"], 1)
 
 
 class ShippedTest(TestCase):
