@@ -58,7 +58,7 @@ class Lookup(Endpoint):
         "look_up",
         {200: LookupAnswerSerializer},
         body=LookupRequest,
-        problems=["empty_paste", "busy"],
+        problems=["empty_paste", "invalid_values", "busy"],
         tags=["lookup"],
         examples=[
             OpenApiExample(
@@ -101,7 +101,7 @@ class RecordAffected(Endpoint):
         {200: RecordAffectedSerializer},
         body=AffectedRequest,
         parameters=[RECORD_ID],
-        problems=["empty_paste", "unknown_record", "busy"],
+        problems=["empty_paste", "invalid_values", "unknown_record", "busy"],
         tags=["lookup"],
         examples=[
             OpenApiExample(
@@ -129,6 +129,7 @@ def refused_pastes() -> Iterator[None]:
     try:
         yield
     except lookup.EmptyPaste as error:
-        raise Problem("empty_paste", str(error)) from error
+        code = "invalid_values" if error.is_binary else "empty_paste"
+        raise Problem(code, str(error)) from error
     except lookup.PasteTooLarge as error:
         raise Problem("too_large", str(error)) from error

@@ -46,7 +46,9 @@ class PasteTooLarge(ValueError):
 
 
 class EmptyPaste(ValueError):
-    """Nothing was pasted, or nothing that is text."""
+    """Nothing was pasted, or nothing that is text: then `is_binary`."""
+
+    is_binary = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,9 @@ def readable(text: str) -> str:
         text = text.replace("\x00", "")  # UTF-16 read as bytes
     marked, count = UNREADABLE.subn("\ufffd", text)
     if count > MAX_UNREADABLE * len(text):
-        raise EmptyPaste(_("This is not text: paste the lines of the log as text."))
+        error = EmptyPaste(_("This is not text: paste the lines of the log as text."))
+        error.is_binary = True
+        raise error
     return marked
 
 

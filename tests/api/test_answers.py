@@ -201,6 +201,7 @@ class LookupApiTest(ApiTest):
     def test_refusals(self) -> None:
         for sent, code, status in [
             ({"log": ""}, "empty_paste", 400),
+            ({"log": "\x01\x02\x03nan"}, "invalid_values", 422),
             ({"log": 7}, "invalid", 400),
             ({"log": "x", "lang": "fr"}, "invalid", 400),
             ({"log": "x" * 1_100_000}, "too_large", 413),
