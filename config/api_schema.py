@@ -59,9 +59,8 @@ TAGS = {
 # Bodies whose unknown fields are refused by name (kb.api.endpoint.refuse_unknown).
 CLOSED = ("LookupRequest", "AffectedRequest", "RunRequest", "SweepRequest")
 PASTED = ("log", "env")
-# A paste holds something besides spaces and controls.
-NO_TEXT = r"\u0000-\u0008\u000e-\u001f\u007f-\u009f"
-SAYS = {"pattern": f"[^\\s{NO_TEXT}]", "minLength": 1}
+# A paste holds something besides spaces.
+SAYS = {"pattern": r"[^\s\u0000\u001c-\u001f\u0085]", "minLength": 1}
 NAMED = {"pattern": "^[a-z][a-z0-9_]*$"}
 NO_NUL = r"^[^\u0000]*$"
 TRIMMED = r"^[^\u0000]*[^\s\u0000\u001c-\u001f\u0085][^\u0000]*$"
