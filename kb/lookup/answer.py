@@ -16,7 +16,7 @@ from kb.environments.environment import Environment, parse_environment
 from kb.lookup import laws, symptoms
 from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_list
 from kb.lookup.candidates import Asked, Candidate, candidates_of, document
-from kb.lookup.decision import decision
+from kb.lookup.decision import decision, still_open
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
 from kb.lookup.known import ORDER
@@ -95,7 +95,10 @@ def answer(
     found, out = ([], []) if is_list(paste) else candidates_of(asked)
     items = [document(candidate, facts.environment.torch_raw) for candidate in found]
     affecting = affecting_list(facts, generation) if is_list(paste) else []
-    sure = bool(found) and found[0].is_sure
+    certain = [row for row in found if row.is_sure]
+    sure = bool(certain)
+    # What is certain may explain a warning, and not the NaN.
+    settled = is_list(paste) or (sure and still_open(certain, facts) is None)
     named = [] if sure or is_list(paste) else laws.of_paste(paste)
     return {
         "decision": decision(found, shown, facts, laws.sentence(named))
@@ -105,7 +108,7 @@ def answer(
         "facts": facts_document(facts),
         "laws": list(map(laws.document, named)),
         "candidates": items,
-        "first_checks": [] if sure or is_list(paste) else first_checks(facts),
+        "first_checks": [] if settled else first_checks(facts),
         "ruled_out": ruled_out(out),
         "symptoms": [symptom_document(row.symptom) for row in shown],
         "affecting": affecting,

@@ -101,10 +101,6 @@ class LookupPage:
         return [f"{first}{end}".strip(), rest]
 
     @property
-    def is_list(self) -> bool:
-        return bool(self.answer["affecting"]) or not self.answer["first_checks"]
-
-    @property
     def ruled_out(self) -> int:
         return sum(len(row["slugs"]) for row in self.answer["ruled_out"])
 

@@ -158,6 +158,20 @@ class AnswerTests(TestCase):
         self.assertIn("第 8 行", found["decision"]["zh"])
         self.assertLessEqual(len(found["candidates"]), 3)
 
+    def test_a_nan_beside_an_explained_warning_has_first_checks(self) -> None:
+        self.assertEqual(look_up(WARNING)["first_checks"], [])
+        steps = "".join(f"step {n} loss 2.0 grad_norm 1.{n}\n" for n in range(1, 9))
+        found = look_up(f"{WARNING}\n{steps}step 9 loss 2.0 grad_norm nan\n")
+        self.assertIn("NAN-0002 explains line 1", found["decision"]["en"])
+        self.assertIn("No record explains line 10", found["decision"]["en"])
+        self.assertIn("batch", [row["name"] for row in found["first_checks"]])
+
+    def test_an_assert_of_a_kernel_is_asked_for_its_labels(self) -> None:
+        log = (
+            "Loss.cu:240: block: [0,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
+        )
+        self.assertEqual(look_up(log)["first_checks"][0]["name"], "range")
+
     def test_what_is_not_sure_has_first_checks_of_the_trainer(self) -> None:
         found = look_up(f"{STEPS}\n{BAD}")
         names = [row["name"] for row in found["first_checks"]]
