@@ -73,7 +73,7 @@ LINES = {
     "kb.lookup": 2210,
     "kb.management": 180,
     "kb.models": 600,
-    "kb.pages": 2730,
+    "kb.pages": 2740,
     "kb.publishing": 520,
     "kb.records": 2770,
     "kb.releases": 860,

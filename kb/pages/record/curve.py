@@ -6,12 +6,13 @@ What is no number is a marked gap and never a point.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from kb.models import Record
+from kb.models import Finding, Record
 from kb.records.curves import LOG, SIDES
 
 WIDTH, HEIGHT = 460, 170
@@ -41,11 +42,15 @@ class Curve:
     steps: int
     is_log: bool
     said: str
+    # The digest of its run where this site has that, as evidence of a repro; else "".
+    evidence: str
 
 
-def curve_of(record: Record) -> Curve | None:
+def curve_of(record: Record, findings: Iterable[Finding]) -> Curve | None:
     if not record.curve:
         return None
+    digest = record.curve["digest"]
+    kept = any(row.evidence == digest for row in findings)
     steps: Json = record.curve["steps"]
     count = len(steps[SIDES[0]])
     is_log = record.curve["scale"] == LOG
@@ -67,6 +72,7 @@ def curve_of(record: Record) -> Curve | None:
         steps=count,
         is_log=is_log,
         said=said(rows),
+        evidence=digest if kept else "",
     )
 
 

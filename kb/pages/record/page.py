@@ -168,7 +168,7 @@ def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
         ],
         law=law_of(record),
         cause=prose.parted(prose.section(record, "root_cause"), CAUSE_OPEN),
-        curve=curve_of(record),
+        curve=curve_of(record, findings),
     )
 
 
