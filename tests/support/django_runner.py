@@ -1,4 +1,4 @@
-"""The test runner: names every skip with its reason and ends with one count line."""
+"""The test runner: names every skip with its reason, then failures, then counts."""
 
 from __future__ import annotations
 
@@ -173,6 +173,9 @@ class Runner(DiscoverRunner):
             print(f"skipped {test.id()}: {reason}")
         failed = {owner(test) for test, _ in result.failures + result.errors}
         failed |= {owner(test) for test in result.unexpectedSuccesses}
+        # Once more at the end, where a log that is cut has them.
+        for name in sorted(failed):
+            print(f"failed {name}")
         passed = getattr(result, "passed", 0)
         print(
             f"{passed} passed, {len(failed)} failed, {len(result.skipped)} skipped",
