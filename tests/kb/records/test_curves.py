@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import SimpleTestCase
 from django.utils.translation import override
 
-from kb.models import Record
+from kb.models import Finding, Record
 from kb.pages.record.curve import FOOT, TOP, Curve, curve_of
 from kb.records.curves import SIDES, curve_files, read_curve
 from kb.records.files import read_record
@@ -22,10 +22,11 @@ from portable import harness
 
 FOLDERS = sorted(path.parent for path in Path(settings.ISSUES_DIR).glob("*/curve"))
 SLUG = "clip-grad-norm-nonfinite"
+RUN = "sha256:0"
 
 
 def drawn(steps: dict[str, list[float | str]], scale: str = "linear") -> Curve:
-    curve = curve_of(Record(curve={"steps": steps, "scale": scale}))
+    curve = curve_of(Record(curve={"steps": steps, "scale": scale, "digest": RUN}), ())
     assert curve
     return curve
 
@@ -119,4 +120,12 @@ class PictureTest(SimpleTestCase):
                 self.assertLess(max(gaps) - min(gaps), 0.2)
 
     def test_a_record_without_one_has_no_picture(self) -> None:
-        self.assertIsNone(curve_of(Record()))
+        self.assertIsNone(curve_of(Record(), ()))
+
+    def test_its_run_is_linked_where_the_site_has_it(self) -> None:
+        steps = {side: [1.0, 0.5] for side in SIDES}
+        record = Record(curve={"steps": steps, "scale": "linear", "digest": RUN})
+        for kept, linked in ((RUN, RUN), ("sha256:1", "")):
+            curve = curve_of(record, [Finding(evidence=kept)])
+            assert curve
+            self.assertEqual(curve.evidence, linked)
