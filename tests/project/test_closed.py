@@ -31,6 +31,7 @@ VALUES = {
     "name": "2.13.0",
     "build": "2.13.0-cpu",
     "form": "svg",
+    "version": "0.1.0",
     "before": "2.12.1",
     "after": "2.13.0",
 }
