@@ -167,8 +167,9 @@ class ShippedLawsTest(SimpleTestCase):
         self.assertEqual({law.columns["torch"] for law in laws}, {"2.13.0+cpu"})
 
     def test_what_the_probe_tries_stands_there_with_what_came_out(self) -> None:
-        for law in read_laws(Path(settings.ISSUES_DIR)) or []:
-            codes = "\n".join(form["code"] for form in law.columns["forms"])
-            for source in FORMS[law.facts["law"]]:
-                with self.subTest(source):
-                    self.assertIn(f"return {source}\n", f"{codes}\n")
+        laws = read_laws(Path(settings.ISSUES_DIR)) or []
+        forms = [form for law in laws for form in law.columns["forms"]]
+        codes = "\n".join(form["code"] for form in forms)
+        for source in {source for several in FORMS.values() for source in several}:
+            with self.subTest(source):
+                self.assertIn(f"return {source}\n", f"{codes}\n")
