@@ -355,7 +355,7 @@ class RecordSerializer(LangUsed):
 class RecordPageSerializer(LangUsed):
     items = RecordItemSerializer(many=True)
     next = maybe()
-    total = number()
+    total = number(required=False, help_text="of a search only")
 
 
 class ContradictionItemSerializer(ContradictionSerializer):

@@ -14,8 +14,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api.endpoint import Endpoint, LangQuery, answer, operation
-from kb.api.paging import PageQuery, following, page, read_cursor
+from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api.paging import PageQuery, following, listing, page, read_cursor
 from kb.api.serializers import (
     ContradictionPageSerializer,
     MatrixSerializer,
@@ -28,14 +28,13 @@ from kb.models import Finding, Record
 from kb.models.record import RecordQuerySet
 from kb.problems import Problem
 from kb.search.ranking.filters import (
-    FACETS,
     MODEL,
     UNTESTED,
     VERIFIED,
     most_tested,
     verdicts_on,
 )
-from kb.search.ranking.listing import SORTS, listing
+from kb.search.ranking.listing import SORTS, listing as search_listing
 from kb.search.reading.query import MAX_QUERY
 from kb.versions.order import tested_builds
 
@@ -54,6 +53,30 @@ def get_record(record_id: str, *along: str) -> Record:
     if record is None:
         raise Problem("unknown_record", _("There is no record %s.") % record_id)
     return record
+
+
+def version_of(record_id: str) -> tuple[object, ...]:
+    """For ETags: what decides all that is said of a record, far cheaper than that."""
+    rows = Record.objects.addressable().filter(id=record_id.upper())
+    row = rows.values_list("id", "modified").first()
+    if row is None:
+        raise Problem("unknown_record", _("There is no record %s.") % record_id)
+    pk, *version = row
+    seen = Finding.objects.filter(record=pk).order_by("pk")
+    return (*version, *seen.values_list("pk", "evidence", "stale"))
+
+
+# Query parameter -> facet of a search; some are filters of the plain list as well.
+FACETS = {
+    "symptom_class": "symptom",
+    "upstream": "upstream",
+    "component": "component",
+    "package": "package",
+    "device": "device",
+    "verdict": "verdict",
+    "workaround": "workaround",
+}
+SEARCHES = {"q", "sort", "build", "package", "device", "verdict", "workaround"}
 
 
 def several(child: serializers.Field[Any, Any, Any, Any]) -> serializers.ListField:
@@ -91,15 +114,30 @@ class RecordList(Endpoint):
     )
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """Published records by id; with `q`, as the search page finds them."""
-        found = find_records(query)
-        # Without records that came after the first page.
-        newest, start = read_cursor(request, query) or (max(found, default=""), 0)
-        found = [record for record in found if record <= newest]
-        end = start + query["limit"]
-        rows = listed(Record.objects.visible()).in_bulk(found[start:end])
-        items = [rows[pk] for pk in found[start:end] if pk in rows]
-        more = following(request, [newest, end]) if end < len(found) else None
-        return page(query, RecordPageSerializer, items, more, total=len(found))
+        if SEARCHES & set(query):
+            return search_results(request, query)
+        rows = listed(filtered(query))
+        return listing(request, query, rows, ("id",), RecordPageSerializer)
+
+
+def search_results(request: Request, query: dict[str, Any]) -> Response:
+    """One page of a search, without records added since the first; their number."""
+    found = find_records(query)
+    newest, start = read_cursor(request, query) or (max(found, default=""), 0)
+    found = [record for record in found if record <= newest]
+    if "modified_since" in query:
+        recent = set(
+            filtered({"modified_since": query["modified_since"]}).values_list(
+                "pk", flat=True
+            )
+        )
+        found = [record for record in found if record in recent]
+    end = start + query["limit"]
+    rows = listed(Record.objects.visible())
+    rows_by_id = rows.in_bulk(found[start:end])
+    items = [rows_by_id[pk] for pk in found[start:end] if pk in rows_by_id]
+    more = following(request, [newest, end]) if end < len(found) else None
+    return page(query, RecordPageSerializer, items, more, total=len(found))
 
 
 def find_records(query: dict[str, Any]) -> list[str]:
@@ -109,24 +147,31 @@ def find_records(query: dict[str, Any]) -> list[str]:
         said = _("No record was tested on the build %s.") % query["build"]
         errors = [{"pointer": "/build", "code": "unknown_build", "detail": said}]
         raise Problem("unknown_build", said, errors=errors)
-    chosen = {name: query[name] for name in FACETS if name in query}
-    if "symptom_class" in query:
-        chosen["symptom"] = query["symptom_class"]
+    chosen = {facet: query[name] for name, facet in FACETS.items() if name in query}
     verdicts = verdicts_on(query.get("build") or most_tested(builds))
     sort = query.get("sort", SORTS[0])
-    found = listing(query.get("q", ""), chosen, verdicts, sort).found
-    ids = [record for record, _score in found]
-    if "modified_since" not in query:
-        return ids
-    rows = Record.objects.filter(modified__gte=query["modified_since"])
-    recent = set(rows.values_list("pk", flat=True))
-    return [pk for pk in ids if pk in recent]
+    found = search_listing(query.get("q", ""), chosen, verdicts, sort).found
+    return [record for record, _score in found]
 
 
 def listed(rows: RecordQuerySet) -> QuerySet[Record]:
     """As a list shows them: without articles, with the verdicts that results count."""
     verdicts = Finding.objects.fresh().triggers().of_the_bug()
     return rows.without_prose().prefetch_related(Prefetch("findings", verdicts))
+
+
+def filtered(query: dict[str, Any]) -> QuerySet[Record]:
+    rows = Record.objects.visible()
+    for name in ("symptom_class", "upstream"):
+        if name in query:
+            rows = rows.filter(**{f"{name}__in": query[name]})
+    if "modified_since" in query:
+        rows = rows.filter(modified__gte=query["modified_since"])
+    wanted = set(query.get("component", ()))
+    if wanted:
+        listed = rows.values_list("id", "components")
+        rows = rows.filter(id__in=[pk for pk, has in listed if wanted & set(has)])
+    return rows
 
 
 class RecordDetail(Endpoint):
@@ -140,8 +185,12 @@ class RecordDetail(Endpoint):
     )
     def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
         """One full record. `publication` tells whether it is withdrawn."""
-        record = get_record(record_id, "repros", "claims", "findings")
-        return answer(query, RecordSerializer, record)
+
+        def make() -> Response:
+            record = get_record(record_id, "repros", "claims", "findings")
+            return answer(query, RecordSerializer, record)
+
+        return revalidated(request, version_of(record_id), make)
 
 
 class RecordMatrix(Endpoint):
@@ -155,7 +204,11 @@ class RecordMatrix(Endpoint):
     )
     def get(self, request: Request, record_id: str, query: dict[str, Any]) -> Any:
         """The record's verdict on each tested build, oldest version first."""
-        return answer(query, MatrixSerializer, get_record(record_id, "findings"))
+
+        def make() -> Response:
+            return answer(query, MatrixSerializer, get_record(record_id, "findings"))
+
+        return revalidated(request, version_of(record_id), make)
 
 
 class ContradictionList(Endpoint):

@@ -20,6 +20,7 @@ from kb.api.endpoint import (
     LangQuery,
     answer,
     operation,
+    revalidated,
 )
 from kb.api.paging import PageQuery, listing
 from kb.problems import Problem
@@ -153,4 +154,8 @@ class EvidenceDetail(Endpoint):
         rows = Evidence.objects.filter(digest=digest)
         if not rows.exists():
             raise Problem("unknown_evidence", _("There is no evidence %s.") % digest)
-        return Response(rows.get().body, headers={"Cache-Control": IMMUTABLE})
+
+        def make() -> Response:
+            return Response(rows.get().body, headers={"Cache-Control": IMMUTABLE})
+
+        return revalidated(request, [digest], make)

@@ -17,6 +17,7 @@ from kb.api.endpoint import (
     Query,
     answer,
     operation,
+    revalidated,
     shown,
 )
 from kb.api.paging import PageQuery, listing
@@ -36,6 +37,7 @@ from runner.runs import (
     admission,
     joining,
     live_log,
+    scheduling,
     submission,
     throttle,
 )
@@ -59,6 +61,16 @@ PREFER = OpenApiParameter(
 def get_run(run_id: str) -> Run:
     rows = Run.objects.select_related("repro__record", "evidence", "build")
     return jobs.find(rows, run_id)
+
+
+def version_of(run_id: str) -> tuple[object, ...]:
+    """For ETags: what decides `RunSerializer`, without the evidence itself."""
+    run = jobs.find(Run.objects.select_related("repro"), run_id)
+    place = scheduling.place_in_queue(run)
+    columns = [field.attname for field in Run._meta.concrete_fields]
+    # The lease is renewed each second and is not shown.
+    shown = [getattr(run, name) for name in columns if name != "lease_until"]
+    return (*shown, place, run.repro.fidelity)
 
 
 class Flag(serializers.BooleanField):
@@ -271,7 +283,11 @@ class RunDetail(Endpoint):
         """One run; poll it until `state` is finished or cancelled, or wait for that."""
         seconds = prefer.wanted(request)
         waited = bool(seconds) and prefer.wait_for(get_run(run_id), seconds)
-        response = answer(query, RunSerializer, get_run(run_id))
+        response = revalidated(
+            request,
+            version_of(run_id),
+            lambda: answer(query, RunSerializer, get_run(run_id)),
+        )
         if waited:
             response["Preference-Applied"] = f"wait={seconds}"
         return response
