@@ -74,7 +74,6 @@ DIAGNOSES = {
     "NAN-0016": ("equal_points", "sqrt", "a.unsqueeze(-1)"),
     "NAN-0022": ("dead_row", "logsumexp", "a, kwargs.get('dim', b)"),
     "NAN-0025": ("zero_base", "pow", "a, b"),
-    "NAN-0026": ("equal_values", "eigh", "torch.linalg.eigh(a)[0]"),
     "NAN-0027": ("target_zero", "kl_div", "b.requires_grad_()"),
     "NAN-0029": (
         "zero_row",
