@@ -59,8 +59,8 @@ class RunTest(TransactionTestCase):
         self.assertEqual((run.state, run.outcome), ("finished", "nan"), run.reason)
         self.assertEqual(run.found["class"], "mathematics")
         self.assertEqual(run.found["law"], "log of a negative number")
-        (form,) = run.found["heals"]
-        self.assertIn("clamp_min", form)
+        heals = run.found["heals"]
+        self.assertTrue(any("clamp_min" in form for form in heals), heals)
         page = self.client.get(run.capture.get_absolute_url())
         self.assertContains(page, "NaN on 1 of 1 build")
         self.assertContains(page, "Mathematics")
