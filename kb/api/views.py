@@ -160,7 +160,7 @@ def listed(rows: RecordQuerySet) -> QuerySet[Record]:
     return rows.without_prose().prefetch_related(Prefetch("findings", verdicts))
 
 
-def filtered(query: dict[str, Any]) -> QuerySet[Record]:
+def filtered(query: dict[str, Any]) -> RecordQuerySet:
     rows = Record.objects.visible()
     for name in ("symptom_class", "upstream"):
         if name in query:
