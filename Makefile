@@ -29,13 +29,8 @@ LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	$(if $(UPGRADE),--upgrade) pyproject.toml
 EXTRAS := mcp redis
 
-# The longest first.
-LANES := test-on-postgres test-corpus test-servers test-browser test-fuzz \
-	$(if $(filter 0,$(shell id -u)),test-as-root)
-
-.PHONY: help run dev check static test test-root test-as-root test-all test-postgres \
-	test-on-postgres test-servers test-corpus test-fuzz test-browser gauntlet attack bench \
-	client lock clean
+.PHONY: help run dev check test test-root test-all test-postgres test-on-postgres test-servers \
+	test-corpus test-fuzz test-browser gauntlet attack bench client lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
@@ -48,36 +43,32 @@ dev:  ## the environment for work on the code, and the default torch build
 	@$(PYTHON) config/bootstrap.py dev
 	@$(PY) manage.py builds add --install-only --yes $(if $(CUDA),--cuda)
 
-check: static  ## lint, types, templates, styles and migrations
-	$(PY) manage.py test -v0 tests.project.test_templates tests.project.test_styles
-
-static: dev
+check: dev  ## lint, types, templates, styles and migrations
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	find templates -name '*.html' -exec .venv/bin/djade --check --target-version 5.2 {} +
+	$(PY) manage.py test -v0 tests.project.test_templates tests.project.test_styles
 	$(PY) manage.py makemigrations --check --dry-run
 
-# All tests are those of the checks, too.
-test: $(if $(TESTS),check,static)  ## checks, then every test that needs no server and no browser
+test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
-test-root: dev test-as-root  ## those of make test that root runs otherwise, as it has other layers
-
-test-as-root:
+test-root: dev  ## those of make test that root runs otherwise, as it has other layers
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(AS_ROOT)
 
-test-all: dev  ## the rest: tests against servers and a browser, and as root if you are
-	@$(MAKE) --no-print-directory --jobs 6 --output-sync=target $(LANES)
+test-all: dev  ## the rest: tests against database servers, brokers and a browser
+	@$(MAKE) --no-print-directory --jobs 5 --output-sync=target \
+		test-on-postgres test-servers test-corpus test-fuzz test-browser
 
-# Each of them waits much of its time, so they share the cores. None makes the
+# Each of the five waits much of its time, so they share the cores. None makes the
 # environment: what calls them has done so.
 test-servers:
 	$(PY) manage.py test --tag servers --exclude-tag corpus --exclude-tag fuzz $(TESTS)
 
 # Every shipped repro, and hostile programs in every tier.
 test-corpus:
-	$(PY) manage.py test --parallel 2 --tag corpus $(TESTS)
+	$(PY) manage.py test --tag corpus $(TESTS)
 
 test-fuzz:
 	$(PY) manage.py test --tag fuzz $(TESTS)
