@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.template.loader import render_to_string
-from django.test import RequestFactory
 from django.urls import is_valid_path, reverse
 from django.utils.translation import get_language_from_path, override
 
@@ -118,8 +117,7 @@ def osv_files(base: str) -> Iterator[tuple[str, bytes]]:
     for entry in osv.documents_of(exported_ids(), base):
         yield f"{folder}/{entry['id']}.json", to_json(entry).encode()
     yield f"{folder}/all.zip", osv.archive(current_generation(), base)
-    csv = osv.modified_ids(RequestFactory().get("/")).content
-    yield f"{folder}/modified_id.csv", csv
+    yield f"{folder}/modified_id.csv", osv.modified_csv().encode()
 
 
 def tested_builds(records: list[Record]) -> dict[str, set[str]]:

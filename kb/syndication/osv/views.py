@@ -104,10 +104,7 @@ def export(request: HttpRequest) -> HttpResponse:
 @require_safe
 def modified_ids(request: HttpRequest) -> HttpResponse:
     """modified_id.csv: when each entry last changed, newest first."""
-    dates = modified_dates(exported_ids())
-    rows = sorted(((timestamp(date), osv_id(key)) for key, date in dates.items()))
-    lines = "".join(f"{date},{key}\n" for date, key in reversed(rows))
-    return HttpResponse(lines, content_type="text/csv")
+    return HttpResponse(modified_csv(), content_type="text/csv")
 
 
 # --- what they are made of ----------------------------------------------------------
@@ -152,6 +149,12 @@ def documents_of(records: Collection[str], base: str) -> Iterator[Json]:
 def modified_dates(records: set[str]) -> dict[str, datetime]:
     rows = Record.objects.filter(pk__in=records).only(*SHOWN)
     return {pk: last for pk, (_first, last) in first_and_last(rows).items()}
+
+
+def modified_csv() -> str:
+    dates = modified_dates(exported_ids())
+    rows = sorted(((timestamp(date), osv_id(key)) for key, date in dates.items()))
+    return "".join(f"{date},{key}\n" for date, key in reversed(rows))
 
 
 @lru_cache(maxsize=2)
