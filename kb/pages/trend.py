@@ -15,6 +15,8 @@ from kb.search.reading.figures import LOSS, NORM, SHOWN
 WIDTH, LEFT, RIGHT = 620, 96, 604
 ROW, HEIGHT, TOP = 78, 58, 28
 MOST = 80
+# The least width of a bar: its words have room in the letters of a phone, too.
+BAR = 96.0
 Json = dict[str, Any]
 
 
@@ -38,6 +40,11 @@ class Trend:
     # Where the first value that is no number stands, and its line in the paste.
     at: float | None
     at_line: int | None
+
+    @property
+    def anchor(self) -> str:
+        """Of the word above that place: at the right edge it ends there."""
+        return "end" if (self.at or 0) > WIDTH - BAR else "middle"
 
 
 def trend_of(figures: Json) -> Trend | None:
@@ -109,7 +116,7 @@ def bar_of(
     if not bad:
         return None
     left = x_of(bad[0], n) - 6
-    width = max(64.0, x_of(bad[-1], n) + 6 - left)
+    width = max(BAR, x_of(bad[-1], n) + 6 - left)
     left = min(left, WIDTH - width)
     return (
         round(left, 1),
