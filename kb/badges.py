@@ -5,13 +5,13 @@ Where a function takes `lang`, it is "en" or "zh"; the API gives both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from kb import wording as words
-from kb.choices import Fidelity, Verdict
+from kb.choices import Fidelity, Outcome, Verdict
 from kb.languages import COLON, LIST_COMMA, SPACE, Text
 from kb.wording import Said
 
@@ -31,7 +31,6 @@ class Badge:
     """A verdict in its short form: shape, bold word, the rest, (k/n)."""
 
     shape: str
-    shape_css: str
     css: str
     word: str
     rest: str
@@ -63,14 +62,7 @@ class Wording:
         word, mark, rest = whole.partition(" · ")
         if not (mark or self.run):
             word, rest = "", word
-        return Badge(
-            shape,
-            SHAPE_CSS[shape],
-            self.css,
-            word,
-            rest,
-            counts if self.counted else "",
-        )
+        return Badge(shape, self.css, word, rest, counts if self.counted else "")
 
 
 PRESENT = Wording(words.BADGES["bug_present"], "v-fail", counted=True)
@@ -132,11 +124,23 @@ def badge(
     return wording(verdict, fidelity, reason).badge(lang, counts(hits, trials, lang))
 
 
+def of_finding(row: Any, lang: str) -> Badge:
+    """The verdict that a `kb.Finding` is of."""
+    told = row.verdict, row.hits, row.trials, row.fidelity
+    return badge(*told, lang, row.verdict_reason)
+
+
+def of_result(found: Mapping[str, Any], fidelity: str, lang: str) -> Badge:
+    """Of the body of evidence, or of a cell of a sweep."""
+    hits, trials = found["hits"] or 0, found["trials"] or 0
+    return badge(found["verdict"], hits, trials, fidelity, lang, found["reason"] or "")
+
+
 def sent(verdict: str, origin: str, lang: str) -> Badge:
     """Evidence that somebody sent; the whole says what it shows."""
     shape, text = words.SENT.get(verdict, words.SENT["other"])
     word, _mark, rest = text[lang].format(origin=origin).partition(" · ")
-    return Badge(shape, SHAPE_CSS[shape], "v-none", word, rest)
+    return Badge(shape, "v-none", word, rest)
 
 
 def faced(badge: Badge, evidence: Any, lang: str) -> Badge:
@@ -218,6 +222,24 @@ def outcome(check: str, found: str, lang: str) -> str:
     if check == "detector" and found == "bug":
         return words.FIRES[lang]
     return words.OUTCOMES[found][lang]
+
+
+# What shows nothing of the bug as long as it behaves.
+GATES = ("requirements", "reference", "control", "detector")
+OUTCOME_LOOKS = {
+    Outcome.BUG: ("✖", "v-fail"),
+    Outcome.CLEAN: ("✔", "v-pass"),
+    Outcome.NOT_APPLICABLE: ("∅", "v-none"),
+    Outcome.ERROR: ("▲", "v-error"),
+}
+
+
+def of_check(check: str, found: str, lang: str) -> Badge:
+    """How one check came out; a gate that behaves has neither shape nor colour."""
+    shape, css = OUTCOME_LOOKS[Outcome(found)]
+    if check in GATES and found in (Outcome.BUG, Outcome.CLEAN):
+        shape = css = ""
+    return Badge(shape, css, outcome(check, found, lang), "")
 
 
 def state(found: str, lang: str) -> str:

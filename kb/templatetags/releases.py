@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from kb import wording
+from kb import badges, wording
+from kb.badges import Badge
 from kb.choices import Outcome
+from kb.languages import current_lang
 from kb.models import Finding
 from kb.pages import compare
 from kb.releases import sides
 from kb.releases.asked import Upgrade, upgrade_in
+from kb.templatetags.verdicts import badge_html
 from kb.versions.affected import Answer
 from kb.versions.order import release_of
 from kb.versions.ranges import UNKNOWN
@@ -26,23 +28,16 @@ def workaround_outcome(run: Finding) -> SafeString:
     """Whether a workaround helped in this run against the bug."""
     helped = run.outcome == Outcome.CLEAN
     shape, text = wording.WORKAROUNDS["verified" if helped else "does_not_help"]
-    css, shape_css = ("v-pass", "sh-y") if helped else ("v-fail", "sh-x")
-    return badge(css, shape_css, shape, str(text))
+    return badge_html(Badge(shape, "v-pass" if helped else "v-fail", "", str(text)))
 
 
 @register.simple_tag
 def documented_badge(answer: Answer) -> SafeString:
     """What only documents say: likely, or nothing."""
+    lang = current_lang()
     if answer.answer == UNKNOWN:
-        shape, text = wording.BADGES["untested"]
-        return badge("v-none", "sh-u", shape, str(text))
-    shape, text = wording.ANSWER_BADGES[answer.answer, False]
-    return badge("v-none", "sh-i", shape, str(text))
-
-
-def badge(css: str, shape_css: str, shape: str, words: str) -> SafeString:
-    html = '<span class="v {}"><span class="sh {}">{}</span>{}</span>'
-    return format_html(html, css, shape_css, shape, words)
+        return badge_html(badges.untested(lang))
+    return badge_html(badges.answer_badge(answer.answer, "none", lang))
 
 
 @register.simple_tag

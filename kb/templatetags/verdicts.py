@@ -28,8 +28,6 @@ class Shaped(Protocol):
 
     @property
     def shape(self) -> str: ...
-    @property
-    def shape_css(self) -> str: ...
 
 
 @register.filter
@@ -81,18 +79,9 @@ def verdict_badge(
 @register.simple_tag
 def finding_badge(finding: Any, chip: str = "") -> SafeString:
     """The verdict of a `kb.Finding`, or "Not tested" for None."""
-    if finding is None:
-        return badge_html(badges.untested(current_lang()), chip)
     lang = current_lang()
-    badge = badges.badge(
-        finding.verdict,
-        finding.hits,
-        finding.trials,
-        finding.fidelity,
-        lang,
-        finding.verdict_reason,
-    )
-    return badge_html(badge, chip)
+    made = badges.of_finding(finding, lang) if finding else badges.untested(lang)
+    return badge_html(made, chip)
 
 
 @register.simple_tag
@@ -113,7 +102,8 @@ def cell_word(judged: str) -> str:
 def shape_of(shown: Shaped) -> SafeString | str:
     if not shown.shape:
         return ""
-    return format_html('<span class="sh {}">{}</span>', shown.shape_css, shown.shape)
+    css = badges.SHAPE_CSS[shown.shape]
+    return format_html('<span class="sh {}">{}</span>', css, shown.shape)
 
 
 @register.filter

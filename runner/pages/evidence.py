@@ -11,10 +11,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb import badges
+from kb.badges import Badge
 from kb.languages import current_lang
 from portable import harness
 from runner.models import Evidence, Run
-from runner.pages.observations import group_of, marks
+from runner.pages.observations import group_of
 from runner.pages.phases import Phase, finished_phases, planned
 from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
 
@@ -32,10 +33,7 @@ class CheckRow:
 
     name: str
     trial: int
-    outcome: str
-    css: str
-    shape: str
-    shape_css: str
+    outcome: Badge
     reason: str
     duration_s: float | None
     cpu_s: float | None
@@ -105,14 +103,10 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
 
 def check_row(item: dict[str, Any]) -> CheckRow:
     lang = current_lang()
-    css, shape, shape_css = marks(item["name"], item["outcome"])
     return CheckRow(
         name=item["name"],
         trial=item.get("trial", 0) + 1,
-        outcome=badges.outcome(item["name"], item["outcome"], lang),
-        css=css,
-        shape=shape,
-        shape_css=shape_css,
+        outcome=badges.of_check(item["name"], item["outcome"], lang),
         reason=badges.reason_text(item.get("reason"), lang),
         duration_s=item.get("duration_s"),
         cpu_s=item.get("cpu_s"),

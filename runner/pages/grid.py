@@ -58,7 +58,6 @@ class Square:
 
     css: str
     shape: str
-    shape_css: str
     text: str
     words: str
     judged: str = ""
@@ -146,7 +145,7 @@ def over_heads(spans: Sequence[Span], heads: Sequence[Sequence[Column]]) -> list
 
 def from_badge(badge: Badge, css: str, text: str = "") -> Square:
     words = " · ".join(part for part in (badge.word, badge.rest) if part)
-    return Square(css, badge.shape, badge.shape_css, text or words, words)
+    return Square(css, badge.shape, text or words, words)
 
 
 def fold(columns: Sequence[Column], squares: Sequence[Square]) -> list[Span]:

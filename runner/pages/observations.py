@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from kb import badges
-from kb.choices import Outcome
+from kb.badges import Badge
 from kb.languages import current_lang
 
 # Reserved by the contract, shown elsewhere or of no use in a table.
@@ -23,10 +24,7 @@ class ObservationRow:
     check: str
     trials: int
     cells: list[Any]
-    outcome: str
-    css: str
-    shape: str
-    shape_css: str
+    outcome: Badge
     reason: str
     # The last line of a traceback, as printed.
     raised: str
@@ -45,19 +43,6 @@ def group_of(check: str) -> str:
     return kind if kind in ("workaround", "refuted", "variant") else name
 
 
-def marks(check: str, outcome: str) -> tuple[str, str, str]:
-    """Colour and shape of an outcome; gates that behave have neither."""
-    if outcome == Outcome.ERROR:
-        return "v-error", "▲", "sh-e"
-    if outcome == Outcome.NOT_APPLICABLE:
-        return "v-none", "∅", "sh-n"
-    if group_of(check) in ("requirements", "reference", "control", "detector"):
-        return "", "", ""
-    if outcome == Outcome.BUG:
-        return "v-fail", "✖", "sh-x"
-    return "v-pass", "✔", "sh-y"
-
-
 def bug_of(header: dict[str, Any]) -> list[str]:
     bug = header.get("bug") or []
     return [bug] if isinstance(bug, str) else list(bug)
@@ -69,20 +54,15 @@ def observations_of(
     """A row per check, equal trials in one; the predicate's keys come first."""
     observed = [item for item in checks if item["name"] != "requirements"]
     keys = observed_keys(observed, header)
-    rows: list[ObservationRow] = []
-    for item in observed:
-        row = observation_row(item, keys)
-        last = rows[-1] if rows else None
-        if last and (last.check, last.cells, last.outcome, last.raised) == (
-            row.check,
-            row.cells,
-            row.outcome,
-            row.raised,
-        ):
-            rows[-1] = observation_row(item, keys, last.trials + 1)
-        else:
-            rows.append(row)
+    made = (observation_row(item, keys) for item in observed)
+    trials = (list(alike) for _key, alike in groupby(made, key=shown_by))
+    rows = [replace(alike[-1], trials=len(alike)) for alike in trials]
     return Observations(keys, rows)
+
+
+def shown_by(row: ObservationRow) -> tuple[object, ...]:
+    """What equal trials have alike."""
+    return row.check, row.cells, row.outcome, row.raised
 
 
 def observed_keys(checks: list[dict[str, Any]], header: dict[str, Any]) -> list[str]:
@@ -103,21 +83,14 @@ def fits(checks: list[dict[str, Any]], key: str) -> bool:
     return key not in HIDDEN_KEYS and not long
 
 
-def observation_row(
-    item: dict[str, Any], keys: list[str], trials: int = 1
-) -> ObservationRow:
+def observation_row(item: dict[str, Any], keys: list[str]) -> ObservationRow:
     lang = current_lang()
-    name, outcome = item["name"], item["outcome"]
     values = item.get("observations") or {}
-    css, shape, shape_css = marks(name, outcome)
     return ObservationRow(
-        check=name,
-        trials=trials,
+        check=item["name"],
+        trials=1,
         cells=[values.get(key) for key in keys],
-        outcome=badges.outcome(name, outcome, lang),
-        css=css,
-        shape=shape,
-        shape_css=shape_css,
+        outcome=badges.of_check(item["name"], item["outcome"], lang),
         reason=badges.reason_text(item.get("reason"), lang),
         raised=last_line(item) if item.get("reason") == "raised" else "",
     )

@@ -9,10 +9,11 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from kb import badges
+from kb.badges import Badge
 from kb.choices import Outcome
 from kb.languages import LIST_COMMA, current_lang
 from runner.models import Run
-from runner.pages.observations import group_of, marks
+from runner.pages.observations import group_of
 from runner.runs.live_log import Step
 
 GATES = ("requirements", "reference", "control", "detector", "trigger")
@@ -26,9 +27,7 @@ class Phase:
     label: str
     state: str
     out: str
-    css: str = ""
-    shape: str = ""
-    shape_css: str = ""
+    mark: Badge | None = None
     took: float | None = None
 
 
@@ -148,5 +147,5 @@ def outcome_phase(name: str, checks: list[dict[str, Any]]) -> Phase:
         words = _("met")
     if len(checks) > 1 or name in ("workaround", "refuted", "variant"):
         words = f"{words} {len(checks)}/{len(checks)}"
-    css, shape, shape_css = marks(name, outcome)
-    return Phase(name, label_of(name), "done", words, css, shape, shape_css)
+    mark = badges.of_check(name, outcome, lang)
+    return Phase(name, label_of(name), "done", words, mark)

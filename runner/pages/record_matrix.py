@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from django.db.models import Prefetch
 
+from kb import badges
 from kb.choices import DeviceClass, Verdict
 from kb.findings.checks import kind_of, title_of
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
 from runner.pages.grid import Column, Square, columns_of, flip_of, range_label
 from runner.pages.matrix import RECORD_FIELDS
-from runner.pages.observations import group_of, marks
 from runner.pages.record.check_matrix import check_order
 from runner.pages.squares import JUDGED, check_square, untested
 
@@ -139,8 +139,6 @@ def part(record: Record, findings: list[Finding], fold: Fold) -> ReproMatrix:
     )
 
 
-# Control, detector and reference only say whether the trigger can be believed.
-INSTRUMENTS = ("control", "detector", "reference")
 Cells = dict[tuple[str, str], Finding]
 
 
@@ -163,14 +161,15 @@ def square(row: Finding | None) -> Square:
     if row is None:
         return untested(lang)
     shown = check_square(row, lang)
-    return instrument(shown, row) if group_of(row.check_name) in INSTRUMENTS else shown
+    is_gate = row.check_name in badges.GATES and row.outcome
+    return instrument(shown, row) if is_gate else shown
 
 
 def instrument(shown: Square, row: Finding) -> Square:
     """Of a check that shows nothing of the build: words, a mark only if it failed."""
-    css, shape, shape_css = marks(row.check_name, row.outcome)
-    css = css.removeprefix("v-") or "none"
-    return Square(css, shape, shape_css, shown.words, shown.words, "", row.evidence)
+    mark = badges.of_check(row.check_name, row.outcome, current_lang())
+    css = mark.css.removeprefix("v-") or "none"
+    return Square(css, mark.shape, shown.words, shown.words, "", row.evidence)
 
 
 def folded(rows: list[BuildsRow]) -> Iterator[BuildsRow]:

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from kb import badges
 from kb.badges import Badge
-from kb.choices import JUDGED, OUR_ORIGINS, Fidelity, Verdict
+from kb.choices import JUDGED, OUR_ORIGINS, Fidelity
 from kb.findings import checks
 from kb.languages import SEMICOLON, current_lang
 from kb.models import Record, Repro
@@ -67,7 +67,7 @@ class Verdicted:
     @property
     def is_judged(self) -> bool:
         """Whether the trials count: without a verdict none of them is clean."""
-        return self.body["verdict"] in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
+        return self.body["verdict"] in JUDGED
 
     @property
     def is_model(self) -> bool:
@@ -241,24 +241,20 @@ def verdicted(evidence: Evidence) -> Verdicted:
     lang = current_lang()
     body = evidence.body
     fidelity = body["repro"]["fidelity"]
-    verdict = body["verdict"]
-    hits, trials = body["hits"] or 0, body["trials"] or 0
-    css = badges.answer_css(verdict)
-    judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
-    if fidelity == Fidelity.MECHANISM_MODEL and judged:
-        css = ""
+    is_model = fidelity == Fidelity.MECHANISM_MODEL and body["verdict"] in JUDGED
     stale = evidence.record_id is not None and is_stale(evidence)
-    badge = badges.badge(verdict, hits, trials, fidelity, lang, body["reason"] or "")
     repro = repro_of(evidence)
     header = repro.header if repro else {}
     return Verdicted(
         evidence=evidence,
         body=body,
-        css="" if evidence.is_sent or stale else css,
-        badge=badges.faced(badge, evidence, lang),
+        css=""
+        if evidence.is_sent or stale or is_model
+        else badges.answer_css(body["verdict"]),
+        badge=badges.faced(badges.of_result(body, fidelity, lang), evidence, lang),
         sentence=sentence_of(evidence),
-        hits=hits,
-        trials=trials,
+        hits=body["hits"] or 0,
+        trials=body["trials"] or 0,
         notes=[*kills_of(body), *notes_of(body, evidence.record)],
         observations=observations_of(body["checks"], header),
         bug=bug_of(header),

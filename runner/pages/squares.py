@@ -17,13 +17,8 @@ CSS = {
     Verdict.BUG_ABSENT: "pass",
     Verdict.NOT_APPLICABLE: "none",
 }
-# Of a check other than the trigger: colour, shape and its class, and what it judges.
-OUTCOMES = {
-    Outcome.BUG: ("fail", "✖", "sh-x", "bug"),
-    Outcome.CLEAN: ("pass", "✔", "sh-y", "clean"),
-    Outcome.NOT_APPLICABLE: ("none", "∅", "sh-n", ""),
-}
-ERROR = ("error", "▲", "sh-e", "")
+# What a check other than the trigger judges.
+OUTCOMES = {Outcome.BUG: "bug", Outcome.CLEAN: "clean"}
 
 
 def row_squares(findings: list[Finding | None]) -> list[Square]:
@@ -40,9 +35,7 @@ def check_squares(findings: list[Finding | None]) -> list[Square]:
 
 
 def verdict_square(row: Finding, lang: str) -> Square:
-    badge = badges.badge(
-        row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
-    )
+    badge = badges.of_finding(row, lang)
     judged = JUDGED.get(Verdict(row.verdict), "")
     text = wording.CELLS[judged or row.verdict][lang]
     shown = from_badge(badge, CSS.get(Verdict(row.verdict), "error"), text)
@@ -50,8 +43,8 @@ def verdict_square(row: Finding, lang: str) -> Square:
 
 
 def of_finding(square: Square, row: Finding, judged: str) -> Square:
-    face = square.css, square.shape, square.shape_css, square.text, square.words
-    return Square(*face, judged, row.evidence, hits=row.hits, trials=row.trials)
+    square = replace(square, judged=judged, evidence=row.evidence)
+    return replace(square, hits=row.hits, trials=row.trials)
 
 
 def inferred(squares: list[Square | None], at: int, lang: str) -> Square:
@@ -73,9 +66,10 @@ def check_square(row: Finding, lang: str) -> Square:
         return verdict_square(row, lang)
     if not row.outcome:
         return untested(lang)
-    css, shape, shape_css, judged = OUTCOMES.get(Outcome(row.outcome), ERROR)
-    text, words = check_words(row, judged, lang)
-    return of_finding(Square(css, shape, shape_css, text, words), row, judged)
+    shape, css = badges.OUTCOME_LOOKS[Outcome(row.outcome)]
+    judged = OUTCOMES.get(Outcome(row.outcome), "")
+    face = Square(css.removeprefix("v-"), shape, *check_words(row, judged, lang))
+    return of_finding(face, row, judged)
 
 
 def check_words(row: Finding, judged: str, lang: str) -> tuple[str, str]:

@@ -92,12 +92,9 @@ class Command(BaseCommand):
         self.stderr.flush()
 
     def summarise(self, evidence: dict[str, Any]) -> None:
-        counts = evidence["hits"] or 0, evidence["trials"] or 0
         fidelity = evidence["repro"]["fidelity"]
         for lang, sentence in run_sentences.evidence_sentence(evidence).items():
-            badge = badges.badge(
-                evidence["verdict"], *counts, fidelity, lang, evidence["reason"] or ""
-            )
+            badge = badges.of_result(evidence, fidelity, lang)
             self.stdout.write(f"{badge}\n  {sentence}")
         for name, status in evidence["workarounds"].items():
             shape, words = badges.workaround(status, "en")

@@ -154,13 +154,6 @@ class Command(BaseCommand):
             f"{name}={harness.shown_value(value)}"
             for name, value in harness.decode(cell["at"]).items()
         )
-        badge = badges.badge(
-            cell["verdict"],
-            cell["hits"] or 0,
-            cell["trials"],
-            "",
-            "en",
-            cell["reason"] or "",
-        )
+        badge = badges.of_result(cell, "", "en")
         self.stderr.write(f"{values} · {badge}")
         self.stderr.flush()

@@ -108,9 +108,7 @@ def environment_of(choice: Choice | None) -> Environment:
 
 
 def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
-    badge = badges.badge(
-        row.verdict, row.hits, row.trials, row.fidelity, lang, row.verdict_reason
-    )
+    badge = badges.of_finding(row, lang)
     sentence = badges.sentence(
         verdict=row.verdict,
         reason=row.verdict_reason or row.reason,

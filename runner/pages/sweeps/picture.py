@@ -140,14 +140,7 @@ def square(corner: tuple[int, int], cell: dict[str, Any]) -> Square:
     values = ", ".join(
         f"{name} = {harness.shown_value(value)}" for name, value in cell["at"].items()
     )
-    words = badges.badge(
-        cell["verdict"],
-        cell["hits"] or 0,
-        cell["trials"],
-        "",
-        current_lang(),
-        cell["reason"] or "",
-    )
+    words = badges.of_result(cell, "", current_lang())
     return Square(*corner, look, sign, f"{values}: {words}")
 
 
