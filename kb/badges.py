@@ -5,15 +5,16 @@ Where a function takes `lang`, it is "en" or "zh"; the API gives both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from kb import wording as words
 from kb.choices import Fidelity, Outcome, Verdict
-from kb.languages import COLON, LIST_COMMA, SPACE, Text
+from kb.languages import Text
 from kb.wording import Said
+from portable import harness
 
 SHAPE_CSS = {
     "✖": "sh-x",
@@ -157,59 +158,20 @@ def likely(affected: bool, lang: str) -> Badge:
     return LIKELY[affected].badge(lang)
 
 
+# What the sentences of runs are made of; what is taken away carries the same.
+SENTENCE_WORDS: dict[str, Any] = {
+    "sentences": words.SENTENCES,
+    "model": words.MODEL_SENTENCE,
+    "at_values": words.AT_VALUES,
+    "sometimes": words.SOMETIMES,
+    "reasons": words.REASONS,
+    "limits": words.LIMITS,
+}
+
+
 def reason_text(reason: str | None, lang: str) -> str:
     """A reason in words, e.g. of "crash:SIGSEGV"; "" for none."""
-    if not reason:
-        return ""
-    kind, _, detail = reason.partition(":")
-    found = words.REASONS[kind][lang] if kind in words.REASONS else kind
-    if kind == "limit" and detail in words.LIMITS:
-        detail = words.LIMITS[detail][lang]
-    if not found or not detail:
-        return found or detail
-    return f"{found}{COLON[lang]}{detail}"
-
-
-def sentence(
-    *,
-    verdict: str,
-    reason: str | None,
-    hits: int,
-    trials: int,
-    fidelity: str,
-    build: str,
-    device: str,
-    lang: str,
-    values: Sequence[str] = (),
-) -> str:
-    """What a finished run shows, naming its subject.
-
-    `values`: those that are not the reviewed ones.
-    """
-    judged = verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT)
-    model = judged and fidelity == Fidelity.MECHANISM_MODEL
-    once = verdict == Verdict.BUG_ABSENT and trials == 1
-    template = words.SENTENCES["bug_absent_once" if once else verdict]
-    if model:
-        template = words.MODEL_SENTENCE
-    if values and judged:
-        template = words.AT_VALUES[verdict]
-    found = template[lang].format(
-        k=hits,
-        n=trials,
-        build=build,
-        device=device,
-        reason=reason_text(reason, lang).rstrip("。."),
-        values=LIST_COMMA[lang].join(values),
-    )
-    if judged and 0 < hits < trials:
-        found += SPACE[lang] + words.SOMETIMES[lang]
-    return found
-
-
-def device_words(device_class: str, name: str | None) -> str:
-    """A GPU by its name; a processor is just "cpu"."""
-    return name if name and device_class != "cpu" else device_class
+    return harness.reason_text(SENTENCE_WORDS, reason, lang)
 
 
 def answer_badge(answer: str, basis: str, lang: str) -> Badge:

@@ -27,11 +27,8 @@ def values_of(text: str) -> dict[str, Any]:
 
 def settings_of(text: str) -> list[str]:
     """As a command line has them: length=704."""
-    return settings_of_values(values_of(text))
-
-
-def settings_of_values(values: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={harness.shown_value(value)}" for name, value in values.items()]
+    values = values_of(text).items()
+    return [f"{name}={harness.shown_value(value)}" for name, value in values]
 
 
 def query_of(text: str) -> str:

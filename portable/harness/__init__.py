@@ -107,7 +107,7 @@ from .values import (
     visible,
 )
 from .watch import watch
-from .words import sentences, settings_of
+from .words import reason_text, sentence, sentences, settings_of
 
 __all__ = [
     "BUILD_KEYS",
@@ -188,11 +188,13 @@ __all__ = [
     "read_settings",
     "read_value",
     "read_values",
+    "reason_text",
     "release",
     "reported_observations",
     "reseed",
     "restore_environment",
     "sealed",
+    "sentence",
     "sentences",
     "settings_of",
     "settle_torch",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Tuple
+from typing import Any, List, Mapping, Optional, Tuple
 
 from .parameters import shown_value
 from .values import decode
@@ -52,7 +52,49 @@ def sentences(evidence: Mapping[str, Any]) -> Tuple[str, str]:
 
 def settings_of(evidence: Mapping[str, Any]) -> str:
     """The values of a run that are not the defaults: length=704, dtype=bfloat16."""
+    return ", ".join(settings_in(evidence))
+
+
+def settings_in(evidence: Mapping[str, Any]) -> List[str]:
     given = evidence.get("parameters") or {}
-    return ", ".join(
-        "%s=%s" % (name, shown_value(decode(v))) for name, v in given.items()
+    return ["%s=%s" % (name, shown_value(decode(v))) for name, v in given.items()]
+
+
+# --- in the site's wording, which files that are taken away carry as data -----------
+def reason_text(words: Mapping[str, Any], reason: Optional[str], lang: str) -> str:
+    """A reason in words, e.g. of "crash:SIGSEGV"; "" for none."""
+    if not reason:
+        return ""
+    kind, _, detail = reason.partition(":")
+    found = str(words["reasons"].get(kind, {lang: kind})[lang])
+    if kind == "limit" and detail in words["limits"]:
+        detail = words["limits"][detail][lang]
+    if not found or not detail:
+        return found or detail
+    return found + ("：" if lang == "zh" else ": ") + detail
+
+
+def sentence(words: Mapping[str, Any], evidence: Mapping[str, Any], lang: str) -> str:
+    """What a finished run shows, naming its subject."""
+    verdict, device = evidence["verdict"], evidence["device"]
+    hits, trials = evidence["hits"] or 0, evidence["trials"] or 0
+    judged = verdict in ("bug_present", "bug_absent")
+    once = verdict == "bug_absent" and trials == 1
+    values = settings_in(evidence)
+    template = words["sentences"]["bug_absent_once" if once else verdict]
+    if judged and evidence["repro"]["fidelity"] == "mechanism_model":
+        template = words["model"]
+    if judged and values:
+        template = words["at_values"][verdict]
+    is_gpu = device["name"] and device["class"] != "cpu"
+    found: str = template[lang].format(
+        k=hits,
+        n=trials,
+        build=evidence["build"]["raw"],
+        device=device["name"] if is_gpu else device["class"],
+        reason=reason_text(words, evidence["reason"], lang).rstrip("。."),
+        values=("、" if lang == "zh" else ", ").join(values),
     )
+    if judged and 0 < hits < trials:
+        found += ("" if lang == "zh" else " ") + words["sometimes"][lang]
+    return found

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kb import wording
+from kb import badges, wording
 from kb.addresses import absolute
 from kb.choices import LANGS, Upstream
 from kb.languages import Text, in_each_language
@@ -155,12 +155,7 @@ def seen(text: str) -> str:
 def words() -> Json:
     """The site's wording, so that a file says what the page says."""
     return {
-        "sentences": each(wording.SENTENCES),
-        "model": dict(wording.MODEL_SENTENCE),
-        "at_values": each(wording.AT_VALUES),
-        "sometimes": dict(wording.SOMETIMES),
-        "reasons": each(wording.REASONS),
-        "limits": each(wording.LIMITS),
+        **each(badges.SENTENCE_WORDS),
         "workarounds": {
             status: (shape, dict(text))
             for status, (shape, text) in wording.WORKAROUNDS.items()
@@ -175,8 +170,12 @@ def words() -> Json:
     }
 
 
-def each(texts: Mapping[str, Text]) -> Json:
-    return {name: dict(text) for name, text in texts.items()}
+def each(texts: Mapping[str, Any]) -> Json:
+    """A table of texts, or of such tables, as data."""
+    return {
+        name: dict(text) if isinstance(text, Text) else each(text)
+        for name, text in texts.items()
+    }
 
 
 def literal(text: str) -> str:

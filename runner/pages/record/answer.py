@@ -14,6 +14,7 @@ from kb.models import Finding, Record
 from kb.versions import affected, runs
 from kb.versions.affected import Answer
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
+from portable import harness
 from runner.pages.record.opening import Choice, Opening
 
 # Why a build cannot apply that say nothing of the build itself.
@@ -109,16 +110,16 @@ def environment_of(choice: Choice | None) -> Environment:
 
 def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
     badge = badges.of_finding(row, lang)
-    sentence = badges.sentence(
-        verdict=row.verdict,
-        reason=row.verdict_reason or row.reason,
-        hits=row.hits,
-        trials=row.trials,
-        fidelity=row.fidelity,
-        build=runs.version_words(row).removeprefix("torch "),
-        device=badges.device_words(row.device_class, row.device_name),
-        lang=lang,
-    )
+    shown = {
+        "verdict": row.verdict,
+        "reason": row.verdict_reason or row.reason,
+        "hits": row.hits,
+        "trials": row.trials,
+        "repro": {"fidelity": row.fidelity},
+        "build": {"raw": runs.version_words(row).removeprefix("torch ")},
+        "device": {"class": row.device_class, "name": row.device_name},
+    }
+    sentence = harness.sentence(badges.SENTENCE_WORDS, shown, lang)
     return badges.answer_css(row.verdict), badge, sentence
 
 

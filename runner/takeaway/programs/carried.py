@@ -109,47 +109,6 @@ def speak_utf8() -> None:
 
 
 # --- words ----------------------------------------
-def reason_text(words: Json, reason: Optional[str], lang: str) -> str:
-    """A reason in words, e.g. of "crash:SIGSEGV"; "" for none."""
-    if not reason:
-        return ""
-    kind, _, detail = reason.partition(":")
-    found = str(words["reasons"].get(kind, {lang: kind})[lang])
-    if kind == "limit" and detail in words["limits"]:
-        detail = words["limits"][detail][lang]
-    if not found or not detail:
-        return found or detail
-    return "%s：%s" % (found, detail) if lang == "zh" else "%s: %s" % (found, detail)
-
-
-def sentence(words: Json, evidence: Json, lang: str) -> str:
-    """What a run shows, naming its subject, as the site words it."""
-    verdict, device = evidence["verdict"], evidence["device"]
-    hits, trials = evidence["hits"] or 0, evidence["trials"] or 0
-    judged = verdict in ("bug_present", "bug_absent")
-    model = judged and evidence["repro"]["fidelity"] == "mechanism_model"
-    once = verdict == "bug_absent" and trials == 1
-    template = words["sentences"]["bug_absent_once" if once else verdict]
-    if model:
-        template = words["model"]
-    if judged and evidence.get("parameters"):
-        template = words["at_values"][verdict]
-    gpu = device["name"] and device["class"] != "cpu"
-    found = str(
-        template[lang].format(
-            k=hits,
-            n=trials,
-            build=evidence["build"]["raw"],
-            device=device["name"] if gpu else device["class"],
-            reason=reason_text(words, evidence["reason"], lang).rstrip("。."),
-            values=harness.settings_of(evidence),
-        )
-    )
-    if judged and 0 < hits < trials:
-        found += ("" if lang == "zh" else " ") + words["sometimes"][lang]
-    return found
-
-
 def position(order: List[str], name: str) -> int:
     return order.index(name) if name in order else len(order)
 

@@ -258,7 +258,7 @@ def show(words: Json, result: Json, lang: str) -> None:
     upstream = {"en": "upstream: ", "zh": "上游："}[lang]
     stands = words["upstream"][result["upstream"]][lang]
     line = "%s · %s%s" % (result["title"][lang], upstream, stands)
-    reason = evidence and carried.reason_text(words, evidence["reason"], lang)
+    reason = evidence and harness.reason_text(words, evidence["reason"], lang)
     carried.say(" " * 23 + (line + " · " + reason if reason else line))
     if result["verdict"] == "bug_present":
         carried.workaround_lines(words, evidence, lang, " " * 23)

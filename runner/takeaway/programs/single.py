@@ -185,7 +185,7 @@ def summarise(manifest: Any, repro: Any, evidence: Any, lang: str) -> None:
     words = manifest["words"]
     carried.say("%s · %s" % (repro["record"], repro["title"][lang]))
     carried.say(dict(zip(carried.LANGS, harness.sentences(evidence)))[lang])
-    carried.say("  " + carried.sentence(words, evidence, lang))
+    carried.say("  " + harness.sentence(words, evidence, lang))
     carried.workaround_lines(
         words, evidence, lang, code=repro["code"], costs=repro["costs"]
     )

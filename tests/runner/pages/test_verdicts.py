@@ -214,12 +214,11 @@ class SentenceTest(SimpleTestCase):
             "reason": "timeout",
             "hits": 5,
             "trials": 5,
-            "fidelity": "upstream_bug",
-            "build": "2.13.0+cpu",
-            "device": "x86_64",
-            "lang": lang,
+            "repro": {"fidelity": "upstream_bug"},
+            "build": {"raw": "2.13.0+cpu"},
+            "device": {"class": "cpu", "name": "x86_64"},
         }
-        return badges.sentence(**{**facts, **changes})  # type: ignore[arg-type]
+        return harness.sentence(badges.SENTENCE_WORDS, {**facts, **changes}, lang)
 
     def test_a_verdict_names_its_build(self) -> None:
         for verdict in (Verdict.BUG_PRESENT, Verdict.BUG_ABSENT):
@@ -234,7 +233,8 @@ class SentenceTest(SimpleTestCase):
             self.assertIn("不能据此判断", self.sentence(verdict, "zh"))
 
     def test_what_is_missing_is_named_and_no_device_that_is_not_there(self) -> None:
-        lacks = {"reason": "stack:transformers", "device": "cuda"}
+        device = {"class": "cuda", "name": ""}
+        lacks = {"reason": "stack:transformers", "device": device}
         said = self.sentence("not_applicable", "en", **lacks)
         self.assertIn("`manage.py builds add --with`: transformers.", said)
         self.assertNotIn("cuda", said)
@@ -247,7 +247,7 @@ class SentenceTest(SimpleTestCase):
         self.assertNotIn("sometimes", self.sentence("bug_present", "en"))
 
     def test_a_model_never_says_affected_or_not(self) -> None:
-        text = self.sentence("bug_present", "en", fidelity="mechanism_model")
+        text = self.sentence("bug_present", "en", repro={"fidelity": "mechanism_model"})
         self.assertIn("does not say whether a build is affected", text)
 
     def test_states_outcomes_and_workarounds_are_complete(self) -> None:
