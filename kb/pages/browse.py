@@ -81,8 +81,13 @@ def build(query: QueryDict) -> BrowsePage:
         groups=list(groups(placed[page_window.rows], sizes, group_by, on)),
         window=page_window,
         total=len(every),
-        symptoms=() if chosen or page_window.first > 1 else symptoms.every(),
+        symptoms=() if chosen or page_window.first > 1 else widest_first(),
     )
+
+
+def widest_first() -> list[Symptom]:
+    """Symptoms by the number of their causes."""
+    return sorted(symptoms.every(), key=lambda one: len(one.causes), reverse=True)
 
 
 Placed = list[tuple[str, str]]  # group and record, in the order they are shown

@@ -41,6 +41,9 @@ from kb.pages.highlight import python_html
 register = template.Library()
 NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
+# A browser breaks such a name anywhere unless it is told where; no tag is one.
+LONG_NAME = re.compile(r"[^\s<>]{20,}")
+JOINT = re.compile(r"(?<=\w)[._(](?=\w)")
 
 
 @register.filter
@@ -68,10 +71,11 @@ def bilingual(texts: Text | dict[str, str] | str | None) -> str:
 
 @register.filter
 def nanify(value: Any) -> SafeString:
-    """nan, inf and -inf in reverse print; everything is escaped."""
+    """nan, inf and -inf in reverse print, all escaped; long names may wrap."""
     escaped = str(conditional_escape(value))
+    marked = NOT_A_NUMBER.sub(lambda hit: f'<i class="nan">{hit[0]}</i>', escaped)
     return mark_safe(  # noqa: S308
-        NOT_A_NUMBER.sub(lambda hit: f'<i class="nan">{hit[0]}</i>', escaped)
+        LONG_NAME.sub(lambda hit: JOINT.sub(r"\g<0><wbr>", hit[0]), marked)
     )
 
 
