@@ -36,10 +36,10 @@ help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | \
 		while IFS='|' read -r name text; do printf '  make %-13s %s\n' "$$name" "$$text"; done
 
-run:  ## the site: installs what is missing, then PORT=8000 HOST=127.0.0.1
+run:  ## installs what is missing and starts the site (PORT=8000 HOST=127.0.0.1)
 	@$(PYTHON) config/bootstrap.py run $(if $(CUDA),--cuda)
 
-dev:  ## the environment for work on the code, and the default torch build
+dev:  ## makes the environment of developers, and installs the default torch build
 	@$(PYTHON) config/bootstrap.py dev
 	@$(PY) manage.py builds add --install-only --yes $(if $(CUDA),--cuda)
 
@@ -54,7 +54,7 @@ check: dev  ## lint, types, templates, styles and migrations
 test: check  ## checks, then every test that needs no server and no browser
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(TESTS)
 
-test-root: dev  ## those of make test that root runs otherwise, as it has other layers
+test-root: dev  ## as root: the tests in which root's runs have other layers and users
 	$(PY) manage.py test --parallel $(PARALLEL) $(ISOLATED) $(AS_ROOT)
 
 test-all: dev  ## the rest: tests against database servers, brokers and a browser
@@ -85,19 +85,19 @@ test-on-postgres:
 			--parallel $(PARALLEL) --database-only $(ISOLATED) --exclude-tag any_database $(TESTS); \
 	fi
 
-gauntlet: dev  ## what is too long for CI: hostile programs in every tier, every repro warm and cold
+gauntlet: dev  ## too long for CI: hostile programs in every tier, every repro warm and cold
 	$(PY) manage.py test --tag gauntlet $(TESTS)
 
-attack: dev  ## the attacks of docs/security.md once more, on loopback only
+attack: dev  ## the attacks that docs/security.md lists, on loopback only
 	$(PY) manage.py test --exclude-tag gauntlet $(ATTACKS)
 
 bench: dev  ## figures as JSON and as a table (ONLY=search: one section)
 	$(PY) -m tests.bench
 
-client: dev  ## the client as a wheel in dist/ (SITE=https://… is the site that it asks)
+client: dev  ## the client as a wheel in dist/ (SITE=https://…: the site that lookup contacts)
 	@$(PY) manage.py build_client $(if $(SITE),--site $(SITE))
 
-lock: dev  ## requirements*.txt from pyproject.toml (UPGRADE=1 for newer releases)
+lock: dev  ## writes requirements*.txt from pyproject.toml (UPGRADE=1: newer releases)
 	$(LOCK) --output-file requirements.txt
 	for extra in $(EXTRAS); do \
 		$(LOCK) --constraint requirements.txt --extra $$extra \

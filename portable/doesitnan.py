@@ -374,9 +374,15 @@ def arguments() -> argparse.ArgumentParser:
         prog=os.environ.get("DOESITNAN_PROG") or "doesitnan.py",
         description="Name the known PyTorch training failures in a log. / "
         "从日志中找出已知的 PyTorch 训练故障。",
-        epilog="Exit status: 0 a match, 3 only possible matches, 1 none, 2 else.",
+        epilog="Exit status: 0 a match, 3 only possible matches, 1 none, 2 error.",
     )
-    parser.add_argument("log", nargs="?", default="-", metavar="FILE")
+    parser.add_argument(
+        "log",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="the log; default: standard input / 日志；默认为标准输入",
+    )
     parser.add_argument(
         "--site",
         default=default_site(),
@@ -408,7 +414,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--markdown",
         action="store_true",
-        help="print what can be posted below an issue; posts nothing / 输出 Markdown",
+        help="print Markdown to post below an issue; posts nothing / 输出 Markdown",
     )
     parser.add_argument(
         "--no-echo", action="store_true", help="do not repeat the log / 不回显日志"
@@ -417,6 +423,7 @@ def arguments() -> argparse.ArgumentParser:
         "--lang",
         choices=["en", "zh"],
         default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
+        help="language of the output / 输出语言",
     )
     return parser
 

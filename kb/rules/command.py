@@ -1,7 +1,7 @@
-"""`lint PATH…`: the rules of all records, asked of files and folders.
+"""`lint PATH…`: applies the rules of all records to files and folders.
 
-The site's command, the hook and the file that users take away begin here, each with
-the rules that it has. Exit status: 0 nothing was found, 1 something was, 2 wrong usage.
+The site's command, the hook and the file that users take away begin here, each with its
+own rules. Exit status: 0 nothing was found, 1 something was, 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import fnmatch
+import functools
 import io
 import os
 import sys
@@ -27,6 +28,24 @@ NONE, FOUND, WRONG = 0, 1, 2
 FEW_FILES = 60
 SKIPPED = ("__pycache__", "node_modules", "site-packages")
 Json = Dict[str, Any]
+HELP = {
+    "paths": "files and folders; - is standard input / 文件和文件夹；- 为标准输入",
+    "format": "of the output / 输出格式",
+    "output": "write the output there / 写入文件",
+    "select": "only these records: NAN-0015,NAN-0016 / 仅查这些记录",
+    "ignore": "all but these records / 忽略这些记录",
+    "exclude": "skip these paths: a,b/*.py / 跳过这些路径",
+    "stdin-filename": "name of the file that - stands for / 标准输入的文件名",
+    "baseline": "report only what is not in this file / 只报告基线之外的",
+    "write-baseline": "write all findings of today there / 写入基线文件",
+    "cache-dir": "where findings are kept / 缓存目录",
+    "no-cache": "read every file again / 不用缓存",
+    "severity": "at least this severe / 最低严重程度",
+    "config": "your pyproject.toml / 指定 pyproject.toml",
+    "list": "only list the rules / 仅列出规则",
+    "jobs": "processes at a time / 并行进程数",
+    "lang": "language of the output / 输出语言",
+}
 
 
 def parser_of(prog: str) -> argparse.ArgumentParser:
@@ -37,24 +56,28 @@ def parser_of(prog: str) -> argparse.ArgumentParser:
         "不运行、不上传。",
         epilog="Exit status: 0 nothing found, 1 something found, 2 wrong usage.",
     )
-    add = parser.add_argument
-    add("paths", nargs="*", metavar="PATH", help="files and folders; - reads the input")
-    add("--format", choices=FORMATS, default="text", help="text / 输出格式")
-    add("--output", metavar="FILE", help="write there, not to the output / 写入文件")
-    add("--select", metavar="IDS", help="only these records, NAN-0015,NAN-0016 / 仅查")
-    add("--ignore", metavar="IDS", help="all but these records / 忽略")
-    add("--exclude", metavar="PATTERNS", help="not these paths, a,b/*.py / 排除路径")
-    add("--stdin-filename", metavar="NAME", help="what - is called / 标准输入的文件名")
-    add("--baseline", metavar="FILE", help="only what is not in it / 只报告基线之外的")
-    add("--write-baseline", metavar="FILE", help="of all there is / 写入基线文件")
-    add("--cache-dir", metavar="FOLDER", default=usual_folder(), help="/ 缓存目录")
-    add("--no-cache", action="store_true", help="read each file anew / 不用缓存")
-    add("--severity", choices=SEVERITIES, help="at least so severe / 最低严重程度")
-    add("--config", metavar="FILE", help="this pyproject.toml / 指定 pyproject.toml")
-    add("--list", action="store_true", help="only list the rules / 仅列出规则")
-    add("--jobs", type=int, default=0, metavar="N", help="processes / 并行进程数")
+    add = functools.partial(add_to, parser)
+    add("paths", nargs="*", metavar="PATH")
+    add("--format", choices=FORMATS, default="text")
+    add("--output", metavar="FILE")
+    add("--select", metavar="IDS")
+    add("--ignore", metavar="IDS")
+    add("--exclude", metavar="PATTERNS")
+    add("--stdin-filename", metavar="NAME")
+    add("--baseline", metavar="FILE")
+    add("--write-baseline", metavar="FILE")
+    add("--cache-dir", metavar="FOLDER", default=usual_folder())
+    add("--no-cache", action="store_true")
+    add("--severity", choices=SEVERITIES)
+    add("--config", metavar="FILE")
+    add("--list", action="store_true")
+    add("--jobs", type=int, default=0, metavar="N")
     add("--lang", choices=("en", "zh"), default=language())
     return parser
+
+
+def add_to(parser: argparse.ArgumentParser, name: str, **options: Any) -> None:
+    parser.add_argument(name, help=HELP[name.strip("-")], **options)
 
 
 def language() -> str:

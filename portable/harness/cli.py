@@ -60,16 +60,16 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="another value of a parameter; may stand several times",
+        help="another value of a parameter; repeatable",
     )
     parser.add_argument(
-        "--trials", type=int, metavar="N", help="runs of trigger and workarounds"
+        "--trials", type=int, metavar="N", help="how often trigger and workarounds run"
     )
     parser.add_argument(
         "--device",
         default="",
         choices=OTHER_DEVICES,
-        help="run a repro for any device there instead of on the CPU",
+        help="run a repro with any_device there, not on the CPU",
     )
     parser.add_argument(
         "--python", default=sys.executable, help="interpreter with the torch to test"

@@ -263,19 +263,29 @@ def parser():
         epilog="Exit status: 1 not finite, 0 finite, 125 cannot run on this torch, 2 "
         "refused. With several Pythons: the status of the last.",
     )
-    found.add_argument("capture", help="capture.json, or its folder")
+    found.add_argument("capture", help="capture.json, or its folder / 捕获或其文件夹")
     found.add_argument(
         "--python",
         action="append",
         help="run it with this Python: a path, or a build below $BUILDS_DIR; "
-        "repeatable",
+        "repeatable / 用此 Python 运行，可多次给出",
     )
     found.add_argument(
-        "--markdown", action="store_true", help="print it as Markdown for an issue"
+        "--markdown",
+        action="store_true",
+        help="print Markdown for an issue / 输出 Markdown",
     )
-    found.add_argument("--bisect", action="store_true", help="between which it changes")
-    found.add_argument("--draft", action="store_true", help="a record's repro, as JSON")
-    found.add_argument("--json", action="store_true", help="print one line of JSON")
+    found.add_argument(
+        "--bisect",
+        action="store_true",
+        help="find the two Pythons between which it changes / 在哪两者之间改变",
+    )
+    found.add_argument(
+        "--draft", action="store_true", help="print a repro as JSON / 输出复现脚本草稿"
+    )
+    found.add_argument(
+        "--json", action="store_true", help="print one line of JSON / 输出一行 JSON"
+    )
     return found
 
 

@@ -25,10 +25,21 @@ def parser():
         "or Inf. / 运行训练脚本，指出第一个 NaN 或 Inf 由哪个算子产生。",
         epilog="The exit status is the script's own. / 退出码与脚本相同。",
     )
-    found.add_argument("--capture", metavar="DIR", help="keep the call, shrunk")
-    found.add_argument("-m", dest="module", action="store_true", help="a module's name")
-    found.add_argument("script", help="train.py")
-    found.add_argument("arguments", nargs=argparse.REMAINDER)
+    found.add_argument(
+        "--capture",
+        metavar="DIR",
+        help="keep the shrunk call that made it there / 把缩小后的调用存入该文件夹",
+    )
+    found.add_argument(
+        "-m",
+        dest="module",
+        action="store_true",
+        help="the script is named as a module / 以模块名给出脚本",
+    )
+    found.add_argument("script", help="your training script / 你的训练脚本")
+    found.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="its arguments / 脚本的参数"
+    )
     return found
 
 
@@ -60,7 +71,7 @@ def merge(paths):
         with open(path, encoding="utf-8", errors="replace") as file:
             logs.append(file.read())
     report = merged(logs)
-    sys.stderr.write("" if report else "no report of a finding in them\n")
+    sys.stderr.write("" if report else "these logs hold no report of a finding\n")
     print(report or "", end="\n" if report else "")
     return 0 if report else 2
 

@@ -46,14 +46,14 @@ class Command(BaseCommand):
         "Find the two neighbouring builds between which a bug appears or goes "
         "away. Uses existing evidence first, then runs the repro on builds of this "
         "machine. With --install, missing releases are installed one at a time. "
-        "Exit: 0 found, 2 else."
+        "Exit: 0 found, 2 not found."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("record", metavar="ID", help="e.g. NAN-0008")
-        side = "a release (2.4.1) or a build (2.4.1-cu121)"
-        parser.add_argument("--good", required=True, metavar="BUILD", help=side)
-        parser.add_argument("--bad", required=True, metavar="BUILD", help=side)
+        for name, has in (("--good", "without"), ("--bad", "with")):
+            text = f"a release (2.4.1) or build (2.4.1-cu121) {has} the bug"
+            parser.add_argument(name, required=True, metavar="BUILD", help=text)
         parser.add_argument("--repro", default="repro", help="name in the record")
         parser.add_argument("--device", choices=DeviceClass.values)
         parser.add_argument(
@@ -67,7 +67,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--remove",
             action="store_true",
-            help="delete each build installed for this after its run",
+            help="with --install: delete each new build after its run",
         )
         parser.add_argument(
             "--json", action="store_true", help="print the result as JSON"

@@ -19,12 +19,18 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--output", type=Path, default=Path("dist"), metavar="DIR")
+        parser.add_argument(
+            "--output",
+            type=Path,
+            default=Path("dist"),
+            metavar="DIR",
+            help="folder of the wheel (default: dist)",
+        )
         parser.add_argument(
             "--site",
             default=settings.SITE_URL,
             metavar="URL",
-            help="default site of the client; default: SITE_URL",
+            help="site that lookup contacts (default: SITE_URL)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

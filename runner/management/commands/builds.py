@@ -31,7 +31,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        scan = commands.add_parser("scan", help="probe every interpreter")
+        scan = commands.add_parser(
+            "scan", help="look for torch in the Pythons of this host"
+        )
         scan.add_argument(
             "--install-default",
             action="store_true",
@@ -44,12 +46,14 @@ class Command(BaseCommand):
         )
         for command in (scan, self.add_of(commands)):
             command.add_argument(
-                "--cuda", action="store_true", help="the default may be the CUDA wheel"
+                "--cuda",
+                action="store_true",
+                help="allow the CUDA wheel if there is no CPU wheel",
             )
         list_ = commands.add_parser(
             "list", help="list every known build and its installations"
         )
-        list_.add_argument("--json", action="store_true")
+        list_.add_argument("--json", action="store_true", help="print it as JSON")
         remove = commands.add_parser(
             "remove", help="delete an installation, or forget your own"
         )
@@ -66,7 +70,11 @@ class Command(BaseCommand):
         what.add_argument(
             "version", nargs="?", help="such as 2.6.0; without it: the default build"
         )
-        what.add_argument("--python", type=Path, help="your own interpreter with torch")
+        what.add_argument(
+            "--python",
+            type=Path,
+            help="your own Python with torch, or its environment",
+        )
         what.add_argument("--wheel", type=Path, help="a torch wheel file")
         what.add_argument(
             "--newest",

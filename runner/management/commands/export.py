@@ -20,7 +20,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder", nargs="?", type=Path, default=Path("dist/mirror"), metavar="DIR"
+            "folder",
+            nargs="?",
+            type=Path,
+            default=Path("dist/mirror"),
+            metavar="DIR",
+            help="replaced as a whole (default: dist/mirror)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

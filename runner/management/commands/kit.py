@@ -33,13 +33,18 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
         "Write reviewed repros, the harness and wheels of their stacks into one "
-        "file. On the target machine: python kit.zip --json evidence.json. Run "
+        "file. On the target machine: python kit.zip --resume evidence.json. Run "
         "load_records first."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            "-o", dest="output", type=Path, default=Path("kit.zip"), metavar="FILE"
+            "-o",
+            dest="output",
+            type=Path,
+            default=Path("kit.zip"),
+            metavar="FILE",
+            help="the file to write (default: kit.zip)",
         )
         parser.add_argument(
             "--cuda", action="store_true", help="only repros that need a GPU"

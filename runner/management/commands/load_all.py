@@ -25,7 +25,7 @@ COMMANDS = {Work.RECORDS: "load_records", Work.EVIDENCE: "load_evidence"}
 
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
-    help = "Load new shipped records and evidence."
+    help = "Load what is new in the records and evidence of this checkout."
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.failed = False

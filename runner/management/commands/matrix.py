@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from typing import Any
@@ -31,8 +32,10 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--record", action="append", default=[], metavar="ID")
-        parser.add_argument("--build", action="append", default=[], metavar="SLUG")
+        for name, metavar in (("record", "ID"), ("build", "SLUG")):
+            text = f"only this {name}; repeatable"
+            add = functools.partial(parser.add_argument, f"--{name}", action="append")
+            add(default=[], metavar=metavar, help=text)
         parser.add_argument(
             "--again", action="store_true", help="also repeat cells with a fresh result"
         )

@@ -38,7 +38,7 @@ def trials(text: str) -> int:
 
 class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
-    help = "Run a repro and judge it. Exit: 0 no bug seen, 1 bug, 125 N/A, 2 else."
+    help = "Run a repro and judge it. Exit: 0 no bug seen, 1 bug, 125 N/A, 2 no result."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group(required=True)
@@ -50,7 +50,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--build", metavar="SLUG", help="default: the default build"
         )
-        parser.add_argument("--trials", type=trials, metavar="N")
+        parser.add_argument(
+            "--trials", type=trials, metavar="N", help="how often the trigger runs"
+        )
         parser.add_argument(
             "--set",
             action="append",
@@ -61,7 +63,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--json",
             action="store_true",
-            help="print only the evidence, as one line",
+            help="print only the evidence, as one line of JSON",
         )
 
     def run_from_argv(self, argv: list[str]) -> None:

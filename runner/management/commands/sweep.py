@@ -33,7 +33,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # no pages here
     help = (
         "Run a repro over values of one or two parameters and report where the bug "
-        "happens. Exit: 0 no bug seen, 1 bug in a cell, 125 N/A, 2 else."
+        "happens. Exit: 0 no bug seen, 1 bug in a cell, 125 N/A, 2 no result."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -50,7 +50,7 @@ class Command(BaseCommand):
             "--build", metavar="SLUG", help="default: the default build"
         )
         parser.add_argument(
-            "--json", action="store_true", help="print only the evidence"
+            "--json", action="store_true", help="print only the evidence, as JSON"
         )
         parser.add_argument(
             "--minimise",

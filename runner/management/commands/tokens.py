@@ -30,7 +30,12 @@ class Command(BaseCommand):
             choices=Token.Scope.values,
             help="what the token may do; repeatable",
         )
-        add.add_argument("--days", type=int, default=DEFAULT_DAYS)
+        add.add_argument(
+            "--days",
+            type=int,
+            default=DEFAULT_DAYS,
+            help="valid for (default: %(default)s)",
+        )
         commands.add_parser("list", help="names, scopes and dates, never secrets")
         revoke = commands.add_parser("revoke", help="end a token at once")
         revoke.add_argument("name")

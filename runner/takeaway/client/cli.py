@@ -20,6 +20,17 @@ version: Any = import_module("doesitnan.version")
 USAGE = 2
 # With these a program says something of itself, for which no torch is needed.
 OF_ITSELF = ("-h", "--help", "--list", "--source")
+# Told here: the probe itself needs torch even for its help.
+WATCHING = """usage: doesitnan watch [--capture DIR] [-m] [PYTHON] train.py [ARGUMENT…]
+
+Run your training script and name the op that made the first NaN or Inf.
+运行训练脚本，指出第一个 NaN 或 Inf 由哪个算子产生。
+
+  --capture DIR  keep the shrunk call that made it there / 把缩小后的调用存入该文件夹
+  -m             the script is named as a module / 以模块名给出脚本
+
+The exit status is the script's own. / 退出码与脚本相同。
+"""
 Arguments = List[str]
 
 
@@ -65,6 +76,9 @@ def lint(arguments: Arguments) -> int:
 
 def watch(arguments: Arguments) -> int:
     """`watch [OPTION…] [--] [python] train.py …`, under the Python that is named."""
+    if arguments[:1] in ([], ["-h"], ["--help"]):
+        sys.stdout.write(WATCHING)
+        return 0 if arguments else USAGE
     if arguments[:1] == ["--"]:
         arguments = arguments[1:]
     name = os.path.basename(arguments[0]) if arguments else ""
@@ -87,11 +101,12 @@ def with_probe(python: str, arguments: Arguments) -> int:
 def repro_of(command: str, arguments: Arguments) -> Tuple[str, Arguments]:
     """The carried file that the first argument names, and the other arguments.
 
-    Without a record its help is that of any. Raises carried.Missing.
+    Without a record its help is that of any, without a title. Raises carried.Missing.
     """
     shown = "RECORD[/REPRO]"
     if arguments[:1] in (["-h"], ["--help"]):
         name = carried.names()[0]
+        os.environ["DOESITNAN_ABOUT"] = COMMANDS[command].en
     elif not arguments or arguments[0].startswith("-"):
         raise carried.Missing(
             "name the record first: doesitnan %s NAN-0002 [OPTION…]" % command
@@ -121,7 +136,7 @@ COMMANDS: Dict[str, Command] = {
     ),
     "run": Command(
         run,
-        "run a record's repro or a capture.json on the torch of your Python",
+        "run a record's repro, or a capture.json, on the torch of your Python",
         "在你自己的 Python 的 torch 上运行某条记录的复现脚本或 capture.json",
     ),
     "doctor": Command(
@@ -159,8 +174,8 @@ def overview() -> str:
         "zh": "已知的 PyTorch 训练故障：查询、复现、规避。",
     }
     foot = {
-        "en": "`doesitnan COMMAND --help` has the options and exit statuses of each. "
-        "A site is named\nby DOESITNAN_SITE; only lookup asks one.",
+        "en": "`doesitnan COMMAND --help` lists options and exit statuses. Only lookup "
+        "contacts a site:\nthe one in DOESITNAN_SITE.",
         "zh": "各命令的选项与退出码见 `doesitnan COMMAND --help`。"
         "站点由 DOESITNAN_SITE 指定；\n只有 lookup 需要站点。",
     }
@@ -184,7 +199,7 @@ def main(argv: Optional[Arguments] = None) -> int:
     command = COMMANDS.get(arguments[0])
     if command is None:
         sys.stderr.write(
-            "doesitnan: there is no command %r; there are %s\n"
+            "doesitnan: unknown command %r; known: %s\n"
             % (arguments[0], ", ".join(COMMANDS))
         )
         return USAGE

@@ -22,8 +22,8 @@ def main(arguments: List[str]) -> int:
         prog="doesitnan probe",
         description="Write nan_probe.py, which names the op that made the first NaN or "
         "Inf. / 写出 nan_probe.py：指出第一个 NaN 或 Inf 由哪个算子产生。",
-        epilog="Exit status: 0 written, 2 else. If doesitnan is installed beside "
-        "torch, use `from doesitnan import nan_probe` without a file.",
+        epilog="Exit status: 0 written, 2 not written. If doesitnan is installed "
+        "beside torch, use `from doesitnan import nan_probe` without a file.",
     )
     parser.add_argument(
         "folder",

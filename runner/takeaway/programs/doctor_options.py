@@ -21,7 +21,7 @@ def parser_of() -> argparse.ArgumentParser:
         "Nothing is sent anywhere. / 在当前 Python 的 torch 上运行全部已审核的"
         "复现脚本，不上传任何内容。",
         epilog="Exit status: 1 a bug that is not by design was reproduced, 2 something "
-        "ended without a verdict, 125 nothing applies here, 130 interrupted, 0 else.",
+        "ended without a verdict, 125 nothing applies here, 130 interrupted, else 0.",
     )
     add_common(parser, "--timeout-s")
     add_choices(parser)
@@ -42,7 +42,7 @@ def add_common(parser: argparse.ArgumentParser, limit: str) -> None:
         dest="timeout_s",
         type=float,
         metavar="S",
-        help="total time limit in seconds; the rest gets no verdict / 总时限（秒）",
+        help="limit of all in seconds; the repros left get no verdict / 总时限（秒）",
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
@@ -52,7 +52,12 @@ def add_common(parser: argparse.ArgumentParser, limit: str) -> None:
         default=sys.executable,
         help="Python with the torch to test / 要测试的解释器",
     )
-    parser.add_argument("--lang", choices=carried.LANGS, default=carried.language())
+    parser.add_argument(
+        "--lang",
+        choices=carried.LANGS,
+        default=carried.language(),
+        help="language of the output / 输出语言",
+    )
     parser.add_argument(
         "--list", action="store_true", help="only list what would run / 仅列出"
     )
@@ -75,13 +80,13 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         type=float,
         const=MACHINE_S,
         metavar="S",
-        help="run no repro: compute known answers again and again on each device, for "
-        "%d seconds; 1 if one is wrong / 不运行脚本：反复计算已知答案" % MACHINE_S,
+        help="run no repro: test for %d seconds, or S, whether each device computes "
+        "known answers; exit 1 if not / 不运行脚本：检验各设备的计算" % MACHINE_S,
     )
     parser.add_argument(
         "--no-models",
         action="store_true",
-        help="leave out models, which judge no build / 不运行机理模型",
+        help="leave out models of a mechanism, which judge no build / 不运行机理模型",
     )
 
 
@@ -93,7 +98,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         const="-",
         metavar="FILE",
         help="write the results as JSON, to standard output without FILE; a file is "
-        "written anew after each repro / 输出 JSON",
+        "written again after each repro / 输出 JSON",
     )
     parser.add_argument(
         "--sarif",
@@ -103,8 +108,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--requirements",
         metavar="FILE",
-        help="the file whose line about torch SARIF points at; else the first that is "
-        "here of %s / SARIF 所指的依赖文件" % ", ".join(REQUIREMENTS),
+        help="file whose line about torch SARIF points at; default: the first here of "
+        "%s / SARIF 所指的依赖文件" % ", ".join(REQUIREMENTS),
     )
 
 
@@ -117,7 +122,7 @@ def read_options(manifest: Json, argv: List[str]) -> argparse.Namespace:
         options.requirements = here[0] if here else None
     if options.sarif and not os.path.isfile(options.requirements or ""):
         parser.error(
-            "%s is no file here: --requirements names the one that SARIF points at"
+            "%s is not here: name the file for SARIF with --requirements"
             % (options.requirements or " or ".join(REQUIREMENTS))
         )
     return options

@@ -58,4 +58,10 @@ def load():
 
 load()
 if __name__ == "__main__":
+    if importlib.util.find_spec("torch") is None:
+        sys.stderr.write(
+            "%s has no torch: use the Python of your training / 此 Python 没有 torch\n"
+            % sys.executable
+        )
+        sys.exit(2)
     sys.exit(importlib.import_module(PACKAGE + ".launch").main(sys.argv[1:]))

@@ -33,10 +33,12 @@ def parser_of(repro: Any) -> Parser:
     parser = Parser(
         prog=os.environ.get("DOESITNAN_PROG")
         or "%s-%s.py" % (repro["record"], repro["name"]),
-        description="%(en)s / %(zh)s" % repro["title"],
-        epilog="Exit status: 0 no bug seen, 1 bug, 125 not applicable, 2 else. With "
-        "--bisect: 0 no bug seen, 1 bug, 125 skip, 255 stop. With "
-        "--bisect-releases: 0 found, 2 else.",
+        # A client that was given no record has no title to show.
+        description=os.environ.get("DOESITNAN_ABOUT")
+        or "%(en)s / %(zh)s" % repro["title"],
+        epilog="Exit status: 0 no bug seen, 1 bug, 125 not applicable, 2 no result. "
+        "With --bisect: 0 no bug seen, 1 bug, 125 skip, 255 stop. With "
+        "--bisect-releases: 0 found, 2 not found.",
     )
     parser.add_argument(
         "--json",
@@ -49,21 +51,26 @@ def parser_of(repro: Any) -> Parser:
         "--trials",
         type=int,
         metavar="N",
-        help="runs of trigger and workarounds / 触发与规避的次数",
+        help="how often trigger and workarounds run / 触发与规避的次数",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="another value of a parameter, repeatable / 改变参数值，可多次给出",
+        help="another value of a parameter; repeatable / 改变参数值，可多次给出",
     )
     parser.add_argument(
         "--python",
         default="",
         help="Python with the torch to test / 要测试的解释器",
     )
-    parser.add_argument("--lang", choices=carried.LANGS, default=carried.language())
+    parser.add_argument(
+        "--lang",
+        choices=carried.LANGS,
+        default=carried.language(),
+        help="language of the output / 输出语言",
+    )
     parser.add_argument(
         "--source", action="store_true", help="print the reviewed source / 打印源码"
     )
@@ -85,9 +92,9 @@ def add_bisecting(parser: Parser) -> None:
     parser.add_argument(
         "--bisect-releases",
         metavar="A..B",
-        help="find the release, such as in 2.3..2.8, in which the bug appeared or "
-        "went away; each is installed in a temporary folder; --json FILE "
-        "continues an earlier search / 在各 torch 版本间二分查找",
+        help="find the release in which the bug appeared or went away, such as in "
+        "2.3..2.8; installs releases in a temporary folder; --json FILE continues "
+        "an earlier search / 在各 torch 版本间二分查找",
     )
     parser.add_argument(
         "--yes",
