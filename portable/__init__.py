@@ -1,1 +1,1 @@
-"""What also travels alone: standard library only, in the syntax of Python 3.8."""
+"""What also runs without a site: standard library only, in the syntax of Python 3.8."""

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Ask "Does it NaN?" about the log of a training run, from a pipe.
+"""Look up the log of a training run in "Does it NaN?", from a pipe.
 
     python train.py 2>&1 | python doesitnan.py --site URL
     python doesitnan.py --site URL --env train.log
-    python doesitnan.py --dry-run train.log      what would be sent, and nothing is
+    python doesitnan.py --dry-run train.log      prints what would be sent
 
-Only the lines that say what went wrong are sent, and only after paths, addresses, user
-and host names and keys have been masked on this machine. Exit status: 0 a known issue
-matches, 3 only possible ones, 1 none, 2 wrong usage or no answer.
+It masks paths, addresses, user and host names and keys on this machine, then sends only
+the lines that tell of a failure. Exit status: 0 a known issue matches, 3 only possible
+ones, 1 none, 2 wrong usage or no answer.
 
 把训练日志接到管道里查询已知问题。只发送说明出错的行，且先在本机遮盖路径、地址、用户名、
 主机名和密钥。退出码：0 有匹配，3 仅有可能的匹配，1 没有，2 用法错误或无应答。
@@ -309,7 +309,7 @@ def code(text: str) -> None:
 
 
 def numbered(line: int, sent: List[Line]) -> int:
-    """The line's number in the log, not in what was sent of it."""
+    """The line's number in the log, not among the sent lines."""
     return sent[line - 1][0] if 0 < line <= len(sent) else line
 
 

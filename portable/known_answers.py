@@ -1,8 +1,8 @@
-"""`doctor.py --machine`: does this machine compute what it should, each time?
+"""`doctor.py --machine`: does this machine compute correctly, each time?
 
-Each check has an answer that is known exactly: its numbers are whole and so small that
-no order of adding rounds them, in any of its dtypes. So one wrong bit is a fault of the
-hardware, its driver or a library, and of no model. `python known_answers.py SECONDS`
+The answer of each check is known exactly: its numbers are whole, and so small that no
+order of adding rounds them, in any of its dtypes. So one wrong bit is a fault of the
+hardware, its driver or a library, never of a model. `python known_answers.py SECONDS`
 prints a line of JSON for each check of each device; needs torch 1.13 or newer.
 """
 

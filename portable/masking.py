@@ -1,4 +1,4 @@
-"""Which lines of a log tell, and what of them is masked before anybody else sees it.
+"""Which lines of a log tell of a failure, and what is masked before they are sent.
 
 The pipe client, which users take away, carries it (`runner/takeaway/pipe.py`).
 """
@@ -177,7 +177,7 @@ COMMON_NAMES = {
 
 
 def named_shown(found: re.Match[str]) -> str:
-    """The name, and the value only where it tells of neither a secret nor a person."""
+    """The name, and the value only if it reveals neither a secret nor a person."""
     name, between, value = found.groups()
     kind = SECRET.search(name)
     is_text = TEXT_TOKEN.search(name) or NUMBER.fullmatch(value)

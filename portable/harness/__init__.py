@@ -4,12 +4,12 @@
                                      [--python PATH]
 
 The child observes, the parent judges: a check returns observations over a private
-channel; requirements, predicate and verdict are decided here, from the header of the
-repro. No evidence, no verdict: bug_absent needs a control that is clean and a detector
-that fires.
+channel. This package decides requirements, predicate and verdict, from the header of
+the repro. No evidence, no verdict: bug_absent needs a clean control and a detector that
+fires.
 
-Standard library only, syntax of Python 3.8, because this package also travels alone to
-machines that have nothing but torch. Only the child imports torch.
+Standard library only, syntax of Python 3.8, because this package also runs on machines
+that have nothing but torch. Only the child imports torch.
 
 Exit status: 0 bug_absent, 1 bug_present, 125 not_applicable, 2 anything else.
 """

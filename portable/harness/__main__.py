@@ -1,7 +1,7 @@
 """`python portable/harness REPRO.py`: the harness as a program.
 
-Any Python reads this file, so that an old one ends with a sentence: a traceback would
-end with 1, which means bug_present.
+Any Python can read this file, so that an old one exits with a sentence: a traceback
+would exit with 1, which means bug_present.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Cells of a sweep: only the question where the bug is, at other values."""
+"""Cells of a sweep: whether the bug appears at other values."""
 
 from __future__ import annotations
 

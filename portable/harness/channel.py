@@ -1,4 +1,4 @@
-"""What a check says: frames on its channel, and lines of its log."""
+"""What a check reports: frames on its channel, and lines of its log."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def times_of(check: str, trials: int) -> int:
 
 
 def phase_of(check: str, trial: int, trials: int) -> str:
-    """What is told of a run at this check: "trigger 2/5"."""
+    """The phase of a run at this check, as shown: "trigger 2/5"."""
     times = times_of(check, trials)
     counted = check == "trigger" or times > 1
     return "%s %d/%d" % (check, trial + 1, times) if counted else check

@@ -1,4 +1,4 @@
-"""The process of a check: imports torch, runs the check, says what it returned."""
+"""The process of a check: imports torch, runs the check, reports what it returned."""
 
 from __future__ import annotations
 

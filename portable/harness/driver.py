@@ -134,7 +134,7 @@ class Run:
     def check(
         self, name: str, trial: int, tell: Optional[Callable[[str], None]] = None
     ) -> Dict[str, Any]:
-        """Start one check, examine its report, record it; `tell` what goes on."""
+        """Start one check, examine its report, record it; `tell` the progress."""
         report, kills = self.started(self.spec(name, trial), tell)
         if not report.failure and report.hello is not None:
             report.failure = self.contradiction(name, report.hello)
@@ -281,7 +281,7 @@ def _table_of(value: Any) -> Dict[str, Any]:
 
 
 class Follower:
-    """Runs one check at a time, tells of it, and ends the run once it is cancelled."""
+    """Runs one check at a time, reports it, and ends the run once it is cancelled."""
 
     def __init__(
         self,
@@ -330,8 +330,8 @@ def drive(
 ) -> Dict[str, Any]:
     """Run every check of a repro and return its evidence object, digest included.
 
-    `start` starts one check and returns its Report. `on_event(phase, text)` tells a
-    person what goes on, `on_check` gets each recorded check. `parameters`: values other
+    `start` starts one check and returns its Report. `on_event(phase, text)` shows a
+    person the progress, `on_check` gets each recorded check. `parameters`: values other
     than the defaults; without any, a run that shows the bug goes on with the variants.
     `quick`: only the checks that give a verdict. `device`: see `on_device`.
     Raises ContractError for a source that keeps no contract, or values or a device that

@@ -17,7 +17,7 @@ class ContractError(ValueError):
 
 @dataclass(frozen=True)
 class Header:
-    """What a repro says of itself in `[tool.doesitnan]`."""
+    """What a repro declares in `[tool.doesitnan]`."""
 
     fidelity: str
     device: str

@@ -1,4 +1,4 @@
-"""Asked in the process of a check: which torch this is, what works, the repro."""
+"""Collected in the process of a check: the torch, what works there, the repro."""
 
 from __future__ import annotations
 

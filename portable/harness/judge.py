@@ -1,4 +1,4 @@
-"""From facts to requirements, from reports to outcomes, to a verdict."""
+"""From facts to requirements, from reports to outcomes, from outcomes to a verdict."""
 
 from __future__ import annotations
 

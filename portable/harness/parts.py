@@ -1,4 +1,4 @@
-"""What of a repro each check executes, so that evidence outlives an edit."""
+"""Which parts of a repro each check executes, so that evidence outlives an edit."""
 
 from __future__ import annotations
 

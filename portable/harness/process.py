@@ -1,4 +1,4 @@
-"""A started check as whoever watches it sees it, and what /proc tells of it."""
+"""A started check as its watcher sees it, and what /proc shows of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIGNAL_REASONS = {"SIGXCPU": "timeout", "SIGXFSZ": "limit:disk"}
 def process_failure(channel: ChannelReader, status: Optional[int]) -> Optional[str]:
     """Why a process that ended by itself gave no report; `status` as Popen's.
 
-    None as status: whoever watched it died before it could tell.
+    None as status: its watcher died before it could report.
     """
     if status is None:
         return channel.failure or "lost"
@@ -68,7 +68,7 @@ class Process(Protocol):
     """One started check, as `watch` needs it, wherever it runs.
 
     The descriptors are the reading ends of its pipes. `end_fd` turns readable once
-    `poll` may answer; -1: it has to be asked in turns.
+    `poll` may answer; -1: poll it at intervals.
     """
 
     stdout_fd: int
@@ -95,7 +95,7 @@ class Process(Protocol):
         """Who killed it from outside, once it has ended: see Report."""
 
     def close(self) -> None:
-        """Nothing of it is left when this returns: no process, no descriptor."""
+        """End it without a trace: no process, no descriptor is left."""
 
 
 def exit_status(status: int) -> int:

@@ -1,4 +1,4 @@
-"""A check to start, what was seen of it, and what is wrong with that."""
+"""A check to start, what was observed of it, and what is wrong with that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all of it shares: limits, JSON without NaN, digests, safe text."""
+"""What all modules share: limits, JSON without NaN, digests, safe text."""
 
 from __future__ import annotations
 

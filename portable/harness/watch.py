@@ -25,7 +25,7 @@ def watch(
     """Release a started check, watch it to its end or its limit, report what was seen.
 
     Closes `process`. Never raises for what the check does. `on_line(stream, text)` gets
-    its output as it comes; `cancelled()` is asked about ten times a second.
+    its output as it comes; `cancelled()` is called about ten times a second.
     """
     return _Watch(process, spec, on_line, cancelled).run(served)
 

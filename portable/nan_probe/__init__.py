@@ -16,28 +16,27 @@ Or in it, for a loop of your own (for a Trainer: TrainerCallback, LightningCallb
             optimizer.zero_grad()
     print(probe.report())
 
-Of each step loss, gradients and weights are looked at; one that is not finite is run
-again with the same inputs and random numbers, op by op. `probe.step(fn, *batch)` says
-which function a step is. What was found is reported once, on stderr, and nothing is
-watched after it. Paste it into the look-up box.
+It checks loss, gradients and weights of each step, and repeats a bad step with the same
+inputs and random numbers, op by op. `probe.step(fn, *batch)` tells which function a
+step is. It reports one finding on stderr, and watches nothing after it. Paste the
+report into the look-up box.
 
 `watch(model, every=10)` watches every tenth step op by op, from one call of the model
 to the next, or as marked: `with probe.step(): ...`. `every=0` installs nothing;
 `error=True` raises NotFinite, a NaN where it is made.
 
-Op by op is a TorchDispatchMode: below autograd, and each result is waited for. Named
-is the op that *made* the value, not those that pass it on; an infinity that the code
-itself fills in, a mask, is told apart. Seen are the thread
-that runs the model and those of autograd, not those of DataParallel; one watch at a
-time.
+Op by op means a TorchDispatchMode, which is below autograd and waits for each result.
+It names the op that *made* the value, not those that pass it on. An infinity that your
+code fills in, a mask, is not a finding. It sees the thread that runs the model and
+those of autograd, not those of DataParallel. One watch at a time.
 
-What torch.compile fused is not seen, and the report says so. `eager=True` runs compiled
-code op by op in watched steps (torch 2.6), TORCH_COMPILE_DISABLE=1 in all.
+It cannot see inside code that torch.compile fused, and the report says so.
+`eager=True` runs compiled code op by op in watched steps (torch 2.6),
+TORCH_COMPILE_DISABLE=1 in all.
 
-`loss = probe.run(lambda: loss_fn(model(x), y))` is forward and backward as one step,
-which is repeated with the same inputs and random numbers when it goes wrong: a result
-that differs points to the machine, or to an op that races. Not among several ranks,
-where the others would wait.
+`loss = probe.run(lambda: loss_fn(model(x), y))` runs forward and backward as one step
+and repeats it when it goes wrong: a result that differs points to the machine, or to an
+op that races. Do not use it among several ranks, where the others would wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A call as data: its function by name, its arguments as JSON, and how it is run.
 
-Whoever sends a capture is a stranger. So only public functions of a list are called
-with arguments that belong to them (signatures), gradients come from autograd alone, and
+A capture comes from a stranger. So only public functions of a list are called, with
+arguments that belong to them (signatures). Gradients come from autograd alone, and
 nothing here evaluates text.
 """
 

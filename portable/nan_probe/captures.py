@@ -1,4 +1,4 @@
-"""capture.json: written whole or not at all, read as a stranger's, run on any torch."""
+"""capture.json: written whole or not at all, distrusted when read, run on any torch."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def capture_of(run, call):
 
 
 def written(capture, folder):
-    """The capture's folder, which gets its name when all of it is there.
+    """The capture's folder, which gets its name once it is complete.
 
     Raises Refused for what nobody could read again.
     """
@@ -159,7 +159,7 @@ def run_of(capture):
 
 
 def outcome(capture):
-    """What a checked capture's call gives on this torch; never a number of it."""
+    """What a checked capture's call gives on this torch; never one of its numbers."""
     found = {"torch": torch.__version__}
     try:
         run = run_of(capture)
@@ -177,7 +177,7 @@ def outcome(capture):
 
 
 def diagnosed(capture, name, code, operands):
-    """What a record's own diagnosis says of the captured operands; None: no answer.
+    """What a record's own diagnosis answers for the captured operands, or None.
 
     Code, its function's name and the expression of its arguments are the record's:
     nothing of a capture is run.

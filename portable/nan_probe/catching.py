@@ -1,7 +1,7 @@
-"""Keeping the call that made the first value that is not finite.
+"""Keeps the call that made the first value that is not finite.
 
-Its operands leave this process only for a child of it, which shrinks the call; of the
-model's numbers nothing else is written. A capture is there whole or not at all.
+Only a child process gets its operands, to shrink the call; no other numbers of the
+model are written. A capture is written whole or not at all.
 """
 
 from __future__ import annotations

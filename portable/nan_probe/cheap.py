@@ -1,4 +1,4 @@
-"""Whether a step went wrong, told at little cost: one look at a few numbers."""
+"""Whether a step went wrong, found at little cost: one look at a few numbers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A capture as source: ten lines that stand alone, or a record's repro.
 
-Nothing of a capture gets into it but a function of the list and numbers.
+Of a capture it contains only a function of the list and numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a shrunk call shows when it is run in other ways: class, and what heals it."""
+"""Runs a shrunk call in other ways, to find its class and what heals it."""
 
 from __future__ import annotations
 

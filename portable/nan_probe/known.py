@@ -1,7 +1,7 @@
 """The laws by name, forms that may heal each, and how the triggers of records fail.
 
-Needs no torch. Forms are source, in which `a` and `b` are the first two operands; each
-is tried on the very case before it is recommended.
+Needs no torch. Forms are source, in which `a` and `b` are the first two operands. Each is
+tried on the case at hand before it is recommended.
 """
 
 # ruff: noqa: E501

@@ -1,4 +1,4 @@
-"""`python nan_probe.py train.py ARGUMENTS`: a training script as it is, watched."""
+"""`python nan_probe.py train.py ARGUMENTS`: watches an unchanged training script."""
 
 from __future__ import annotations
 

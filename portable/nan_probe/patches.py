@@ -1,4 +1,4 @@
-"""Where torch tells a session of backward, of optimizers and of loss scales."""
+"""Hooks by which a session learns of backward, optimizers and loss scales."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Patches:
         return original(*args, **kwargs)
 
     def compile(self, original, args, kwargs):
-        """What is compiled is one call of a step, and no op of it is seen."""
+        """Compiled code is one call of a step; its ops are invisible."""
         made = original(*args, **kwargs)
         if isinstance(made, torch.nn.Module):
             self.session.meet(made)

@@ -1,4 +1,4 @@
-"""What is told of a finding, and of what surrounds it."""
+"""The report of a finding and of what surrounds it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What a capture.json may say, checked before anything of it is used.
+"""What a capture.json may hold, checked before anything of it is used.
 
-Whoever sends one is a stranger. So each field, each name, each number and each size is
-compared with a closed list or a bound. Standard library only: a site checks without
-torch what it is sent.
+It comes from a stranger. So each field, name, number and size is compared with a closed
+list or a bound. Standard library only: a site checks captures without torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The watch without a choice of steps: each is checked, the bad one is repeated.
+"""The default watch: each step is checked, the bad one is repeated.
 
 A check is one look at the loss and one at the gradients, and after the optimizer one at
 the weights. Only what goes wrong is run again with the same inputs and random numbers,

@@ -1,9 +1,9 @@
 """The functions that a capture may call, and what each of their arguments may be.
 
-Torch trusts some of what it is given: `_weight_norm` with too few norms writes behind
-its memory, the lowest integer divided by -1 ends the process, a padding decides how
-much is allocated. So whatever is an index, a length, a size or a word is looked at
-before a stranger's call runs. Standard library only.
+Torch trusts some arguments: `_weight_norm` with too few norms writes out of bounds, the
+lowest integer divided by -1 ends the process, a padding decides how much is allocated.
+So each index, length, size and word is checked before a stranger's call runs. Standard
+library only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WORDS = set(
 
 
 class Refused(ValueError):
-    """What a capture must not have, in words; `code` is the kind of it in one."""
+    """What a capture must not have, in words; `code` names its kind."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)

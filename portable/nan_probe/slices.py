@@ -1,8 +1,8 @@
 """The fingerprint of a failure: the op that made the value, and what led there.
 
-Followed back is what holds 0, an infinity or NaN: the failure comes from there. Six ops
-at most, to a weight, an input, or an op that made it of ordinary numbers (x). One
-function makes it for reports, for captures and for the triggers of records (known).
+It follows back what holds 0, an infinity or NaN, since the failure comes from there: at
+most six ops, to a weight, an input, or an op with ordinary operands (x). The same
+function serves reports, captures and the triggers of records (known).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One watched step: every op below autograd, and which made what is not finite."""
+"""One watched step: every op below autograd, and which of them made the bad value."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """What a step consists of, so that it can be run again: its outermost calls.
 
-In a loop of the program's own nothing says which function a step is. So the calls that
-lie outside every module are kept, one call of a model being one of them; together they
-lead from the batch to the loss. They are kept until backward has run; of those without
-a gradient, which make batches and targets, the last ones.
+In your own loop nothing tells which function a step is. So the calls outside every
+module are kept (one call of a model is one of them): together they lead from the batch
+to the loss. They are kept until backward has run; of those without a gradient, which
+make batches and targets, only the last ones.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Tape(TorchFunctionMode):
             self.plain_bytes -= bytes_of(self.plain.popleft()[1])
 
     def begin_module(self, module, args, kwargs):
-        """A model that lies outermost is called: of it one call is kept."""
+        """An outermost model is called: the tape keeps this one call."""
         self.leave()
         if self.broken:
             self.clear()
@@ -183,7 +183,7 @@ def is_writing(name, kwargs):
 
 
 def held_before(name, args):
-    """A copy of what is written to; where that is not read, a stand-in for it."""
+    """A copy of what is written to; a stand-in if nothing reads it."""
     one = args[0] if args else None
     if not isinstance(one, torch.Tensor) or one.is_inference():
         return None

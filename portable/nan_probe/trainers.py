@@ -1,5 +1,5 @@
-"""Trainers that own the loop: transformers (and trl), Lightning. Nothing is imported
-of them; what they call is given the names that they look for.
+"""Trainers that own the loop: transformers (and trl), Lightning. We import nothing of
+them; our callbacks have the names that they look for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The watch of one model: which steps are watched, and what it says."""
+"""The watch of one model: which steps are watched, and what is reported."""
 
 from __future__ import annotations
 
