@@ -106,7 +106,7 @@ def repro_of(command: str, arguments: Arguments) -> Tuple[str, Arguments]:
     shown = "RECORD[/REPRO]"
     if arguments[:1] in (["-h"], ["--help"]):
         name = carried.names()[0]
-        os.environ["DOESITNAN_ABOUT"] = COMMANDS[command].en
+        os.environ["DOESITNAN_ABOUT"] = "%s / %s" % COMMANDS[command][1:]
     elif not arguments or arguments[0].startswith("-"):
         raise carried.Missing(
             "name the record first: doesitnan %s NAN-0002 [OPTION…]" % command

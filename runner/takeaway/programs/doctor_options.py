@@ -42,7 +42,7 @@ def add_common(parser: argparse.ArgumentParser, limit: str) -> None:
         dest="timeout_s",
         type=float,
         metavar="S",
-        help="limit of all in seconds; the repros left get no verdict / 总时限（秒）",
+        help="seconds for all repros; those left get no verdict / 总时限（秒）",
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="repros at a time / 并行数"
