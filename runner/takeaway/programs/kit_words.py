@@ -1,4 +1,4 @@
-"""What a kit says, in both languages."""
+"""The texts of a kit, in both languages."""
 
 from typing import Dict, Tuple
 
@@ -10,7 +10,7 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "工具包需要 Python 3.10 或更新版本；要测试的 torch 可用 --python 指定解释器。",
     ),
     "changed": (
-        "This copy is not what was made: {names} differs. Copy the kit again.",
+        "This copy is damaged: {names} differs. Copy the kit again.",
         "此副本与制作时不符：{names} 已被改动。请重新复制工具包。",
     ),
     "no_torch": (
@@ -34,17 +34,17 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "torch 在此看不到 GPU：略过需要 GPU 的脚本，运行其余部分。",
     ),
     "made_for": (
-        "This kit was made for torch {torch} and Python {python}: wheels of another "
-        "Python stay unused.",
+        "This kit was made for torch {torch} and Python {python}: its wheels for "
+        "another Python stay unused.",
         "此工具包是为 torch {torch}、Python {python} 制作的：Python 版本不同的 wheel "
         "不会使用。",
     ),
     "done": (
-        "Kept of {file} and not run again: {done}.",
+        "Already in {file}, not run again: {done}.",
         "保留 {file} 中的 {done} 个结果，不再重复运行。",
     ),
     "kept": (
-        "Stays in {file} as it is, not asked for now or of another source: {kept}.",
+        "Left unchanged in {file}, not requested now or of another source: {kept}.",
         "{file} 中另有 {kept} 个结果不在本次范围内或来自其他版本的源码，原样保留。",
     ),
     "unseen": ("no result on this kind of device yet", "此类设备上尚无结果"),
@@ -54,7 +54,7 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "共 {count} 个复现脚本，约 {total}，按上述顺序运行。",
     ),
     "too_long": (
-        "Only {given} are given: what does not fit is left for --resume.",
+        "The limit is {given}: what does not fit is left for --resume.",
         "时限只有 {given}：来不及运行的留待 --resume 继续。",
     ),
     "nothing": (
@@ -62,8 +62,7 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "这里没有需要运行的内容。",
     ),
     "filled": (
-        "{file} holds something already: go on from it with --resume {file}, or name "
-        "another file.",
+        "{file} is not empty: continue it with --resume {file}, or name another file.",
         "{file} 已有内容：用 --resume {file} 从中继续，或换一个文件名。",
     ),
     "no_results": (
@@ -71,46 +70,45 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "{file} 不是工具包的结果文件，请换一个文件名。",
     ),
     "elsewhere": (
-        "{file} is of another machine or torch ({then}); here is {now}. Keep it, and "
+        "{file} is from another machine or torch ({then}); this is {now}. Keep it, and "
         "name another file for this one.",
         "{file} 来自别的机器或 torch（{then}），而这里是 {now}。请保留该文件，"
         "并为本次运行另取文件名。",
     ),
     "left": (
-        "Without a result so far: {left}. Start it again with --resume {file}",
+        "Without a result so far: {left}. Start the kit again with --resume {file}",
         "还有 {left} 个没有结果。请加 --resume {file} 再次启动",
     ),
     "sweeps": (
-        "Then, as far as time goes: {count} sweeps of parameters, at most {cells} "
-        "cells, about {total}. --sweeps no leaves them out.",
+        "Then, if time is left: {count} sweeps of parameters, at most {cells} cells, "
+        "about {total}. --sweeps no leaves them out.",
         "如有剩余时间，再做 {count} 项参数扫描：最多 {cells} 格，约 {total}。"
         "--sweeps no 可略过。",
     ),
     "no_sweeps": (
-        "Not asked for: {count} sweeps of parameters, at most {cells} cells, about "
-        "{total}: --sweeps after does them too, as does a --budget-s that leaves time.",
-        "未要求 {count} 项参数扫描（最多 {cells} 格，约 {total}）：加 --sweeps after，"
-        "或 --budget-s 有剩余时间时进行。",
+        "Left out: {count} sweeps of parameters, at most {cells} cells, about {total}. "
+        "To run them, add --sweeps after, or a --budget-s that leaves time.",
+        "略过 {count} 项参数扫描（最多 {cells} 格，约 {total}）：如需运行，加 "
+        "--sweeps after，或给 --budget-s 留出时间。",
     ),
     "swept": (
         "{name}: bug in {bug} of {cells} cells",
         "{name}：{cells} 格中 {bug} 格出现故障",
     ),
     "unswept": (
-        "{name}: not all cells yet, {cells} so far",
+        "{name}: unfinished, cells so far: {cells}",
         "{name}：尚未完成，已有 {cells} 格",
     ),
     "sweeps_left": (
-        "Sweeps without all of their cells: {left}. Start it again with "
-        "--resume {file}",
+        "Unfinished sweeps: {left}. Start the kit again with --resume {file}",
         "还有 {left} 项扫描未完成。请加 --resume {file} 再次启动",
     ),
     "own": (
-        "{file} is for you: a site takes no results of a repro on another device yet.",
+        "{file} is for you: a site does not take results on other devices yet.",
         "{file} 供你自己使用：站点目前不接收复现脚本在其他设备上的结果。",
     ),
     "load": (
-        "To load the answer on the site:\n"
+        "To load the results on the site:\n"
         ".venv/bin/python manage.py load_evidence {file} --origin NAME",
         "在站点上导入结果：\n"
         ".venv/bin/python manage.py load_evidence {file} --origin NAME",

@@ -36,7 +36,7 @@ class KitTest(KitCase):
         process = self.start("--resume", "evidence.json", prefix=user.prefix)
         out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, 0, err)
-        self.assertIn("Kept of evidence.json and not run again: 2", out)
+        self.assertIn("Already in evidence.json, not run again: 2", out)
         self.assertIn("torch sees no GPU here", out)
         self.assertIn("manage.py load_evidence evidence.json --origin NAME", out)
         whole = self.whole()
@@ -171,7 +171,7 @@ class KitTest(KitCase):
         kept.write_text("{}")
         status, _, err = self.run_kit("--json", "evidence.json")
         self.assertEqual(status, 2)
-        self.assertIn("evidence.json holds something already", err)
+        self.assertIn("evidence.json is not empty", err)
         status, _, err = self.run_kit("--resume", "evidence.json")
         self.assertEqual(status, 2)
         self.assertIn("holds no results of a kit", err)
@@ -195,7 +195,7 @@ class KitTest(KitCase):
         arguments = ("--resume", "evidence.json", "--record", "NAN-9003")
         status, out, err = self.run_kit(*arguments)
         self.assertEqual(status, 0, err)
-        self.assertIn("Stays in evidence.json as it is", out)
+        self.assertIn("Left unchanged in evidence.json", out)
         results = self.whole()["results"]
         self.assertEqual(self.finished(), ["NAN-9003", "NAN-9001", "NAN-9002"])
         self.assertEqual(results[1:], [first, second])
@@ -238,7 +238,7 @@ class KitTest(KitCase):
         path.write_bytes(data.replace(b"__version__ = '1.5'", b"__version__ = '1.6'"))
         status, _, err = self.run_kit("--json", "other.json")
         self.assertEqual(status, 2)
-        self.assertIn("is not what was made", err)
+        self.assertIn("This copy is damaged", err)
 
     def test_wrong_usage_is_status_two(self) -> None:
         self.add("NAN-9001")
