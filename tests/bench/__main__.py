@@ -32,7 +32,7 @@ def main(wanted: list[str]) -> None:
         # Only after django.setup() can they be imported.
         module = importlib.import_module(f"tests.bench.{section}")
         figures = module.figures()
-        print(f"\n{section}\n{table(figures)}", file=sys.stderr, flush=True)
+        print(f"\n{section}\n{table(figures, section)}", file=sys.stderr, flush=True)
         found += [{"section": section, **item} for item in figures]
     print(json.dumps({"figures": found}, indent=1), flush=True)
 

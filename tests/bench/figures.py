@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
 Figure = dict[str, Any]
-HEAD = ("figure", "value", "target", "met")
+HEAD = ("figure", "value", "target", "machine", "how")
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -55,11 +57,14 @@ def meets(target: str, value: float) -> bool:
     return value >= float(bound) if sign == ">=" else value <= float(bound)
 
 
-def table(figures: Iterable[Figure]) -> str:
+def table(figures: Iterable[Figure], section: str) -> str:
+    """As in docs/figures.md; `section` of the bench is how they were measured."""
     rows = [HEAD]
+    machine = f"{platform.machine()}, {os.cpu_count()} cores"
     for item in figures:
         value = "not measured" if item["value"] is None else f"{item['value']:g}"
-        ok = {True: "yes", False: "**no**", None: ""}[item["ok"]]
-        rows.append((item["name"], f"{value} {item['unit']}", item["target"] or "", ok))
+        target = (item["target"] or "") + ", **missed**" * (item["ok"] is False)
+        value = f"{value} {item['unit']}".rstrip()
+        rows.append((item["name"], value, target, machine, f"bench {section}"))
     lines = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([lines[0], "|---|---|---|---|", *lines[1:]])
+    return "\n".join([lines[0], "|---|---|---|---|---|", *lines[1:]])

@@ -65,7 +65,7 @@ def figures() -> list[Figure]:
     costs = (row for one in pythons() for row in of_torch(one))
     parts = (of_causes, of_others, of_triggers, of_grist)
     for row in chain(costs, *(part(python) for part in parts)):
-        print(table([row]).splitlines()[1], file=sys.stderr, flush=True)
+        print(table([row], "probe").splitlines()[-1], file=sys.stderr, flush=True)
         found.append(row)
     return found
 

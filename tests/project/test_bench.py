@@ -22,7 +22,8 @@ class FigureTests(SimpleTestCase):
                 self.assertIs(figures.figure("x", value, "s", target)["ok"], ok)
 
     def test_table(self) -> None:
-        text = figures.table([figures.figure("slow", None, "x", "<= 1")])
+        text = figures.table([figures.figure("slow", None, "x", "<= 1")], "api")
         self.assertIn("slow", text)
         self.assertIn("not measured", text)
-        self.assertTrue(text.endswith("| <= 1 | **no** |"))
+        self.assertIn("| <= 1, **missed** |", text)
+        self.assertTrue(text.endswith("| bench api |"))
