@@ -80,7 +80,7 @@ LINES = {
     "kb.rules": 3430,
     "kb.search": 4370,
     "kb.syndication": 1840,
-    "kb.templatetags": 680,
+    "kb.templatetags": 660,
     "kb.versions": 1120,
     "portable": 950,
     "portable.harness": 4580,
