@@ -237,11 +237,21 @@ def details(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None
         code(row["test"]["code"])
     entry = row["workaround"]
     if entry:
-        say("  [%s] %s" % (word(entry["status"], lang), plain(entry["name"])))
+        say("  " + remedy(entry, lang))
         code(entry["apply"])
     if row["urls"]:
         say("  " + urllib.parse.urljoin(site, row["urls"]["html"][lang]))
     say("")
+
+
+def remedy(entry: Dict[str, Any], lang: str) -> str:
+    """A workaround by its status and cost; its name is for authors."""
+    said = (
+        "现在怎么做（%s）。代价：%s"
+        if lang == "zh"
+        else "What to do now (%s). Cost: %s"
+    )
+    return said % (word(entry["status"], lang), plain(entry["cost"][lang]))
 
 
 # --- to be posted below an issue -----------------------------
@@ -278,7 +288,7 @@ def posted(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
     fenced(row["test"]["code"])
     entry = row["workaround"]
     if entry:
-        say("\n%s: `%s`" % (word(entry["status"], lang), plain(entry["name"])))
+        say("\n" + marked(remedy(entry, lang)))
         fenced(entry["apply"])
     if row["record"]:
         image = "%s/badge/%s/releases.svg?lang=%s" % (site, name, lang)

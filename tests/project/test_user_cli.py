@@ -252,6 +252,8 @@ class CommandTest(LiveServerTestCase):
     def test_it_answers_in_chinese(self) -> None:
         done = self.command(WARNING, "--lang", "zh", "--no-echo")
         self.assertIn("在本机复现", done.stdout)
+        # By its cost: its name is for authors.
+        self.assertIn("现在怎么做（未验证）。代价：", done.stdout)
         self.assertNotIn("alice", done.stdout)
 
     def test_the_exit_status_is_that_of_the_look_up(self) -> None:

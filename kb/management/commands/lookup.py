@@ -136,7 +136,8 @@ def paragraph(candidate: dict[str, Any], lang: str) -> list[str]:
         status = wording.WORKAROUND_STATUSES[entry["status"]]
         if entry["not_executed"]:
             status = wording.NOT_EXECUTED[entry["not_executed"]]
-        lines.append(f"  {entry['name']}  [{status}]  {entry['cost'][lang]}")
+        cost = _("Cost: %(cost)s") % {"cost": entry["cost"][lang]}
+        lines.append(f"  {_('What to do now')} [{status}]. {cost}")
         lines.append(indent(entry["apply"], "    "))
     if candidate["urls"]:
         lines.append("  " + candidate["urls"]["html"][lang])

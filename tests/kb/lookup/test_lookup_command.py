@@ -73,6 +73,7 @@ class CommandTests(FirstRecords):
         self.assertIn("logging_nan_inf_filter=False", out)
         _status, out = self.run_command(SEED)
         self.assertIn("apply_", out)
+        self.assertRegex(out, r"What to do now \[.+\]\. Cost: \w")
         self.assertNotIn("First checks", out)
 
     def test_a_log_of_any_size_is_read_to_its_end(self) -> None:
