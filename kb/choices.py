@@ -136,6 +136,14 @@ SIGNATURE_LINES = ("message", "code")
 SIGNATURE_SEEN = ("printed", "reported")
 RULE_SEVERITIES = ("error", "warning", "note")
 WORKAROUND_KINDS = ("code", "env", "config", "upgrade", "downgrade")
+# Frameworks in whose words a workaround may stand: trainers of kb/lookup/facts.toml.
+FRAMEWORKS = {
+    "transformers": "transformers",
+    "lightning": "Lightning",
+    "accelerate": "Accelerate",
+    "deepspeed": "DeepSpeed",
+    "llamafactory": "LLaMA-Factory",
+}
 SOURCE_KINDS = {
     "article": _("article"),
     "report": _("report"),

@@ -237,6 +237,7 @@ WORKAROUND_STATUSES = {
     "does_not_help": _("does not help"),
     "untested": _("untested"),
 }
+LINE_NOT_RUN = _("not run here, as documented")
 # What the run of a law showed of a form: words of kb.records.laws.OUTCOMES.
 LAW_OUTCOMES = {
     "helps": _("finite, and so is its gradient"),

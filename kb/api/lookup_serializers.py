@@ -9,6 +9,7 @@ from kb.api.fields import TextField, maybe, number, string, texts, word
 from kb.api.serializers import (
     WORKAROUND_STATES,
     FixVersionSerializer,
+    FrameworkLineSerializer,
     LangUsed,
     RecordUrlsSerializer,
     Serializer,
@@ -101,6 +102,9 @@ class RemedySerializer(Serializer):
     evidence = maybe()
     seen_on = texts(help_text="of an upgrade: builds without the bug above those with")
     not_executed = word(remedies.REASONS, allow_null=True)
+    line = FrameworkLineSerializer(
+        allow_null=True, help_text="of a framework that the paste names"
+    )
 
 
 class TestSerializer(Serializer):

@@ -142,6 +142,17 @@ class FixVersionSerializer(Serializer):
     devices = texts(required=False, help_text="those it reaches; without it all")
 
 
+class FrameworkLineSerializer(Serializer):
+    """A workaround in the words of a framework; without `evidence` it was not run."""
+
+    framework = word(list(choices.FRAMEWORKS))
+    apply = string()
+    title = string(help_text="of the documentation or source that it is from")
+    url = string()
+    status = word(WORKAROUND_STATES)
+    evidence = maybe()
+
+
 class WorkaroundSerializer(Serializer):
     name = string()
     kind = word(choices.WORKAROUND_KINDS)
@@ -163,6 +174,7 @@ class WorkaroundSerializer(Serializer):
     evidence = maybe()
     seen_on = texts(help_text="of an upgrade: builds without the bug above those with")
     not_executed = word(remedies.REASONS, allow_null=True)
+    lines = FrameworkLineSerializer(many=True)
 
 
 class DiagnosisSerializer(Serializer):
@@ -193,6 +205,7 @@ def workarounds_of(record: Record) -> list[Json]:
             "html": {lang: pages[lang].get(name, "") for lang in LANGS},
             "status_by_build": claims.workaround_by_build(name, findings),
             **remedy.shown(),
+            "lines": [asdict(line) for line in remedy.lines],
             **asdict(variants.reach(name, findings, record.repros.all())),
         }
         found.append({**remedy.entry, **shown})

@@ -7,16 +7,18 @@ What no check applies was not executed, and it is said why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kb.choices import JUDGED, DeviceClass, Fidelity, Outcome, Verdict
+from kb.choices import FRAMEWORKS, JUDGED, DeviceClass, Fidelity, Outcome, Verdict
 from kb.findings import claims, results
 from kb.models import Finding, Record
+from kb.records.framework_lines import repro_of
 
 TORCH = "torch"
 UPGRADE = "upgrade"
+DOES_NOT_HELP = "does_not_help"
 # Why a workaround without a check was not executed, by its kind.
 NOT_EXECUTED = {UPGRADE: "release", "downgrade": "release", "config": "setting"}
 MODEL, GPU, BUG_UNSEEN, NO_RESULT = "model", "gpu", "bug_unseen", "no_result"
@@ -25,9 +27,29 @@ REASONS = ("release", "setting", MODEL, GPU, BUG_UNSEEN, NO_RESULT, CHANGED)
 
 
 @dataclass(frozen=True)
+class Line:
+    """A workaround in the words of a framework; without `evidence` it was not run.
+
+    `title`, `url`: of the documentation or source that it is from.
+    """
+
+    framework: str
+    apply: str
+    title: str
+    url: str
+    status: str
+    evidence: str | None
+
+    @property
+    def label(self) -> str:
+        return FRAMEWORKS[self.framework]
+
+
+@dataclass(frozen=True)
 class Remedy:
     """A workaround as it is documented, and what runs show of it.
 
+    `lines`: for those who train with a framework, in the order of `FRAMEWORKS`.
     `seen_on`: builds without the bug above those with it, where it is an upgrade.
     `not_executed`: why no run shows what it does (`REASONS`), "" where one could.
     """
@@ -37,6 +59,7 @@ class Remedy:
     evidence: str | None
     seen_on: list[Finding]
     not_executed: str
+    lines: tuple[Line, ...] = ()
 
     def shown(self) -> dict[str, Any]:
         """What runs show of it, as answers have it."""
@@ -64,8 +87,23 @@ def of_record(
         if seen_on and evidence is None:
             status, evidence = "verified", seen_on[0].evidence
         reason = "" if evidence else not_executed(record, entry, findings)
-        found.append(Remedy(entry, status, evidence, seen_on, reason))
+        lines = tuple(lines_of(record, entry, findings))
+        found.append(Remedy(entry, status, evidence, seen_on, reason, lines))
     return found
+
+
+def lines_of(
+    record: Record, entry: dict[str, Any], findings: Sequence[Finding]
+) -> Iterator[Line]:
+    """Each with what the runs in its own framework show."""
+    sources = {row["id"]: row for row in record.sources}
+    for name in FRAMEWORKS:
+        if line := entry.get("lines", {}).get(name):
+            ran = [row for row in findings if row.repro == repro_of(name)]
+            status, evidence = claims.workaround_status(entry["name"], ran)
+            source = sources[line["source"]]
+            told = source["title"], source["url"]
+            yield Line(name, line["apply"], *told, status, evidence)
 
 
 def best(remedies: Iterable[Remedy]) -> Remedy | None:
@@ -75,6 +113,24 @@ def best(remedies: Iterable[Remedy]) -> Remedy | None:
         for remedy in listed:
             if remedy.status == status:
                 return remedy
+    return None
+
+
+def in_framework(
+    listed: Sequence[Remedy], *frameworks: str
+) -> tuple[Remedy, Line] | None:
+    """The first line for the first of these that has one, and what it is a line of.
+
+    Nothing that was not verified stands before what was.
+    """
+    first = best(listed)
+    good = [one for one in listed if first and one.status == first.status]
+    lines = [(one, line) for one in good for line in one.lines]
+    helping = [row for row in lines if row[1].status != DOES_NOT_HELP]
+    for name in frameworks:
+        for remedy, line in helping:
+            if line.framework == name:
+                return remedy, line
     return None
 
 

@@ -93,7 +93,7 @@ def answer(
     shown = [] if is_list(paste) else symptoms.of_paste(paste, facts)
     asked = Asked(paste, facts, shown, index_in(generation), generation, said)
     found, out = ([], []) if is_list(paste) else candidates_of(asked)
-    items = [document(candidate, facts.environment.torch_raw) for candidate in found]
+    items = [document(candidate, facts) for candidate in found]
     affecting = affecting_list(facts, generation) if is_list(paste) else []
     certain = [row for row in found if row.is_sure]
     sure = bool(certain)

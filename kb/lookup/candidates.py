@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from kb.addresses import record_urls
 from kb.choices import SymptomClass
+from kb.findings import remedies
 from kb.languages import Text as _
 from kb.lookup import reasons, weights
 from kb.lookup.facts import COMMON, Facts
+from kb.lookup.first_checks import frameworks
 from kb.lookup.known import Known, known, names_of
 from kb.lookup.needs import flags_of, is_possible_here, needed_packages
 from kb.lookup.paste import Paste
@@ -37,6 +39,7 @@ from kb.versions.affected import NONE
 from kb.versions.ranges import NOT_AFFECTED, UNKNOWN
 
 FIX_FIELDS = ("package", "version", "kind")
+REMEDY_FIELDS = ("name", "kind", "apply", "cost")
 MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness (0 to 1) orders what is equal.
 SURE_MATCH, LINE, TRAP, NEAR = 20.0, 2.5, 4.0, 7.0
@@ -308,8 +311,7 @@ def rule_out(candidate: Candidate, asked: Asked) -> None:
         candidate.ruled_out = "card" if card else "version"
 
 
-def document(candidate: Candidate, raw: str | None) -> Json:
-    """`raw`: the version of torch that the paste names."""
+def document(candidate: Candidate, facts: Facts) -> Json:
     row = candidate.known.row if candidate.known else None
     entry = candidate.cause.entry if candidate.cause else {}
     return {
@@ -322,22 +324,25 @@ def document(candidate: Candidate, raw: str | None) -> Json:
         "because": candidate.because[:MOST_REASONS],
         "affected": affected_document(candidate),
         "test": test_for(candidate),
-        "workaround": workaround_for(candidate, raw),
+        "workaround": workaround_for(candidate, facts),
         "fixes": [{k: fix[k] for k in FIX_FIELDS} for fix in row.fixes] if row else [],
         "urls": record_urls(row) if row else None,
     }
 
 
-def workaround_for(candidate: Candidate, raw: str | None) -> Json | None:
-    """Of a sure match the first that runs bear out, else the first untested one."""
+def workaround_for(candidate: Candidate, facts: Facts) -> Json | None:
+    """Of a sure match the first that runs bear out, else the first untested one;
+    before others of its kind what has a line for the framework of the paste.
+    """
     if not (candidate.is_sure and candidate.known):
         return None
-    listed = candidate.known.workarounds(raw)
-    for status in ("verified", "untested"):
-        for entry in listed:
-            if entry["status"] == status:
-                return entry
-    return None
+    listed = candidate.known.workarounds(facts.environment.torch_raw)
+    spoken = remedies.in_framework(listed, *frameworks(facts))
+    chosen, line = spoken or (remedies.best(listed), None)
+    if chosen is None:
+        return None
+    shown = {key: chosen.entry[key] for key in REMEDY_FIELDS} | chosen.shown()
+    return shown | {"line": line and asdict(line)}
 
 
 def affected_document(candidate: Candidate) -> Json | None:

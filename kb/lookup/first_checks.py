@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from kb.lookup.facts import Facts
+from kb.choices import FRAMEWORKS
+from kb.lookup.facts import ENV_LINE, Facts
 from kb.records import tellers
 
 Json = dict[str, Any]
@@ -66,3 +67,18 @@ def code_for(code: dict[str, str], facts: Facts) -> tuple[str, str]:
             if name in code:
                 return name, code[name]
     return "", code["plain"]
+
+
+def frameworks(facts: Facts) -> list[str]:
+    """Those whose lines a reader can use: what the log names before what is only
+    installed, and what is built on another before that one.
+    """
+    trainers = facts.values.get("trainer", {})
+    lines = {SPEAKS_AS[name]: at for name, at in trainers.items() if name in SPEAKS_AS}
+    lines |= trainers
+
+    def rank(name: str) -> tuple[bool, bool, int]:
+        known = list(FRAMEWORKS).index(name)
+        return lines[name] == ENV_LINE, name not in SPEAKS_AS, known
+
+    return sorted(lines.keys() & FRAMEWORKS.keys(), key=rank)

@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from kb.findings import diagnoses, remedies
+from kb.findings.remedies import Remedy
 from kb.models import Finding, Record, Repro
 from kb.search.index.generation import Generation
 
@@ -20,7 +21,6 @@ from kb.search.index.generation import Generation
 KEPT = 500
 # As findings are ordered everywhere.
 ORDER = ("repro", "build", "check_name", "device_class")
-REMEDY_FIELDS = ("name", "kind", "apply", "cost")
 Json = dict[str, Any]
 
 
@@ -29,7 +29,7 @@ class Known:
     """A visible record with what ran. Shared by all requests: not to be modified."""
 
     row: Record
-    _workarounds: dict[str | None, list[Json]] = field(default_factory=dict)
+    _workarounds: dict[str | None, list[Remedy]] = field(default_factory=dict)
 
     @property
     def findings(self) -> list[Finding]:
@@ -40,18 +40,14 @@ class Known:
         """The code that tells whether the bug is a reader's own."""
         return diagnoses.of_record(self.row, self.findings)
 
-    def workarounds(self, raw: str | None) -> list[Json]:
+    def workarounds(self, raw: str | None) -> list[Remedy]:
         """Each with its status on this version of torch if it ran there, or on all."""
         if all(finding.build_raw != raw for finding in self.findings):
             raw = None
         if raw not in self._workarounds:
             found = remedies.of_record(self.row, self.findings, raw)
-            self._workarounds[raw] = [document(remedy) for remedy in found]
+            self._workarounds[raw] = found
         return self._workarounds[raw]
-
-
-def document(remedy: remedies.Remedy) -> Json:
-    return {key: remedy.entry[key] for key in REMEDY_FIELDS} | remedy.shown()
 
 
 def known(ids: Iterable[str], generation: Generation) -> dict[str, Known]:

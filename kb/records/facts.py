@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from kb.choices import (
     ANYWHERE,
     FIX_KINDS,
+    FRAMEWORKS,
     HOLDS_ANYWHERE_BY,
     HOLDS_ON,
     HOLDS_THERE_BY,
@@ -37,6 +38,7 @@ from kb.records.schema import (
     address,
     both_languages,
     build_raw,
+    by_name,
     condition,
     day,
     events,
@@ -55,6 +57,7 @@ __all__ = [
     "BUILD_SLUG",
     "BUILD_STATES",
     "EVENT_KINDS",
+    "FACTS_FILE",
     "SCHEMA",
     "TABLES",
     "Facts",
@@ -65,6 +68,7 @@ __all__ = [
 
 Facts = dict[str, Any]
 
+FACTS_FILE = "issue.toml"
 BUILD_STATES = ("affected", "not_affected")
 BUILD_SLUG = r"[a-z0-9][a-z0-9._-]{0,60}"
 
@@ -84,6 +88,7 @@ HOLDS = (
     Key("devices", list_of(one_of(HOLDS_ON), empty=False)),
     Key("why", one_of((*HOLDS_ANYWHERE_BY, *HOLDS_THERE_BY))),
 )
+LINE = (Key("apply", text(1000)), Key("source", REFERENCE))
 BUILD = (Key("raw", build_raw), Key("state", one_of(BUILD_STATES)))
 TABLES: dict[str, tuple[Key, ...]] = {
     "precondition": (
@@ -119,6 +124,7 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("apply", text(4000), optional=True),
         Key("needs", text(200, empty=True)),
         Key("cost", both_languages()),
+        Key("lines", by_name(FRAMEWORKS, table(LINE)), optional=True),
     ),
     "diagnosis": (
         Key("name", NAME),
@@ -261,6 +267,11 @@ def source_problems(facts: Facts) -> Problems:
             if row["source"] not in ids:
                 message = _("no [[source]] has the id %s") % repr(row["source"])
                 yield f"{path}.source", message
+    for path, row in rows(facts, "workaround"):
+        for framework, line in row.get("lines", {}).items():
+            if line["source"] not in ids:
+                message = _("no [[source]] has the id %s") % repr(line["source"])
+                yield f"{path}.lines.{framework}.source", message
     for path, row in rows(facts, "source"):
         if row["kind"] != "article" and not row["url"]:
             yield f"{path}.url", _("only an article may be without address")

@@ -22,7 +22,8 @@ from kb.records.articles import (
 )
 from kb.records.build_slugs import known_builds, slug_problems
 from kb.records.curves import curve_files, read_curve
-from kb.records.facts import Facts, depth_of, facts_problems, rows
+from kb.records.facts import FACTS_FILE, Facts, depth_of, facts_problems, rows
+from kb.records.framework_lines import line_problems
 from kb.records.open_places import unfinished
 from kb.records.rules import proof_problems
 from kb.records.snippets import (
@@ -33,6 +34,7 @@ from kb.records.snippets import (
 )
 
 __all__ = [
+    "FACTS_FILE",
     "Problem",
     "RecordError",
     "RecordFile",
@@ -45,7 +47,6 @@ __all__ = [
     "split_workarounds",
 ]
 
-FACTS_FILE = "issue.toml"
 ARTICLE_FILES = {lang: f"article.{lang}.md" for lang in LANGS}
 # Results, which are no part of what a record says.
 BESIDE = {"curve", "evidence", "sweeps", "__pycache__"}
@@ -149,6 +150,7 @@ def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
         problems += [Problem(*problem) for problem in unfinished(files)]
     problems += article_file_problems(record, names_known=facts is not None)
     problems += [*snippet_problems(record), *source_problems_of(record)]
+    problems += [Problem(*one) for one in line_problems(record.facts, repros)]
     return record, problems
 
 

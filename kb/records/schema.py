@@ -138,6 +138,18 @@ def list_of(item: Check, empty: bool = True, unique: bool = True) -> Check:
     return check
 
 
+def by_name(names: Iterable[str], item: Check) -> Check:
+    """A table with one of these names or more, and an item of each."""
+    keys = tuple(Key(name, item, optional=True) for name in names)
+
+    def check(value: Any) -> Problems:
+        if value == {}:
+            yield "", _("must not be empty")
+        yield from table(keys)(value)
+
+    return check
+
+
 def table(keys: tuple[Key, ...]) -> Check:
     def check(value: Any) -> Problems:
         if not isinstance(value, dict):

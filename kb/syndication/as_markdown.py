@@ -163,6 +163,8 @@ def workaround_blocks(record: Record, lang: str) -> Iterator[str]:
             yield fence(entry["apply"], "")
         if entry["cost"][lang]:
             yield _("Cost: %s") % entry["cost"][lang]
+        for line in remedy.lines:
+            yield f"{line.label} ({line_ran(line)[lang]}):\n\n{fence(line.apply, '')}"
 
 
 def helps(record: Record, remedy: Remedy) -> Mapping[str, str]:
@@ -176,6 +178,14 @@ def helps(record: Record, remedy: Remedy) -> Mapping[str, str]:
         return dict(wording.WORKAROUND_STATUSES[remedy.status])
     names = {lang: sign.join(helping) for lang, sign in LIST_COMMA.items()}
     return wording.HELPS_ON.filled(helped=len(helping), run=len(by_build), builds=names)
+
+
+def line_ran(line: remedies.Line) -> Mapping[str, str]:
+    """Whether it helped in its framework, or the address that it is from."""
+    if line.evidence:
+        return dict(wording.WORKAROUND_STATUSES[line.status])
+    words = dict(wording.LINE_NOT_RUN)
+    return {lang: f"{said} <{line.url}>" for lang, said in words.items()}
 
 
 def source_lines(record: Record, lang: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from kb import wording
 from kb.choices import (
     DEVICE_NAMES,
     FIX_KINDS,
+    FRAMEWORKS,
     HOLDS_ANYWHERE_BY,
     HOLDS_THERE_BY,
     PRECONDITIONS,
@@ -287,6 +288,11 @@ def claim_states(rows: Iterable[Any]) -> SafeString:
     return format_html(
         '<span class="claim-states">{}</span>', format_html_join(" ", one, pairs)
     )
+
+
+@register.simple_tag
+def framework_name(name: str) -> str:
+    return FRAMEWORKS[name]
 
 
 @register.inclusion_tag("_snippet.html")

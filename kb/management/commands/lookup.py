@@ -17,6 +17,7 @@ from django.db import DatabaseError
 from django.utils.translation import get_language, gettext as _
 
 from kb import wording
+from kb.choices import FRAMEWORKS
 from kb.languages import SHORT, in_terminal_language
 from kb.lookup.answer import look_up_stream
 from kb.lookup.paste import MAX_BYTES, EmptyPaste
@@ -136,12 +137,25 @@ def paragraph(candidate: dict[str, Any], lang: str) -> list[str]:
         status = wording.WORKAROUND_STATUSES[entry["status"]]
         if entry["not_executed"]:
             status = wording.NOT_EXECUTED[entry["not_executed"]]
+        lead = _("What to do now")
+        if line := entry["line"]:
+            lead = _("In a training loop of your own")
+            lines += framework_lines(line)
         cost = _("Cost: %(cost)s") % {"cost": entry["cost"][lang]}
-        lines.append(f"  {_('What to do now')} [{status}]. {cost}")
+        lines.append(f"  {lead} [{status}]. {cost}")
         lines.append(indent(entry["apply"], "    "))
     if candidate["urls"]:
         lines.append("  " + candidate["urls"]["html"][lang])
     return lines
+
+
+def framework_lines(line: dict[str, Any]) -> list[str]:
+    """What to do with the framework that the log names, and whether it was run."""
+    ran = wording.WORKAROUND_STATUSES[line["status"]]
+    said = ran if line["evidence"] else wording.LINE_NOT_RUN
+    name = {"framework": FRAMEWORKS[line["framework"]]}
+    lead = _("What to do now with %(framework)s") % name
+    return [f"  {lead} [{said}].", indent(line["apply"], "    ")]
 
 
 def answer_words(affected: dict[str, Any]) -> str:

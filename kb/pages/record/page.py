@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from kb.choices import SIGNATURE_LINES, ClaimState, Upstream
+from kb.choices import FRAMEWORKS, SIGNATURE_LINES, ClaimState, Upstream
 from kb.findings import contradictions, diagnoses, remedies, results, strip
 from kb.findings.remedies import TORCH, UPGRADE
 from kb.findings.strip import Strip
@@ -101,6 +101,14 @@ class RecordPage:
         """What to do first."""
         chosen = remedies.best(item.remedy for item in self.workarounds)
         return next((w for w in self.workarounds if w.remedy is chosen), None)
+
+    @property
+    def lines(self) -> list[tuple[Workaround, remedies.Line]]:
+        """What to do first with each framework that a workaround has a line for."""
+        listed = [item.remedy for item in self.workarounds]
+        found = [remedies.in_framework(listed, name) for name in FRAMEWORKS]
+        by_remedy = {id(item.remedy): item for item in self.workarounds}
+        return [(by_remedy[id(row[0])], row[1]) for row in found if row]
 
     @property
     def upgrade(self) -> Workaround | None:

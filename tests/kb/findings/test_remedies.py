@@ -126,8 +126,53 @@ class RemedyTest(TestCase):
         self.assertIs(remedies.best(listed[:2]), listed[1])
         self.assertIsNone(remedies.best(listed[:1]))
 
+    def test_a_line_counts_the_runs_of_its_own_framework(self) -> None:
+        line = {"apply": "Trainer(x)", "source": "docs"}
+        lines = {"lightning": line, "transformers": line}
+        self.record.sources = [{"id": "docs", "title": "Docs", "url": "https://x.org"}]
+        self.record.workarounds = [entry("raise", "code") | {"lines": lines}]
+        check = {"check_name": "workaround_raise", "outcome": "clean"}
+        self.saw("2.9.1", "bug_present", **check)
+        self.assertEqual(self.remedy().status, "verified")
+        self.assertEqual({line.evidence for line in self.remedy().lines}, {None})
+        self.saw("2.9.1", "bug_present", repro="repro_lightning", **check)
+        ran = {line.framework: line.status for line in self.remedy().lines}
+        self.assertEqual(ran, {"transformers": "untested", "lightning": "verified"})
+
+    def test_a_line_that_failed_is_not_offered(self) -> None:
+        line = {"apply": "Trainer(x)", "source": "docs"}
+        self.record.sources = [{"id": "docs", "title": "Docs", "url": "https://x.org"}]
+        self.record.workarounds = [
+            entry(name, "code") | {"lines": {"lightning": line}}
+            for name in ("raise", "lower")
+        ]
+        self.saw(
+            *("2.9.1", "bug_present"),
+            **{"repro": "repro_lightning", "check_name": "workaround_raise"},
+        )
+        findings = list(self.record.findings.all())
+        found = remedies.of_record(self.record, findings)
+        chosen = remedies.in_framework(found, "accelerate", "lightning")
+        self.assertEqual(chosen and chosen[0].entry["name"], "lower")
+        self.assertIsNone(remedies.in_framework(found, "transformers"))
+
 
 class ShippedTest(TestCase):
+    def test_each_line_that_a_check_runs_was_verified(self) -> None:
+        loaded.shipped_with_evidence()
+        run, failed = 0, []
+        for record in Record.objects.all():
+            stems = {repro.name: repro.checks for repro in record.repros.all()}
+            for found in remedies.of_record(record, list(record.findings.all())):
+                for line in found.lines:
+                    check = f"workaround_{found.entry['name']}"
+                    if check in stems.get(f"repro_{line.framework}", ()):
+                        run += 1
+                        if line.status != "verified":
+                            failed.append((record.id, line.framework, check))
+        self.assertEqual(failed, [])
+        self.assertGreaterEqual(run, 15)
+
     def test_each_was_executed_or_its_page_says_why_not(self) -> None:
         loaded.shipped_with_evidence()
         silent = [

@@ -201,7 +201,7 @@ class AnswerTests(FirstRecords):
         self.assertEqual(
             set(match["workaround"]),
             {"name", "kind", "apply", "cost", "status", "evidence"}
-            | {"seen_on", "not_executed"},
+            | {"seen_on", "not_executed", "line"},
         )
         self.assertEqual(set(match["fixes"][0]), {"package", "version", "kind"})
         self.assertTrue(match["urls"]["html"]["zh"].startswith("/zh/NAN-0001/"))

@@ -305,6 +305,20 @@ class CardsTest(RecordPageTest):
         Record.objects.update(workarounds=[])
         self.assertIn("No workaround is known", self.card("now"))
 
+    def test_each_framework_has_a_pane_and_what_was_not_run_says_so(self) -> None:
+        self.assertNotIn('type="radio"', self.card("now"))
+        (entry,) = Record.objects.get().workarounds
+        line = {"apply": "Trainer(deterministic=True)", "source": "s-1"}
+        lines = {"lightning": line, "deepspeed": line | {"apply": '"x": true'}}
+        Record.objects.update(workarounds=[entry | {"lines": lines}])
+        now = self.card("now")
+        names = re.findall(r"<label[^>]*>(.*?)</label>", now)
+        self.assertEqual(names, ["torch", "Lightning", "DeepSpeed"])
+        self.assertEqual(now.count('class="pane"'), 3)
+        self.assertIn('data-copy-text="Trainer(deterministic=True)"', now)
+        self.assertIn("Not run here; from A report.", " ".join(Page(now).text.split()))
+        self.assertIn("未在此运行；取自", self.card("now", "/zh/NAN-9001/sample/"))
+
     def test_trust_counts_runs_and_builds_and_names_an_evidence(self) -> None:
         self.observe("2.12.0+cpu")
         short = self.observe("2.14.0+cpu")
