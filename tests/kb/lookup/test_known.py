@@ -18,6 +18,10 @@ from tests.support.findings import saw
 from tests.support.records import FirstRecords
 
 LOG = (LOGS / "lora-lost-grad.log").read_text()
+ERROR = """\
+/usr/lib/python3/dist-packages/torch/utils/checkpoint.py:87: UserWarning: None of the \
+inputs have requires_grad=True. Gradients will be None
+"""
 TABLES = ("kb_record", "kb_repro", "kb_finding", "kb_testedbuild")
 
 
@@ -35,6 +39,30 @@ class KnownTests(FirstRecords):
         saw("NAN-0002", f"workaround_{entry['name']}", "clean")
         entry = look_up(LOG)["candidates"][0]["workaround"]
         self.assertEqual(entry["status"], "verified")
+
+    def test_the_line_is_of_the_framework_that_the_paste_names(self) -> None:
+        rows = {
+            # The log is of LLaMA-Factory, which is built on transformers.
+            (LOG, "transformers==4.57.6"): "llamafactory",
+            (ERROR, "torch==2.13.0"): None,
+            (ERROR, "torch==2.13.0\ntransformers==4.57.6"): "transformers",
+            (ERROR, "torch==2.13.0\ntrl==0.24.0"): "transformers",
+            # Its Trainer has no such setting.
+            (ERROR, "torch==2.13.0\nlightning==2.6.6"): None,
+        }
+        for (log, env), framework in rows.items():
+            with self.subTest(env):
+                found = look_up(log, env)["candidates"][0]
+                self.assertEqual(found["record"], "NAN-0002")
+                line = found["workaround"]["line"]
+                self.assertEqual(line and line["framework"], framework)
+
+    def test_no_line_stands_before_what_was_verified(self) -> None:
+        saw("NAN-0002", "workaround_input_requires_grad", "clean")
+        entry = look_up(LOG)["candidates"][0]["workaround"]
+        self.assertEqual(entry["name"], "input_requires_grad")
+        self.assertEqual(entry["line"]["framework"], "transformers")
+        self.assertIsNone(entry["line"]["evidence"])
 
     def test_a_record_that_changed_shows_in_the_next_answer(self) -> None:
         look_up(LOG)

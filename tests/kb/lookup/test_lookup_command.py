@@ -66,6 +66,13 @@ class CommandTests(FirstRecords):
             _status, out = self.run_command(SEED)
         self.assertIn("记录中列出", out)
 
+    def test_the_line_of_a_framework_comes_before_the_code(self) -> None:
+        log = (LOGS / "lora-lost-grad.log").read_text()
+        with mock.patch.dict(os.environ, {"LC_ALL": "C.UTF-8"}):
+            _status, out = self.run_command(log)
+        line = out.index("with LLaMA-Factory [not run here, as documented].")
+        self.assertLess(out.index("use_reentrant_gc: false", line), out.index("apply_"))
+
     def test_what_is_not_sure_comes_with_first_checks(self) -> None:
         metrics = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05}\n"
         status, out = self.run_command(metrics)

@@ -336,6 +336,13 @@ class LookUpCase(PageTest):
         return response.content.decode()
 
 
+LOST_GRAD = """\
+/usr/lib/python3/dist-packages/torch/utils/checkpoint.py:87: UserWarning: None of the \
+inputs have requires_grad=True. Gradients will be None
+RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn
+"""
+
+
 class ShippedLookUpTest(LookUpCase):
     @classmethod
     def setUpTestData(cls) -> None:
@@ -349,6 +356,15 @@ class ShippedLookUpTest(LookUpCase):
         self.assertIn("NAN-0001 explains line 2.", page)
         self.assertIn("line 2 says “/usr/lib/torch/graph.py:825: UserWarning", page)
         self.assertIn("is listed in the record as affected", page)
+
+    def test_who_trains_with_a_framework_gets_its_line_first(self) -> None:
+        html = self.paste(LOST_GRAD, env="torch==2.13.0\ntransformers==4.57.6\n")
+        line, _, rest = html.partition("What to do now with transformers")[2].partition(
+            "In a training loop of your own"
+        )
+        self.assertIn("gradient_checkpointing_kwargs", line)
+        self.assertNotIn("apply_use_reentrant_false", line)
+        self.assertIn("apply_use_reentrant_false", rest)
 
     def test_words_find_records_as_the_front_page_promises(self) -> None:
         page = Page(self.paste("gumbel_softmax gives NaN now and then")).text
