@@ -198,15 +198,16 @@ def workarounds_of(record: Record) -> list[Json]:
     texts = {lang: split_workarounds(record.text("workaround", lang)) for lang in LANGS}
     pages = {lang: record.html.get(lang, {}).get("workarounds", {}) for lang in LANGS}
     found = []
+    plain = remedies.of_plain_code(findings)
     for remedy in remedies.of_record(record, findings):
         name = remedy.entry["name"]
         shown = {
             "markdown": {lang: texts[lang].get(name, "") for lang in LANGS},
             "html": {lang: pages[lang].get(name, "") for lang in LANGS},
-            "status_by_build": claims.workaround_by_build(name, findings),
+            "status_by_build": claims.workaround_by_build(name, plain),
             **remedy.shown(),
             "lines": [asdict(line) for line in remedy.lines],
-            **asdict(variants.reach(name, findings, record.repros.all())),
+            **asdict(variants.reach(name, plain, record.repros.all())),
         }
         found.append({**remedy.entry, **shown})
     return found

@@ -75,14 +75,15 @@ def of_record(
     record: Record, findings: Sequence[Finding], raw: str | None = None
 ) -> list[Remedy]:
     """`raw`: the version of a build of which more is to be said than of others."""
-    here = [row for row in findings if row.build_raw == raw]
+    plain = of_plain_code(findings)
+    here = [row for row in plain if row.build_raw == raw]
     above = builds_above(record, findings)
     found = []
     for entry in record.workarounds:
         name = entry["name"]
         status, evidence = claims.workaround_status(name, here)
         if evidence is None:
-            status, evidence = claims.workaround_status(name, findings)
+            status, evidence = claims.workaround_status(name, plain)
         seen_on = above if entry["kind"] == UPGRADE else []
         if seen_on and evidence is None:
             status, evidence = "verified", seen_on[0].evidence
@@ -90,6 +91,12 @@ def of_record(
         lines = tuple(lines_of(record, entry, findings))
         found.append(Remedy(entry, status, evidence, seen_on, reason, lines))
     return found
+
+
+def of_plain_code(findings: Iterable[Finding]) -> list[Finding]:
+    """Without runs of the lines of frameworks, which are shown beside those lines."""
+    theirs = {repro_of(name) for name in FRAMEWORKS}
+    return [row for row in findings if row.repro not in theirs]
 
 
 def lines_of(

@@ -169,7 +169,7 @@ def workaround_blocks(record: Record, lang: str) -> Iterator[str]:
 
 def helps(record: Record, remedy: Remedy) -> Mapping[str, str]:
     """Its status; on which builds it helps where it does not on every one."""
-    findings = record.findings.all()
+    findings = remedies.of_plain_code(record.findings.all())
     by_build = claims.workaround_by_build(remedy.entry["name"], findings)
     helping = [build for build, status in by_build.items() if status == "verified"]
     if not 0 < len(helping) < len(by_build):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import unescape
 from typing import Any
 
-from kb.findings import checks, claims, variants
+from kb.findings import checks, claims, remedies, variants
 from kb.findings.checks import Words
 from kb.findings.remedies import Remedy
 from kb.models import Finding, Record
@@ -58,6 +58,7 @@ def workaround(
     record: Record, remedy: Remedy, findings: list[Finding], torch: str
 ) -> Workaround:
     name, apply = remedy.entry["name"], remedy.entry["apply"]
+    findings = remedies.of_plain_code(findings)
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
     text = prose.workaround(record, name)
     text = Prose(without_repetition(text.html, apply), text.lang)

@@ -135,7 +135,8 @@ class RemedyTest(TestCase):
         self.saw("2.9.1", "bug_present", **check)
         self.assertEqual(self.remedy().status, "verified")
         self.assertEqual({line.evidence for line in self.remedy().lines}, {None})
-        self.saw("2.9.1", "bug_present", repro="repro_lightning", **check)
+        self.saw("2.11.0", "bug_present", repro="repro_lightning", **check)
+        self.assertNotEqual(self.remedy().evidence, "sha256:2.11.0")
         ran = {line.framework: line.status for line in self.remedy().lines}
         self.assertEqual(ran, {"transformers": "untested", "lightning": "verified"})
 

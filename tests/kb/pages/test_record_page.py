@@ -316,8 +316,11 @@ class CardsTest(RecordPageTest):
         self.assertEqual(names, ["torch", "Lightning", "DeepSpeed"])
         self.assertEqual(now.count('class="pane"'), 3)
         self.assertIn('data-copy-text="Trainer(deterministic=True)"', now)
-        self.assertIn("Not run here; from A report.", " ".join(Page(now).text.split()))
-        self.assertIn("未在此运行；取自", self.card("now", "/zh/NAN-9001/sample/"))
+        words = " ".join(Page(now).text.split())
+        self.assertIn("Lightning: not run here; from A report.", words)
+        self.assertIn(
+            "DeepSpeed：未在此运行；取自", self.card("now", "/zh/NAN-9001/sample/")
+        )
 
     def test_trust_counts_runs_and_builds_and_names_an_evidence(self) -> None:
         self.observe("2.12.0+cpu")
