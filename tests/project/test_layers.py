@@ -71,7 +71,7 @@ LINES = {
     "kb.environments": 1210,
     "kb.findings": 1340,
     "kb.lookup": 2230,
-    "kb.management": 190,
+    "kb.management": 200,
     "kb.models": 600,
     "kb.pages": 2760,
     "kb.publishing": 520,
