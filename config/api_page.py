@@ -15,7 +15,7 @@ from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from config import api_schema
-from kb.syndication.metadata import base_address
+from kb.addresses import base_address
 
 SUBJECTS = ("lookup", "records", "claims", "runs", "evidence", "builds", "files")
 CODE = re.compile(r"`([^`]+)`")

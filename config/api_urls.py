@@ -7,74 +7,38 @@ from kb.api import lookups, views as kb
 from kb.api.compare import Compare
 from runner.api import captures, files, results, runs as runner, service, sweeps
 
+# Address, view, name.
+ADDRESSES = (
+    ("", service.Service, "api-service"),
+    ("records", kb.RecordList, "api-record-list"),
+    ("records/<str:record_id>", kb.RecordDetail, "api-record-detail"),
+    ("records/<str:record_id>/matrix", kb.RecordMatrix, "api-record-matrix"),
+    ("records/<str:record_id>/affected", lookups.RecordAffected, "api-record-affected"),
+    ("records/<str:record_id>/<str:name>", files.SingleFile, "api-record-repro"),
+    ("doctor.py", files.Doctor, "api-doctor"),
+    ("lint.py", files.Linter, "api-linter"),
+    ("doesitnan.py", files.UserCommand, "api-user-command"),
+    ("doesitnan-<str:version>-py3-none-any.whl", files.ClientWheel, "api-client-wheel"),
+    ("contradictions", kb.ContradictionList, "api-contradiction-list"),
+    ("compare", Compare, "api-compare"),
+    ("lookup", lookups.Lookup, "api-lookup"),
+    ("builds", results.BuildList, "api-build-list"),
+    ("workers", results.WorkerList, "api-worker-list"),
+    ("runs", runner.RunList, "api-run-list"),
+    ("runs/<str:run_id>", runner.RunDetail, "api-run-detail"),
+    ("runs/<str:run_id>/log", runner.RunLog, "api-run-log"),
+    ("runs/<str:run_id>/cancel", runner.RunCancel, "api-run-cancel"),
+    ("sweeps", sweeps.SweepList, "api-sweep-list"),
+    ("sweeps/<str:sweep_id>", sweeps.SweepDetail, "api-sweep-detail"),
+    ("sweeps/<str:sweep_id>/cancel", sweeps.SweepCancel, "api-sweep-cancel"),
+    ("captures", captures.CaptureList, "api-capture-list"),
+    ("captures/<str:capture_id>", captures.CaptureDetail, "api-capture-detail"),
+    ("captures/<str:capture_id>/delete", captures.CaptureDelete, "api-capture-delete"),
+    ("evidence", results.EvidenceList, "api-evidence-list"),
+    ("evidence/<str:digest>", results.EvidenceDetail, "api-evidence-detail"),
+    ("openapi.json", Schema, "api-schema"),
+)
 urlpatterns = [
-    path("", service.Service.as_view(), name="api-service"),
-    path("records", kb.RecordList.as_view(), name="api-record-list"),
-    path(
-        "records/<str:record_id>", kb.RecordDetail.as_view(), name="api-record-detail"
-    ),
-    path(
-        "records/<str:record_id>/matrix",
-        kb.RecordMatrix.as_view(),
-        name="api-record-matrix",
-    ),
-    path(
-        "records/<str:record_id>/affected",
-        lookups.RecordAffected.as_view(),
-        name="api-record-affected",
-    ),
-    path(
-        "records/<str:record_id>/<str:name>",
-        files.SingleFile.as_view(),
-        name="api-record-repro",
-    ),
-    path("doctor.py", files.Doctor.as_view(), name="api-doctor"),
-    path("lint.py", files.Linter.as_view(), name="api-linter"),
-    path("doesitnan.py", files.UserCommand.as_view(), name="api-user-command"),
-    path(
-        "doesitnan-<str:version>-py3-none-any.whl",
-        files.ClientWheel.as_view(),
-        name="api-client-wheel",
-    ),
-    path(
-        "contradictions",
-        kb.ContradictionList.as_view(),
-        name="api-contradiction-list",
-    ),
-    path("compare", Compare.as_view(), name="api-compare"),
-    path("lookup", lookups.Lookup.as_view(), name="api-lookup"),
-    path("builds", results.BuildList.as_view(), name="api-build-list"),
-    path("workers", results.WorkerList.as_view(), name="api-worker-list"),
-    path("runs", runner.RunList.as_view(), name="api-run-list"),
-    path("runs/<str:run_id>", runner.RunDetail.as_view(), name="api-run-detail"),
-    path("runs/<str:run_id>/log", runner.RunLog.as_view(), name="api-run-log"),
-    path("runs/<str:run_id>/cancel", runner.RunCancel.as_view(), name="api-run-cancel"),
-    path("sweeps", sweeps.SweepList.as_view(), name="api-sweep-list"),
-    path(
-        "sweeps/<str:sweep_id>", sweeps.SweepDetail.as_view(), name="api-sweep-detail"
-    ),
-    path(
-        "sweeps/<str:sweep_id>/cancel",
-        sweeps.SweepCancel.as_view(),
-        name="api-sweep-cancel",
-    ),
-    path("captures", captures.CaptureList.as_view(), name="api-capture-list"),
-    path(
-        "captures/<str:capture_id>",
-        captures.CaptureDetail.as_view(),
-        name="api-capture-detail",
-    ),
-    path(
-        "captures/<str:capture_id>/delete",
-        captures.CaptureDelete.as_view(),
-        name="api-capture-delete",
-    ),
-    path("evidence", results.EvidenceList.as_view(), name="api-evidence-list"),
-    path(
-        "evidence/<str:digest>",
-        results.EvidenceDetail.as_view(),
-        name="api-evidence-detail",
-    ),
-    path("openapi.json", Schema.as_view(), name="api-schema"),
+    *(path(address, view.as_view(), name=name) for address, view, name in ADDRESSES),
     re_path(r"^.*$", kb.Nowhere.as_view(), name="api-nowhere"),
 ]

@@ -56,6 +56,12 @@ class LangUsed(Serializer):
         return {**shown, "lang_used": lang} if lang and self is self.root else shown
 
 
+def page_of(name: str, item: type[Serializer]) -> type[LangUsed]:
+    """The envelope of a list (kb.api.paging)."""
+    fields = {"items": item(many=True), "next": maybe()}
+    return type(f"{name}PageSerializer", (LangUsed,), fields)
+
+
 class RecordUrlsSerializer(Serializer):
     html = TextField()
     record = string()
@@ -378,9 +384,7 @@ class ContradictionItemSerializer(ContradictionSerializer):
     urls = RecordUrlsSerializer(source="of")
 
 
-class ContradictionPageSerializer(LangUsed):
-    items = ContradictionItemSerializer(many=True)
-    next = maybe()
+ContradictionPageSerializer = page_of("Contradiction", ContradictionItemSerializer)
 
 
 class MatrixCellSerializer(Serializer):

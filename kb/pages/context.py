@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from kb import progress
+from kb.addresses import base_address
 from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
 from kb.pages import theme
 from kb.syndication import metadata
@@ -69,7 +70,7 @@ def alternates(request: HttpRequest, lang: str) -> list[dict[str, str]]:
     rest = rest_of(request, lang)
     if rest is None:
         return []
-    base = metadata.base_address(request)
+    base = base_address(request)
     links = [
         {"tag": HTML_TAG[code], "url": f"{base}/{code}{rest}"} for code in HTML_TAG
     ]

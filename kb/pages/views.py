@@ -108,8 +108,6 @@ class RecordDetail(View):
         self, request: HttpRequest, record_id: str, slug: str | None = None
     ) -> HttpResponse:
         record = record_page.find(record_id)
-        if record is None:
-            raise Http404(_("There is no record %s.") % record_id)
         if slug != record.slug:
             query = request.META.get("QUERY_STRING", "")
             target = record.get_absolute_url() + (f"?{query}" if query else "")
@@ -126,8 +124,6 @@ class RecordDetail(View):
 @require_safe
 def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
     record = record_page.find(record_id)
-    if record is None:
-        raise Http404(_("There is no record %s.") % record_id)
     query = request.META.get("QUERY_STRING", "")
     response = redirect(record.get_absolute_url() + (f"?{query}" if query else ""))
     patch_vary_headers(response, ("Accept-Language", "Cookie"))

@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _, gettext_lazy
 from django.views.decorators.http import require_safe
 
+from kb.addresses import base_address, record_or_404
 from kb.findings.strip import Range, Run, Strip
 from kb.languages import current_lang
 from kb.models import Record
 from kb.syndication.as_markdown import PLAIN, fence
 from kb.syndication.badges.releases import documented_line
 from kb.syndication.cards.content import sentence, strips_of
-from kb.syndication.metadata import base_address
 
 # What a reader may report, by its name in the address: a title, and what to fill in.
 REPORTS = {
@@ -52,11 +52,8 @@ def report(request: HttpRequest, record_id: str, about: str) -> HttpResponse:
 
 
 def find(record_id: str) -> Record:
-    rows = Record.objects.addressable().defer("html").prefetch_related("findings")
-    found = rows.prefetch_related("repros").filter(pk=record_id).first()
-    if found is None:
-        raise Http404(_("There is no record %s.") % record_id)
-    return found
+    rows = Record.objects.addressable().defer("html")
+    return record_or_404(rows.prefetch_related("findings", "repros"), record_id)
 
 
 def report_of(record: Record, base: str, about: str) -> tuple[str, str]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.views.decorators.http import conditional_page, require_safe
 
 from kb import wording
+from kb.addresses import base_address, record_or_404
 from kb.findings import checks, claims, diagnoses, remedies, results
 from kb.findings.remedies import Remedy
 from kb.languages import LIST_COMMA, current_lang
 from kb.models import Finding, Record
 from kb.records.articles import headings_of, split_workarounds
 from kb.records.snippets import expanded
-from kb.syndication.metadata import base_address
 from kb.versions import affected_line
 
 MARKDOWN = "text/markdown; charset=utf-8"
@@ -32,9 +32,7 @@ PLAIN = "text/plain; charset=utf-8"
 @require_safe
 def record(request: HttpRequest, record_id: str) -> HttpResponse:
     rows = Record.objects.addressable().with_everything()
-    found = rows.filter(pk=record_id).first()
-    if found is None:
-        raise Http404(_("There is no record %s.") % record_id)
+    found = record_or_404(rows, record_id)
     text = text_of(found, base_address(request), current_lang())
     response = HttpResponse(text, content_type=MARKDOWN)
     response["Link"] = f'<{found.get_absolute_url()}>; rel="canonical"'

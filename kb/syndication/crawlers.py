@@ -13,8 +13,8 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
 
+from kb.addresses import base_address
 from kb.models import Law, Record, Symptom
-from kb.syndication.metadata import base_address
 
 PAGES = ("front", "record-list", "matrix", "claim-list", "build-list")
 # Answers to questions, not pages to be found.

@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.feedgenerator import Atom1Feed
 from django.utils.translation import gettext as _
 
+from kb.addresses import record_or_404
 from kb.languages import HTML_TAG, current_lang
 from kb.models import Flip, Record, Standing
 from kb.releases import sides, turns
@@ -140,10 +141,7 @@ class FlipFeed(EntryFeed):
 
 class RecordFeed(FlipFeed):
     def get_object(self, request: HttpRequest, record_id: str) -> Record:
-        record = Record.objects.visible().defer("html").filter(pk=record_id).first()
-        if record is None:
-            raise Http404(_("There is no record %s.") % record_id)
-        return record
+        return record_or_404(Record.objects.visible().defer("html"), record_id)
 
     def title(self, obj: Record) -> str:
         return f"{obj.id} {obj.text('title', current_lang())}"

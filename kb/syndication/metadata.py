@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
+
+from kb.addresses import base_address
 
 PICTURE = "card.png"
 
@@ -17,10 +18,6 @@ class Metadata:
 
     canonical: str
     picture: str
-
-
-def base_address(request: HttpRequest) -> str:
-    return settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
 
 
 def of(request: HttpRequest) -> Metadata:

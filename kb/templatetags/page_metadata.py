@@ -11,9 +11,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
+from kb.addresses import base_address
 from kb.models import Record
 from kb.style_sheets import SHEETS
-from kb.syndication import as_github, metadata
+from kb.syndication import as_github
 from kb.syndication.cards import content
 
 register = template.Library()
@@ -50,15 +51,13 @@ def in_attribute(content: str) -> SafeString:
 def card_of(context: Any, record: Record) -> dict[str, str]:
     """The picture that a link to the record shows, and what stands on it."""
     card = content.of_record(record)
-    base = metadata.base_address(context["request"])
+    base = base_address(context["request"])
     return {"url": base + content.address(record, card), "alt": card.alt}
 
 
 @register.simple_tag(takes_context=True)
 def report_address(context: Any, record: Record, about: str) -> str:
-    return as_github.report_address(
-        record, metadata.base_address(context.request), about
-    )
+    return as_github.report_address(record, base_address(context.request), about)
 
 
 @register.simple_tag

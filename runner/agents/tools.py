@@ -14,7 +14,7 @@ from pydantic import Field
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from kb.addresses import record_urls
+from kb.addresses import base_address, record_urls
 from kb.api import compare, lookups
 from kb.api.compare import ComparisonSerializer
 from kb.api.endpoint import shown
@@ -31,7 +31,6 @@ from kb.models import Record
 from kb.problems import Problem
 from kb.releases import details
 from kb.syndication import as_markdown
-from kb.syndication.metadata import base_address
 from runner.api import prefer, rules, runs
 from runner.api.serializers import RunSerializer
 from runner.limits import MAX_WAIT_S

@@ -13,12 +13,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.addresses import absolute, page_urls
+from kb.addresses import page_urls
 from kb.api.endpoint import Endpoint, LangQuery, NoBody, answer, operation, shown
 from kb.api.fields import (
     MadeList,
     MadeMaybe,
-    MadeString,
     MadeText,
     moment,
     string,
@@ -30,6 +29,7 @@ from portable.nan_probe.schema import KIND, VERSION, digest_of
 from runner.access import requester
 from runner.api import jobs
 from runner.api.runs import known_builds, refusal
+from runner.api.serializers import api_url
 from runner.captures import keeping, known, matrix
 from runner.models import Build, Capture, CaptureRun
 from runner.runs import admission
@@ -93,12 +93,8 @@ class CaptureRunSerializer(Serializer):
 
 class CaptureUrls(Serializer):
     html = MadeText(lambda capture: page_urls("capture-detail", capture.id))
-    capture = MadeString(
-        lambda capture: absolute(reverse("api-capture-detail", args=[capture.id]))
-    )
-    delete = MadeString(
-        lambda capture: absolute(reverse("api-capture-delete", args=[capture.id]))
-    )
+    capture = api_url("api-capture-detail")
+    delete = api_url("api-capture-delete")
 
 
 def turned(bad: bool) -> MadeMaybe:

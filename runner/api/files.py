@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -16,12 +15,12 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from kb.addresses import base_address
 from kb.api.endpoint import Endpoint, Query, is_known, operation
 from kb.api.views import RECORD_ID, get_record
 from kb.models import Record, Repro
 from kb.problems import Problem
 from kb.search.index.generation import current_generation
-from portable.harness import source_digest
 from runner.takeaway import wheel
 from runner.takeaway.doctor import doctor
 from runner.takeaway.lint import lint
@@ -37,13 +36,18 @@ PYTHON: dict[int | tuple[int, str], Any] = {
 
 def python_file(request: Request, text: str, name: str) -> HttpResponseBase:
     """`text` as a file to save; 304 to whoever has it already."""
-    etag = f'"{source_digest(text)}"'
+    return file(request, text.encode(), "text/x-python; charset=utf-8", "inline", name)
+
+
+def file(
+    request: Request, data: bytes, kind: str, shown: str, name: str
+) -> HttpResponseBase:
+    etag = f'"{hashlib.sha256(data).hexdigest()}"'
     if is_known(request, etag):
         return Response(status=304, headers={"ETag": etag})
-    response = HttpResponse(text, content_type="text/x-python; charset=utf-8")
-    response["Content-Disposition"] = f'inline; filename="{name}"'
-    response["ETag"] = etag
-    return response
+    disposition = f'{shown}; filename="{name}"'
+    headers = {"Content-Disposition": disposition, "ETag": etag}
+    return HttpResponse(data, content_type=kind, headers=headers)
 
 
 def wanted_repro(record: Record, name: str) -> Repro:
@@ -103,7 +107,7 @@ class UserCommand(Endpoint):
     @operation("get_user_command", PYTHON, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """The command line for users: `python train.py 2>&1 | python doesitnan.py`."""
-        text = pipe_client(site_of(request))
+        text = pipe_client(base_address(request))
         return python_file(request, text, "doesitnan.py")
 
 
@@ -129,17 +133,7 @@ class ClientWheel(Endpoint):
 
         Its version changes with what is in it.
         """
-        made = wheel.of_site(current_generation(), site_of(request))
+        made = wheel.of_site(current_generation(), base_address(request))
         if version != made.version:
             return redirect("api-client-wheel", made.version)
-        etag = f'"{hashlib.sha256(made.data).hexdigest()}"'
-        if is_known(request, etag):
-            return Response(status=304, headers={"ETag": etag})
-        response = HttpResponse(made.data, content_type="application/zip")
-        response["Content-Disposition"] = f'attachment; filename="{made.name}"'
-        response["ETag"] = etag
-        return response
-
-
-def site_of(request: Request) -> str:
-    return settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
+        return file(request, made.data, "application/zip", "attachment", made.name)

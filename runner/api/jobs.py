@@ -14,9 +14,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.addresses import absolute
 from kb.api.endpoint import LangQuery, NoBody, Shape, answer, operation, shown
-from kb.api.fields import MadeString
 from kb.problems import Problem
 from runner.access import may_cancel
 from runner.models.job import QueueJob
@@ -46,10 +44,6 @@ def find(rows: QuerySet[Kind], job_id: str) -> Kind:
     if job is None:
         raise Problem(code, _("Nothing here has the id %s.") % job_id)
     return job
-
-
-def job_url(name: str) -> MadeString:
-    return MadeString(lambda job: absolute(reverse(name, args=[job.id])))
 
 
 def queued(query: dict[str, Any], shape: Shape, job: QueueJob) -> Response:

@@ -21,7 +21,7 @@ from kb.api.fields import (
     texts,
     word,
 )
-from kb.api.serializers import Json, LangUsed, Serializer, evidence_url
+from kb.api.serializers import Json, LangUsed, Serializer, evidence_url, page_of
 from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
 from portable import harness
 from runner import run_sentences
@@ -36,6 +36,11 @@ from runner.runs import scheduling
 DEVICE = DeviceClass.choices
 VERDICT = Verdict.choices
 IS_AFFECTED: dict[str, bool] = {Verdict.BUG_PRESENT: True, Verdict.BUG_ABSENT: False}
+
+
+def api_url(name: str) -> MadeString:
+    """The address in the API of what is shown, by its id."""
+    return MadeString(lambda row: absolute(reverse(name, args=[row.id])))
 
 
 def count(**options: Any) -> serializers.IntegerField:
@@ -81,9 +86,7 @@ class EvidenceItemSerializer(Serializer):
     urls = EvidenceUrlsSerializer(source="*")
 
 
-class EvidencePageSerializer(LangUsed):
-    items = EvidenceItemSerializer(many=True)
-    next = maybe()
+EvidencePageSerializer = page_of("Evidence", EvidenceItemSerializer)
 
 
 class EvidenceReceivedSerializer(LangUsed, EvidenceItemSerializer):
@@ -94,10 +97,6 @@ class EvidenceReceivedSerializer(LangUsed, EvidenceItemSerializer):
 def is_affected(run: Run) -> bool | None:
     answers_nothing = run.repro.is_model or run.parameters
     return None if answers_nothing else IS_AFFECTED.get(run.verdict or "")
-
-
-def api_url(name: str) -> MadeString:
-    return MadeString(lambda run: absolute(reverse(name, args=[run.id])))
 
 
 class RunUrlsSerializer(Serializer):
@@ -170,9 +169,7 @@ class RunSerializer(LangUsed):
         return super().to_representation(instance)
 
 
-class RunPageSerializer(LangUsed):
-    items = RunSerializer(many=True)
-    next = maybe()
+RunPageSerializer = page_of("Run", RunSerializer)
 
 
 class LogLineSerializer(Serializer):
@@ -214,9 +211,7 @@ class BuildItemSerializer(Serializer):
     urls = HtmlUrlsSerializer(source="*")
 
 
-class BuildPageSerializer(LangUsed):
-    items = BuildItemSerializer(many=True)
-    next = maybe()
+BuildPageSerializer = page_of("Build", BuildItemSerializer)
 
 
 class WorkerItemSerializer(Serializer):
@@ -230,6 +225,4 @@ class WorkerItemSerializer(Serializer):
     last_seen = moment()
 
 
-class WorkerPageSerializer(LangUsed):
-    items = WorkerItemSerializer(many=True)
-    next = maybe()
+WorkerPageSerializer = page_of("Worker", WorkerItemSerializer)

@@ -29,6 +29,7 @@ from runner.api.runs import (
     wanted_build,
     wanted_repro,
 )
+from runner.api.serializers import api_url
 from runner.models import Sweep
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
@@ -56,8 +57,8 @@ def sentence_of(sweep: Sweep) -> dict[str, str]:
 
 class SweepUrlsSerializer(Serializer):
     html = MadeText(lambda sweep: page_urls("sweep-detail", sweep.id))
-    sweep = jobs.job_url("api-sweep-detail")
-    cancel = jobs.job_url("api-sweep-cancel")
+    sweep = api_url("api-sweep-detail")
+    cancel = api_url("api-sweep-cancel")
 
 
 class SweepSerializer(LangUsed):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from kb import badges
+from kb.addresses import base_address
 from kb.badges import Badge
 from kb.languages import current_lang
 from portable import harness
@@ -84,7 +84,6 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
     shown = verdicted(evidence)
     names = [item["name"] for item in shown.body["checks"]]
     names += [f"variant_{name}" for name in shown.body.get("variants", {})]
-    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
     path = reverse("api-evidence-detail", args=[evidence.digest])
     text = harness.dumps(shown.body, 1)
     return EvidencePage(
@@ -94,7 +93,7 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
         log=evidence_log(shown.body),
         run=evidence.runs.order_by("created_at").first(),
         url=path,
-        verify=VERIFY.format(url=base + path),
+        verify=VERIFY.format(url=base_address(request) + path),
         digest_holds=harness.evidence_digest(shown.body) == evidence.digest,
         text=text[:SHOWN_CHARS],
         is_cut=len(text) > SHOWN_CHARS,

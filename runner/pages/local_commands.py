@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
 
+from kb.addresses import base_address
 from kb.models import Repro
 from kb.versions.ranges import parse_version
 from runner.models import Build
@@ -30,8 +30,7 @@ def of_repro(
     source or of a vendor has none, and the newest torch is what it then takes.
     """
     path = reverse("api-record-repro", args=[repro.record_id, f"{repro.name}.py"])
-    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
-    url = shlex.quote(base + path)
+    url = shlex.quote(base_address(request) + path)
     release = release_of(build) if build else ""
     with_torch = f"--with torch=={release} " if release else ""
     on_build = f" --build {build.slug}" if build else ""

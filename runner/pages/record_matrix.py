@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Prefetch
 
 from kb import badges
+from kb.addresses import record_or_404
 from kb.choices import DeviceClass, Verdict
 from kb.findings.checks import kind_of, title_of
 from kb.languages import current_lang
@@ -96,8 +97,8 @@ class RecordMatrix:
     builds: tuple[str, ...] = ()
 
 
-def find(record_id: str) -> Record | None:
-    """A listed record with its repros and fresh findings."""
+def find(record_id: str) -> Record:
+    """A listed record with its repros and fresh findings. Raises Http404."""
     # Whether code tells the bug is a matter of the record's page, not of builds.
     findings = (
         Finding.objects.fresh()
@@ -106,11 +107,8 @@ def find(record_id: str) -> Record | None:
     )
     repros = Repro.objects.defer("source", "header")
     rows = Record.objects.visible().only(*RECORD_FIELDS, "check_titles")
-    return (
-        rows.filter(pk=record_id.upper())
-        .prefetch_related(Prefetch("findings", findings), Prefetch("repros", repros))
-        .first()
-    )
+    along = Prefetch("findings", findings), Prefetch("repros", repros)
+    return record_or_404(rows.prefetch_related(*along), record_id.upper())
 
 
 def build(record: Record, builds: tuple[str, ...] = ()) -> RecordMatrix:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.utils.translation import override
 
 from kb import badges
+from kb.addresses import base_address
 from kb.languages import DJANGO_LANG, Text as _
 from portable import harness
 from runner import run_sentences
@@ -97,6 +97,5 @@ def facts(body: dict[str, Any], lang: str) -> list[str]:
 
 def address(page: RunPage, lang: str, request: HttpRequest) -> str:
     """The run's page, at the site's own address or at that of the request."""
-    base = settings.SITE_URL or request.build_absolute_uri("/").rstrip("/")
     with override(DJANGO_LANG[lang]):
-        return f"{base}{page.run.get_absolute_url()}"
+        return f"{base_address(request)}{page.run.get_absolute_url()}"

@@ -71,8 +71,6 @@ def wanted_matrix(query: QueryDict) -> record_matrix.RecordMatrix | None:
     if not record_id:
         return None
     record = record_matrix.find(record_id)
-    if record is None:
-        raise Http404(_("There is no record %s.") % record_id)
     return record_matrix.build(record, tuple(query.getlist("build")))
 
 

@@ -21,12 +21,12 @@ from django.urls import is_valid_path, reverse
 from django.utils.translation import get_language_from_path, override
 
 from kb.api.serializers import MatrixSerializer, RecordSerializer
+from kb.findings.results import timestamp
 from kb.languages import DJANGO_LANG
 from kb.models import Finding, Flip, Record
 from kb.search.index.generation import current_generation
 from kb.syndication.badges import releases, verdict
 from kb.syndication.osv import views as osv
-from kb.syndication.osv.documents import timestamp
 from kb.syndication.osv.queries import exported_ids
 from runner.takeaway import data_package
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from kb.addresses import record_or_404
 from kb.choices import FRAMEWORKS, SIGNATURE_LINES, ClaimState, Upstream
 from kb.findings import contradictions, diagnoses, remedies, results, strip
 from kb.findings.remedies import TORCH, UPGRADE
@@ -138,10 +139,9 @@ class RecordPage:
         return sorted(devices - {strip.device for strip in self.strips})
 
 
-def find(record_id: str) -> Record | None:
-    """A record with a page: published or withdrawn."""
-    rows = Record.objects.addressable().with_everything()
-    return rows.filter(id=record_id).first()
+def find(record_id: str) -> Record:
+    """A record with a page: published or withdrawn. Raises Http404."""
+    return record_or_404(Record.objects.addressable().with_everything(), record_id)
 
 
 def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:

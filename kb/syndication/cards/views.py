@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response, patch_cache_control
 from django.utils.http import quote_etag
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from kb.addresses import record_or_404
 from kb.models import Record
 from kb.syndication.cards import content, drawing
 
@@ -18,10 +18,7 @@ YEAR_S = 365 * 24 * 3600
 @require_safe
 def card(request: HttpRequest, record_id: str) -> HttpResponse:
     rows = Record.objects.addressable().defer("html").prefetch_related("findings")
-    record = rows.filter(pk=record_id).first()
-    if record is None:
-        raise Http404(_("There is no record %s.") % record_id)
-    found = content.of_record(record)
+    found = content.of_record(record_or_404(rows, record_id))
     etag = quote_etag(found.version)
     response = get_conditional_response(request, etag=etag) or HttpResponse(
         drawing.png(found), content_type="image/png", headers={"ETag": etag}

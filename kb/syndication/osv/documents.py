@@ -8,11 +8,11 @@ OSV has no "and" between packages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from kb.choices import AffectedWhen, Publication
 from kb.environments.package_lines import canonical
+from kb.findings.results import timestamp
 from kb.models import Finding, Record
 from kb.syndication import dates
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED, in_range, parse_version
@@ -134,7 +134,3 @@ def verdict(row: Finding, base: str) -> Json:
         "evidence": f"{base}/api/v1/evidence/{row.evidence}",
         "observed_at": timestamp(row.observed_at),
     }
-
-
-def timestamp(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -19,17 +19,12 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostE
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import conditional_page, require_POST, require_safe
 
+from kb.addresses import base_address
+from kb.findings.results import timestamp
 from kb.models import Finding, Record
 from kb.search.index.generation import Generation, current_generation
 from kb.syndication.dates import SHOWN, first_and_last, verdict_rows
-from kb.syndication.metadata import base_address
-from kb.syndication.osv.documents import (
-    PREFIX,
-    Json,
-    document,
-    osv_id,
-    timestamp,
-)
+from kb.syndication.osv.documents import PREFIX, Json, document, osv_id
 from kb.syndication.osv.queries import (
     Asked,
     QueryError,
