@@ -310,6 +310,22 @@ class Follower:
         return check
 
 
+def executed(run: "Run", name: str, count: int, each: Follower) -> Dict[str, Any]:
+    """What all checks in their order show and, beside the bug, the variants."""
+
+    def one(check: str, trial: int) -> Dict[str, Any]:
+        return each(run, check, trial, phase_of(check, trial, count))
+
+    first, *others = check_order(run.names, count)
+    if run.in_turn([first], one):
+        run.in_turn(others, one)
+    evidence = run.evidence(name)
+    if run.has_variants(evidence["verdict"]):
+        names = run.header.variants
+        evidence["variants"] = {name: run.variant(name, each) for name in names}
+    return evidence
+
+
 def drive(
     source: str,
     start: Start,
@@ -337,23 +353,12 @@ def drive(
     Raises ContractError for a source that keeps no contract, or values or a device that
     it does not allow, Cancelled once `cancelled()` is true.
     """
-    each = Follower(on_event, on_check, cancelled)
     run = Run(source, start, parameters, device)
     if quick:
         run.names, run.in_variants = cell_checks(run.names), []
-    count = trials or run.header.trials
     started_at, clock = utc_now(), time.monotonic()
-
-    def one(check: str, trial: int) -> Dict[str, Any]:
-        return each(run, check, trial, phase_of(check, trial, count))
-
-    first, *others = check_order(run.names, count)
-    if run.in_turn([first], one):
-        run.in_turn(others, one)
-    evidence = run.evidence(name)
-    if run.has_variants(evidence["verdict"]):
-        names = run.header.variants
-        evidence["variants"] = {name: run.variant(name, each) for name in names}
+    each = Follower(on_event, on_check, cancelled)
+    evidence = executed(run, name, trials or run.header.trials, each)
     evidence["limits"].update(limits or {})
     evidence.update(
         record=record,

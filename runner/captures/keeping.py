@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +19,6 @@ from runner.captures import queue
 from runner.models import Build, Capture, CaptureRun
 from runner.runs import fleet, jobs, refusals
 from runner.runs.refusals import RunRefused
-from runner.transport import publish
 
 # So long a run without its capture counts for a quota (runner.runs.throttle).
 COUNTED = timedelta(hours=1)
@@ -109,7 +107,7 @@ def start(capture: Capture, builds: Sequence[Build], requester: str) -> None:
             protocol=harness.PROTOCOL,
             requester=requester,
         )
-        transaction.on_commit(partial(publish, run.queue), robust=True)
+        jobs.wake(run)
 
 
 def current() -> QuerySet[Capture]:

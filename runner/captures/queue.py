@@ -17,7 +17,7 @@ from runner.models import Build, CaptureRun, Run, Worker
 from runner.runs import jobs, ledger, refusals, scheduling, throttle
 from runner.runs.admission import FleetSnapshot
 from runner.runs.refusals import RunRefused
-from runner.runs.retries import IS_LOST, LEASE
+from runner.runs.retries import IS_LOST
 from runner.sandbox.tiers import reaches
 
 WEAKEST = "B"
@@ -59,7 +59,7 @@ def limit(requester: str, more: int) -> RunRefused | None:
 def claim(queues: Sequence[str], worker: str) -> CaptureRun | None:
     """The oldest that may run here; none while a click waits for these queues."""
     row = Worker.objects.filter(pk=worker).first()
-    if not (row and queues and is_strong(row)) or jobs.takes_none(row):
+    if not (row and queues and is_strong(row)) or not row.takes_runs:
         return None
     waiting = waiting_in(queues)
     capped = scheduling.requesters_at_their_cap(Run, CaptureRun)
@@ -69,8 +69,7 @@ def claim(queues: Sequence[str], worker: str) -> CaptureRun | None:
     if scheduling.is_last_slot_for_clicks(row):
         return None
     pk = jobs.take(waiting.only("pk"), worker)
-    rows = CaptureRun.objects.select_related("capture", "build")
-    return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2) if pk else None
+    return jobs.loaded(CaptureRun.objects.select_related("capture", "build"), pk)
 
 
 def waiting_in(queues: Sequence[str]) -> QuerySet[CaptureRun]:

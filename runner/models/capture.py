@@ -69,7 +69,3 @@ class CaptureRun(QueueJob):
                 name="one_active_run_of_a_capture",
             )
         ]
-
-    @property
-    def queue(self) -> str:
-        return f"{self.build_id}.{self.device}"

@@ -51,6 +51,11 @@ class QueueJob(models.Model):
         return f"{self.id} {self.state}"
 
     @property
+    def queue(self) -> str:
+        """Where it waits: for its build, on its class of device."""
+        return f"{self.build_id}.{self.device}"  # type: ignore[attr-defined]
+
+    @property
     def is_over(self) -> bool:
         return self.state not in self.ACTIVE
 

@@ -121,10 +121,6 @@ class Run(QueueJob):
         """The values that are not the reviewed ones: length=704."""
         return settings_of(self.parameters)
 
-    @property
-    def queue(self) -> str:
-        return f"{self.build_id}.{self.device}"
-
 
 class Joiner(models.Model):
     """Who waits for a run beside its requester (runs.joining); "" is the site."""

@@ -56,10 +56,6 @@ class Sweep(QueueJob):
         return reverse("sweep-detail", args=[self.id])
 
     @property
-    def queue(self) -> str:
-        return f"{self.build_id}.{self.device}"
-
-    @property
     def build_slug(self) -> str:
         return self.build_id or str(self.same["build"]["slug"])
 

@@ -38,6 +38,10 @@ class Worker(models.Model):
         return self.name
 
     @property
+    def takes_runs(self) -> bool:
+        return not (self.paused or self.draining)
+
+    @property
     def cold_builds(self) -> list[str]:
         return self.cold.splitlines()
 

@@ -100,7 +100,7 @@ def queue_rows(online: list[Worker]) -> Iterator[QueueRow]:
     )
     for queue in sorted(fleet.served_queues(online) | set(by_queue)):
         serving = [row for row in online if queue in row.queues]
-        accepting = [row for row in serving if not (row.paused or row.draining)]
+        accepting = [row for row in serving if row.takes_runs]
         waiting, oldest = by_queue.get(queue, {}).get(Run.State.QUEUED, (0, None))
         running, _oldest = by_queue.get(queue, {}).get(Run.State.RUNNING, (0, None))
         idle = sum(max(0, row.slots - busy[row.name]) for row in accepting)

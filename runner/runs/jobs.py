@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
@@ -19,9 +20,9 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from kb.problems import is_outage
-from runner.models import Worker
 from runner.models.job import QueueJob
 from runner.runs.retries import LEASE
+from runner.transport import publish
 
 log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -113,6 +114,11 @@ def give_back(job: QueueJob) -> bool:
 
 
 # --- by anybody ----------------------------------------
+def wake(job: QueueJob) -> None:
+    """Have a worker look for it, once its row is there to be seen."""
+    transaction.on_commit(partial(publish, job.queue), robust=True)
+
+
 def cancel(job: QueueJob) -> bool:
     """Cancel a job that nobody holds, or request it of a worker; False if over."""
     row = row_of(job).filter(state__in=QueueJob.ACTIVE)
@@ -165,5 +171,10 @@ def take(
     return first.pk if first and taken else None
 
 
-def takes_none(worker: Worker | None) -> bool:
-    return bool(worker and (worker.paused or worker.draining))
+def loaded(rows: QuerySet[Kind], pk: Any) -> Kind | None:
+    """What was taken, or None where nothing was.
+
+    Retried because the lease is taken, so that nobody else would execute it; for less
+    than a lease, after which the row may belong to another attempt.
+    """
+    return retry(lambda: rows.get(pk=pk), LEASE / 2) if pk else None

@@ -22,7 +22,7 @@ from runner.evidence import store as evidence_store
 from runner.models import CaptureRun, Chore, Device, Installation, Run, Worker
 from runner.runs import fleet, jobs, scheduling
 from runner.runs.jobs import held
-from runner.runs.retries import IS_LOST, LEASE
+from runner.runs.retries import IS_LOST
 
 
 # --- by the worker that holds the lease ----------------------------------------
@@ -35,19 +35,14 @@ def claim(
     among all of the worker's host.
     """
     row = Worker.objects.filter(pk=worker).first()
-    if not queues or jobs.takes_none(row):
+    if not queues or (row and not row.takes_runs):
         return None
     try:
         with transaction.atomic():
             pk = take_next(queues, worker, row, gpus)
     except IntegrityError:
         return None  # another claim got the GPU; the next wake-up tries again
-    if pk is None:
-        return None
-    # Retried because the lease is taken, so that nobody else would execute the run; for
-    # less than a lease, after which the row may belong to another attempt.
-    rows = Run.objects.select_related("repro", "build")
-    return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2)
+    return jobs.loaded(Run.objects.select_related("repro", "build"), pk)
 
 
 def take_next(

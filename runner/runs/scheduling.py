@@ -115,7 +115,7 @@ def place_of_a_click(queue: str, online: Iterable[Worker]) -> QueuePosition:
 
 def place_behind(earlier: Q, queue: str, online: Iterable[Worker]) -> QueuePosition:
     """The position behind the `earlier` runs of all queues that these workers serve."""
-    workers = [row for row in online if queue in row.queues and takes_runs(row)]
+    workers = [row for row in online if queue in row.queues and row.takes_runs]
     queues = fleet.served_queues(workers) or {queue}
     counted = (
         Run.objects.active()
@@ -135,10 +135,6 @@ def place_behind(earlier: Q, queue: str, online: Iterable[Worker]) -> QueuePosit
         return QueuePosition(ahead)
     # What runs now is half done on average.
     return QueuePosition(ahead, ceil(mean_s * (ahead + running / 2) / slots))
-
-
-def takes_runs(worker: Worker) -> bool:
-    return not (worker.paused or worker.draining)
 
 
 def typical_seconds(rows: QuerySet[Run]) -> float | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -20,9 +19,8 @@ from kb.models import Repro
 from portable import harness
 from runner import parameters
 from runner.models import Build, Run
-from runner.runs import fleet, joining, throttle
+from runner.runs import fleet, jobs, joining, throttle
 from runner.runs.admission import FleetSnapshot
-from runner.transport import publish
 
 NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)
 # Refusal codes that re-verification and matrix runs wait out in the queue.
@@ -77,7 +75,7 @@ def submit(
         )
         # False: the same run was submitted in between, and may even have ended.
         if insert(run):
-            transaction.on_commit(partial(publish, run.queue), robust=True)
+            jobs.wake(run)
             return Submitted(run)
 
 

@@ -8,7 +8,6 @@ a killed worker loses the cell at hand and nobody writes one twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -28,7 +27,6 @@ from runner.runs.retries import LEASE, LONG_IS_LOST
 from runner.sweeps import exchange
 from runner.sweeps.axes import checked
 from runner.sweeps.cells import Axis
-from runner.transport import publish
 
 # For refusals that end when a sweep does, not after a known time.
 RETRY_S = 30
@@ -64,7 +62,7 @@ def submit(
         requester=requester,
         origin=SITE,
     )
-    transaction.on_commit(partial(publish, sweep.queue), robust=True)
+    jobs.wake(sweep)
     return sweep
 
 
@@ -102,14 +100,13 @@ def refusal(repro: Repro, build: Build, requester: str) -> RunRefused | None:
 def claim(queues: Sequence[str], worker: str) -> Sweep | None:
     """The oldest sweep of these queues, or None; none while a click waits for them."""
     row = Worker.objects.filter(pk=worker).first()
-    if not queues or jobs.takes_none(row):
+    if not queues or (row and not row.takes_runs):
         return None
     waiting = waiting_in(queues)
     if not waiting.exists() or scheduling.is_click_waiting(queues, row):
         return None
     pk = jobs.take(waiting.only("pk"), worker, keeps_its_start)
-    rows = Sweep.objects.select_related("record", "build")
-    return jobs.retry(lambda: rows.get(pk=pk), LEASE / 2) if pk else None
+    return jobs.loaded(Sweep.objects.select_related("record", "build"), pk)
 
 
 def keeps_its_start(_sweep: Sweep) -> dict[str, Any]:

@@ -27,12 +27,8 @@ def execute(run: CaptureRun) -> bool:
         return queue.finish(run, queue.ERROR, "build_missing")
     if run.capture is None:
         return jobs.cancelled(run)  # deleted in between
-    keeper = LeaseKeeper(run, HEADER.timeout_s * 3 + DEADLINE_SLACK_S)
-    keeper.start()
-    try:
+    with LeaseKeeper(run, HEADER.timeout_s * 3 + DEADLINE_SLACK_S) as keeper:
         shown = shown_here(run.capture, run.build_id, found.interpreter, keeper)
-    finally:
-        keeper.stop()
     if keeper.lost:
         log.warning("Capture run %s: lease lost, nothing written", run.pk)
         return False

@@ -65,26 +65,35 @@ def run_now(
     `gpus`: those it may use. Raises ContractError for a source that breaks the contract
     and Cancelled once `listeners.cancelled()` is true.
     """
+    with prepared(job, interpreter, listeners) as start_checks:
+        return gpu_run.drive(
+            job.source,
+            start_checks,
+            gpus or host_gpus.for_run(say=partial(listeners.phase, "requirements")),
+            on_cpu=on_cpu,
+            cancelled=listeners.cancelled,
+            name=job.name,
+            record=job.record,
+            trials=job.trials,
+            parameters=job.parameters,
+            tier=sandbox.tier().tier,
+            limits=sandbox.limits(interpreter),
+            origin=store.SITE,
+            on_event=listeners.phase,
+        )
+
+
+@contextmanager
+def prepared(
+    job: Job, interpreter: str, listeners: Listeners
+) -> Iterator[gpu_run.StartWith]:
+    """The job's source in a folder, with what starts its checks there."""
     with sandbox.scratch_folder() as scratch:
         folder = Path(scratch)
         path = folder / f"{job.name}.py"
         path.write_bytes(job.source.encode())
         with cache_of(job, interpreter, folder, listeners) as cache:
-            return gpu_run.drive(
-                job.source,
-                partial(start_with, job, interpreter, path, cache, listeners),
-                gpus or host_gpus.for_run(say=partial(listeners.phase, "requirements")),
-                on_cpu=on_cpu,
-                cancelled=listeners.cancelled,
-                name=job.name,
-                record=job.record,
-                trials=job.trials,
-                parameters=job.parameters,
-                tier=sandbox.tier().tier,
-                limits=sandbox.limits(interpreter),
-                origin=store.SITE,
-                on_event=listeners.phase,
-            )
+            yield partial(start_with, job, interpreter, path, cache, listeners)
 
 
 def start_with(
@@ -198,12 +207,8 @@ def execute(run: Run) -> bool:
     installation = jobs.retry(partial(installation_for, run))
     if installation is None:
         return ledger.finish(run, "build_missing")
-    keeper = RunKeeper(run)
-    keeper.start()
-    try:
+    with RunKeeper(run) as keeper:
         result = result_of(run, installation, keeper)
-    finally:
-        keeper.stop()
     if keeper.lost:
         log.warning("Run %s: lease lost, nothing written", run.pk)
         return False

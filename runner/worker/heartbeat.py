@@ -206,7 +206,7 @@ class Heartbeat(threading.Thread):
     def wake_idle_slots(self, queues: list[str]) -> None:
         """Publish wake-ups for queued runs: theirs may have been lost."""
         assert self.row  # noqa: S101  # announced above
-        if self.row.paused or self.row.draining:
+        if not self.row.takes_runs:
             return
         idle = self.slots - fleet.running_on(self.worker_name)
         waiting = scheduling.next_waiting(queues, self.row, idle)

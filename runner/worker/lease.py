@@ -6,6 +6,7 @@ import logging
 import math
 import threading
 import time
+from typing import Self
 
 from django.db import Error as DatabaseFault, connection
 
@@ -40,7 +41,11 @@ class LeaseKeeper(threading.Thread):
     def should_stop(self) -> bool:
         return self.lost or self.cancel_requested or stopping.is_set()
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Write what is left and stop renewing the lease."""
         self._ending.set()
         self.join()

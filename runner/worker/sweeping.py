@@ -6,13 +6,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from kb.choices import Verdict
 from kb.models import Repro
 from portable import harness
-from runner import sandbox
 from runner.builds import registry
 from runner.models import Sweep
 from runner.runs import jobs, scheduling
@@ -31,21 +29,14 @@ def cells_of(
     job: Job, interpreter: str, listeners: Listeners
 ) -> Iterator[harness.Cells]:
     """A repro of the CPU, ready to be asked at any values. Raises Cancelled."""
-    with sandbox.scratch_folder() as scratch:
-        folder = Path(scratch)
-        path = folder / f"{job.name}.py"
-        path.write_bytes(job.source.encode())
-        with execution.cache_of(job, interpreter, folder, listeners) as cache:
-            start = execution.start_with(
-                job, interpreter, path, cache, listeners, "", ()
-            )
-            yield harness.Cells(
-                job.source,
-                start,
-                trials=job.trials,
-                on_event=listeners.phase,
-                cancelled=listeners.cancelled,
-            )
+    with execution.prepared(job, interpreter, listeners) as start_checks:
+        yield harness.Cells(
+            job.source,
+            start_checks("", ()),
+            trials=job.trials,
+            on_event=listeners.phase,
+            cancelled=listeners.cancelled,
+        )
 
 
 # --- of the queue ----------------------------------------
@@ -62,12 +53,8 @@ def execute(sweep: Sweep, queues: Sequence[str]) -> bool:
     found = registry.installation_for(sweep.build_slug)
     if found is None:
         return queue.finish(sweep, "build_missing")
-    keeper = LeaseKeeper(sweep)
-    keeper.start()
-    try:
+    with LeaseKeeper(sweep) as keeper:
         end = go_on(sweep, repro, found.interpreter, queues, keeper)
-    finally:
-        keeper.stop()
     if keeper.lost:
         log.warning("Sweep %s: lease lost", sweep.pk)
         return False
