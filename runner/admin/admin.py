@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import admin, messages
@@ -12,6 +13,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _, ngettext
 
+from kb.admin.admin import ReadOnlyInline
 from kb.choices import OUR_ORIGINS
 from kb.findings import writing
 from runner import access
@@ -42,6 +44,18 @@ class KeptAdmin(ReadOnlyAdmin):
         return False
 
 
+def changing(
+    description: Any, said: Any, change: Callable[[QuerySet[Any]], int]
+) -> Callable[..., None]:
+    """An action of operators; `change` says how many rows it changed."""
+
+    @admin.action(description=description, permissions=["operate"])
+    def act(self: Any, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        self.message_user(request, said % {"n": change(queryset)})
+
+    return act
+
+
 def pretty(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return format_html(JSON_BLOCK, text)
@@ -55,15 +69,9 @@ class NamedValuesFilter(admin.AllValuesFieldListFilter):
             yield {**choice, "display": choice["display"] or _("none")}
 
 
-class InstallationInline(admin.TabularInline):
+class InstallationInline(ReadOnlyInline):
     model = Installation
-    template = "admin/readonly_inline.html"
-    extra = 0
-    can_delete = False
     fields = readonly_fields = ("host", "interpreter", "managed", "state", "probed_at")
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 class RunnableFilter(admin.SimpleListFilter):
@@ -125,39 +133,28 @@ class WorkerAdmin(ReadOnlyAdmin):
     """Users who may change a worker can pause, resume and drain it."""
 
     list_display = (
-        "name",
-        "host",
-        "tier",
-        "slots",
-        "paused",
-        "draining",
-        "started_at",
-        "last_seen",
+        *("name", "host", "tier", "slots", "paused", "draining"),
+        *("started_at", "last_seen"),
     )
     list_filter = ("paused", "draining", ("tier", NamedValuesFilter), "host")
     search_fields = ("name", "host")
     actions = ("pause", "resume", "drain")
 
-    @admin.action(
-        description=_("Pause: finish current runs and start no more"),
-        permissions=["operate"],
+    pause = changing(
+        _("Pause: finish current runs and start no more"),
+        _("Workers paused: %(n)d"),
+        lambda workers: workers.update(paused=True),
     )
-    def pause(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
-        count = queryset.update(paused=True)
-        self.message_user(request, _("Workers paused: %(n)d") % {"n": count})
-
-    @admin.action(description=_("Resume"), permissions=["operate"])
-    def resume(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
-        count = queryset.update(paused=False)
-        self.message_user(request, _("Workers resumed: %(n)d") % {"n": count})
-
-    @admin.action(
-        description=_("Drain: finish current runs, then stop"),
-        permissions=["operate"],
+    resume = changing(
+        _("Resume"),
+        _("Workers resumed: %(n)d"),
+        lambda workers: workers.update(paused=False),
     )
-    def drain(self, request: HttpRequest, queryset: QuerySet[Worker]) -> None:
-        count = queryset.update(draining=True)
-        self.message_user(request, _("Workers draining: %(n)d") % {"n": count})
+    drain = changing(
+        _("Drain: finish current runs, then stop"),
+        _("Workers draining: %(n)d"),
+        lambda workers: workers.update(draining=True),
+    )
 
 
 @admin.register(Device)
@@ -172,19 +169,16 @@ class DeviceAdmin(ReadOnlyAdmin):
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("runner.change_device")
 
-    @admin.action(
-        description=_("Pause: give these GPUs no further runs"), permissions=["operate"]
+    pause = changing(
+        _("Pause: give these GPUs no further runs"),
+        _("GPUs paused: %(n)d"),
+        host_gpus.pause,
     )
-    def pause(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
-        count = host_gpus.pause(queryset)
-        self.message_user(request, _("GPUs paused: %(n)d") % {"n": count})
-
-    @admin.action(
-        description=_("Use again: lift pause and quarantine"), permissions=["operate"]
+    use_again = changing(
+        _("Use again: lift pause and quarantine"),
+        _("GPUs in use again: %(n)d"),
+        host_gpus.lift,
     )
-    def use_again(self, request: HttpRequest, queryset: QuerySet[Device]) -> None:
-        count = host_gpus.lift(queryset)
-        self.message_user(request, _("GPUs in use again: %(n)d") % {"n": count})
 
 
 class JobAdmin(KeptAdmin):
@@ -192,9 +186,6 @@ class JobAdmin(KeptAdmin):
 
     date_hierarchy = "created_at"
     actions = ("cancel",)
-
-    def stop(self, row: Any) -> bool:
-        return jobs.cancel(row)
 
     def cancelled(self, count: int) -> str:
         return ngettext("%(n)d job is cancelled.", "%(n)d jobs are cancelled.", count)
@@ -204,7 +195,7 @@ class JobAdmin(KeptAdmin):
         permissions=["operate"],
     )
     def cancel(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        done = [self.stop(row) for row in queryset]
+        done = [jobs.cancel(row) for row in queryset]
         count = sum(done)
         self.message_user(request, self.cancelled(count) % {"n": count})
         if count < len(done):

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest
 from django.template import TemplateDoesNotExist, TemplateSyntaxError
-from django.test import override_settings
+from django.test import RequestFactory, override_settings
 from django.urls import NoReverseMatch, resolve
 from django.utils.translation import override
 
@@ -126,13 +126,9 @@ def page_part(file: RecordFile) -> Part:
 
 def request_for(address: str) -> HttpRequest:
     """As a reader without a login asks for a page."""
-    request = HttpRequest()
-    request.method = "GET"
-    request.path = request.path_info = address
-    host = next(
-        (name for name in settings.ALLOWED_HOSTS if "*" not in name), "localhost"
-    )
-    request.META = {"SERVER_NAME": host.lstrip("."), "SERVER_PORT": "80"}
+    hosts = (name for name in settings.ALLOWED_HOSTS if "*" not in name)
+    host = next(hosts, "localhost").lstrip(".")
+    request: HttpRequest = RequestFactory().get(address, headers={"host": host})
     request.user = AnonymousUser()
     request.resolver_match = resolve(address)
     return request
