@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from kb.languages import Text as _
 from kb.records.conditions import Condition
-from portable.harness import shown_value
 from runner.sweeps.boundary import Boundary
 
 WHERE = _(
@@ -23,24 +21,11 @@ TOO_MANY = _(
     "That is {cells} cells, and a sweep has at most {most}. Take a larger step, or "
     "START..STOP, which looks for the boundary."
 )
-SMALLEST = _(
-    "Smallest values found that show the bug: {values}. Where one of them alone was "
-    "made smaller, the bug was not seen."
-)
-NOT_AT_ALL = _("The bug does not show at the reviewed values on this build.")
 NOTHING = _("No cell has a verdict.")
 CANNOT = _("Cells where it cannot apply: {count}.")
 FAILED = _("Cells without a verdict: {count}.")
 ALL = _("{first} and {second}")
 ANY = _("{first}, or where {second}")
-
-
-def minimised(values: Mapping[str, Any] | None, lang: str) -> str:
-    """What came of looking for the smallest values; None: the bug did not show."""
-    if values is None:
-        return NOT_AT_ALL[lang]
-    texts = [f"{name} = {shown_value(value)}" for name, value in values.items()]
-    return SMALLEST[lang].format(values=", ".join(texts))
 
 
 def sentence(boundary: Boundary, lang: str) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from kb.choices import Verdict
 from kb.models import Repro
 from portable import harness
 from runner.builds import registry
@@ -16,7 +15,6 @@ from runner.models import Sweep
 from runner.runs import jobs, scheduling
 from runner.sweeps import queue
 from runner.sweeps.cells import Axis, key_of, next_cell
-from runner.sweeps.smallest import smallest
 from runner.worker import execution
 from runner.worker.execution import Job, Listeners
 from runner.worker.lease import LeaseKeeper
@@ -112,34 +110,6 @@ def run_here(
             found.append(cell)
             each(cell)
         return cells.evidence(job.name), found
-
-
-def smallest_here(
-    job: Job,
-    interpreter: str,
-    listeners: Listeners,
-    each: Callable[[dict[str, Any]], None],
-) -> dict[str, Any] | None:
-    """The smallest values that show the bug; None where the reviewed ones do not.
-
-    Raises Unmet where the requirements are not met, Cancelled.
-    """
-    declared = harness.parse_header(job.source).parameters
-    defaults = {name: facts["default"] for name, facts in declared.items()}
-    with execution.pool(), cells_of(job, interpreter, listeners) as cells:
-        if cells.unmet:
-            raise Unmet(*cells.unmet)
-
-        @cache
-        def shows_at(values: tuple[tuple[str, Any], ...]) -> bool:
-            cell = cells.at(dict(values))
-            each(cell)
-            return bool(cell["verdict"] == Verdict.BUG_PRESENT)
-
-        def shows(values: dict[str, Any]) -> bool:
-            return shows_at(tuple(values.items()))
-
-        return smallest(declared, shows) if shows(defaults) else None
 
 
 class Unmet(Exception):

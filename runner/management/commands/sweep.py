@@ -22,9 +22,8 @@ from runner.management.commands.run_repro import (
 from runner.sweeps import axes as sweep_axes, sentences
 from runner.sweeps.boundary import boundary_of
 from runner.sweeps.cells import Axis, sealed
-from runner.sweeps.smallest import numbers
 from runner.worker.execution import Job, Listeners
-from runner.worker.sweeping import Unmet, run_here, smallest_here
+from runner.worker.sweeping import Unmet, run_here
 
 REFUSALS = (Usage, harness.ContractError, sweep_axes.BadAxes)
 
@@ -37,7 +36,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("record", metavar="ID", nargs="?", help="e.g. NAN-0028")
+        parser.add_argument("record", metavar="ID", help="e.g. NAN-0028")
         parser.add_argument(
             "axes",
             nargs="*",
@@ -52,11 +51,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--json", action="store_true", help="print only the evidence, as JSON"
         )
-        parser.add_argument(
-            "--minimise",
-            action="store_true",
-            help="find the smallest values that still show the bug",
-        )
 
     def run_from_argv(self, argv: list[str]) -> None:
         exits.crash_with_two()
@@ -64,8 +58,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> NoReturn:
         try:
-            if options["minimise"]:
-                self.minimise(options)
             cells = self.cells(options)
         except Unmet as unmet:
             self.stderr.write(f"sweep: {unmet}")
@@ -84,45 +76,12 @@ class Command(BaseCommand):
         absent = "bug_absent" if boundary.judged else "error"
         sys.exit(harness.EXIT_CODES["bug_present" if boundary.bug else absent])
 
-    def minimise(self, options: dict[str, Any]) -> NoReturn:
-        """Walk to the smallest values that show the bug, and say how to run them."""
-        if options["axes"] or options["json"]:
-            raise Usage("--minimise takes a record, --repro and --build.")
-        repro = self.repro_of_cpu(options, "--minimise NAN-0028")
-        declared = harness.parse_header(repro.source).parameters
-        if not numbers(declared):
-            names = ", ".join(declared) or "none"
-            raise Usage(f"Only numbers are made smaller, and its parameters: {names}.")
-        interpreter = chosen_interpreter(options["build"], repro.source)
-        job = Job(repro.source, repro.name, repro.record_id)
-        quiet = Listeners(lambda phase, text: None)
-        found = smallest_here(job, interpreter, quiet, self.say)
-        for lang in LANGS:
-            self.stdout.write(sentences.minimised(found, lang))
-        if found is None:
-            sys.exit(harness.EXIT_CODES["bug_absent"])
-        changed = [
-            f"--set {name}={harness.shown_value(value)}"
-            for name, value in found.items()
-            if value != declared[name]["default"]
-        ]
-        command = ["manage.py run_repro", repro.record_id, "--repro", repro.name]
-        self.stdout.write(" ".join([*command, *changed]))
-        sys.exit(harness.EXIT_CODES["bug_present"])
-
-    def repro_of_cpu(self, options: dict[str, Any], example: str) -> Repro:
-        """The reviewed repro that is asked for. Raises Usage for one of a GPU."""
-        if not options["record"]:
-            raise Usage(f"Name a record and its parameters: {example}")
-        repro = reviewed(options["record"].upper(), options["repro"])
-        if harness.parse_header(repro.source).device != DeviceClass.CPU:
-            raise Usage("Sweeps run on the CPU, and this repro needs a GPU.")
-        return repro
-
     def cells(self, options: dict[str, Any]) -> list[dict[str, Any]]:
         """All cells; prints the evidence."""
-        repro = self.repro_of_cpu(options, "NAN-0028 size=1:16:1")
+        repro = reviewed(options["record"].upper(), options["repro"])
         header = harness.parse_header(repro.source)
+        if header.device != DeviceClass.CPU:
+            raise Usage("Sweeps run on the CPU, and this repro needs a GPU.")
         parts = (item.partition("=") for item in options["axes"])
         texts = {name.strip(): text for name, _, text in parts}
         axes = sweep_axes.read_axes(header, texts)
