@@ -15,7 +15,7 @@ from django.contrib.auth.middleware import (
 )
 from django.contrib.auth.models import Group
 from django.core.exceptions import MiddlewareNotUsed
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from rest_framework.views import APIView
@@ -47,19 +47,10 @@ class ReadLoginMiddleware(LoginRequiredMiddleware):
         # REST framework opens its views for this middleware. Tokens are known to the
         # API itself (runner.api.rules).
         is_known = request.user.is_authenticated or "Authorization" in request.headers
-        return None if is_known else refusal(request)
-
-
-def refusal(request: HttpRequest) -> JsonResponse:
-    """As the API itself refuses: a problem document."""
-    problem = problems.Problem("unauthenticated", _("Log in to read this site."))
-    body = problems.document(problem, getattr(request, "request_id", ""))
-    return JsonResponse(
-        body,
-        status=problem.status_code,
-        content_type="application/problem+json",
-        headers={"WWW-Authenticate": "Bearer"},
-    )
+        if is_known:
+            return None
+        said = _("Log in to read this site.")
+        return problems.response(request, problems.Problem("unauthenticated", said))
 
 
 class ProxyUserMiddleware(PersistentRemoteUserMiddleware):

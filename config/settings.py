@@ -227,7 +227,7 @@ STORAGES = {
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
-        else "kb.style_sheets.JoiningStorage"
+        else "kb.pages.style_sheets.JoiningStorage"
     },
 }
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, UnreadablePostError
+from django.http import Http404, JsonResponse, UnreadablePostError
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _, gettext_lazy
 from rest_framework import exceptions
-from rest_framework.response import Response
 
 
 @dataclass(frozen=True)
@@ -261,20 +260,31 @@ def as_problem(error: exceptions.APIException) -> Problem:
     return Problem(code, str(error.detail), status=error.status_code)
 
 
-def document(problem: Problem, request_id: str) -> dict[str, Any]:
-    kind = KINDS[problem.code]
-    return {
+def response(request: Any, problem: Problem, wait: float | None = None) -> JsonResponse:
+    """The problem as the answer to a request, with the headers that go with it."""
+    status = problem.status_code
+    headers = {"Retry-After": str(int(wait))} if wait else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    document = {
         "type": f"/problems/{Kind.slug(problem.code)}",
-        "title": str(kind.title),
-        "status": problem.status_code,
+        "title": str(KINDS[problem.code].title),
+        "status": status,
         "detail": str(problem.detail),
         "code": problem.code,
         "errors": problem.errors,
-        "request_id": request_id,
+        "request_id": getattr(request, "request_id", ""),
     }
+    return JsonResponse(
+        document,
+        status=status,
+        headers=headers,
+        content_type="application/problem+json",
+        json_dumps_params={"ensure_ascii": False},
+    )
 
 
-def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+def exception_handler(error: Exception, context: Any) -> JsonResponse | None:
     """Every refusal of the API as application/problem+json; bugs stay 500."""
     if isinstance(error, Http404):
         error = Problem("not_found", _("Nothing here."))
@@ -284,20 +294,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         error = Problem("malformed", _("The connection ended before the body did."))
     if not isinstance(error, exceptions.APIException):
         return None
-    problem = as_problem(error)
-    headers = {}
     wait = getattr(error, "wait", None)
-    if wait:
-        headers["Retry-After"] = str(int(wait))
-    if problem.status_code == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    request_id = getattr(context["request"], "request_id", "")
-    return Response(
-        document(problem, request_id),
-        status=problem.status_code,
-        headers=headers,
-        content_type="application/problem+json",
-    )
+    return response(context["request"], as_problem(error), wait)
 
 
 def is_outage(error: BaseException | None) -> bool:

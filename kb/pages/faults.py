@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
@@ -38,8 +38,4 @@ def problem_of(request: HttpRequest, *, is_away: bool) -> HttpResponse:
             "you sent may not be saved."
         )
         problem = Problem("busy", said)
-    return JsonResponse(
-        problems.document(problem, getattr(request, "request_id", "")),
-        status=problem.status_code,
-        content_type="application/problem+json",
-    )
+    return problems.response(request, problem)

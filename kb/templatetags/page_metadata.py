@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from kb.addresses import base_address
 from kb.models import Record
-from kb.style_sheets import SHEETS
+from kb.pages.style_sheets import SHEETS
 from kb.syndication import as_github
 from kb.syndication.cards import content
 

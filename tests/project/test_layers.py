@@ -24,7 +24,7 @@ APPS = ("config", "kb", "portable", "runner")
 FLOORS: tuple[str, ...] = (
     "portable.harness portable.nan_probe portable.masking portable.known_answers",
     "portable.doesitnan",
-    "kb.languages kb.progress kb.style_sheets kb.rules runner.exits runner.limits",
+    "kb.languages kb.progress kb.rules runner.exits runner.limits",
     "kb.wording kb.apps",
     "kb.choices",
     "kb.problems kb.badges",

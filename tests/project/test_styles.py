@@ -14,7 +14,7 @@ from django.contrib.staticfiles.storage import StaticFilesStorage, staticfiles_s
 from django.template.loader import render_to_string
 from django.test import SimpleTestCase
 
-from kb.style_sheets import JOINED, SHEETS
+from kb.pages.style_sheets import JOINED, SHEETS
 
 ROOT = Path(settings.BASE_DIR)
 STATIC = ROOT / "static"
