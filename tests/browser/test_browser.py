@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from kb.models import Record
 from kb.publishing import loading
 from runner.evidence import repros, store
-from runner.models import LogChunk, Run
+from runner.models import Run
 from tests.support import page_types, runs
 from tests.support.sample_record import write_sample
 
@@ -114,18 +114,8 @@ class BrowserTest(LiveServerTestCase):
         return store.add(runs.make_evidence(self.repro), origin="site")
 
     def log(self, run: Run, first: int, last: int) -> None:
-        LogChunk.objects.bulk_create(
-            LogChunk(
-                run=run,
-                seq=seq,
-                attempt=1,
-                check_name="trigger",
-                stream="stdout",
-                text=f"line {seq}",
-                at=0.1,
-            )
-            for seq in range(first, last + 1)
-        )
+        texts = [f"line {seq}" for seq in range(first, last + 1)]
+        runs.write_log(run, *texts, first=first)
 
 
 class ScriptTest(BrowserTest):

@@ -6,7 +6,6 @@ from django.test import tag
 from playwright.sync_api import expect
 
 from kb.publishing import saving
-from runner.evidence import store
 from tests.browser import page_faults
 from tests.browser.test_browser import (
     DOCUMENT_WIDTH,
@@ -85,9 +84,7 @@ class PlaceTest(BrowserTest):
     def setUp(self) -> None:
         super().setUp()
         for raw, bug in [("2.4.0", True), ("2.7.0", False)]:
-            body = runs.make_evidence(self.repro, bug=bug)
-            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            store.add(runs.signed(body), origin="site")
+            runs.run_on(self.repro, raw, bug=bug)
 
     def test_the_ruler_of_the_front_page_is_an_axis(self) -> None:
         page = self.open("/en/")

@@ -15,7 +15,7 @@ from kb.models import Record, Repro
 from kb.publishing import saving
 from runner.evidence import store
 from runner.evidence.folders import EvidenceReport
-from runner.models import Capture, Device, LogChunk, Run, Sweep, Worker
+from runner.models import Capture, Device, Run, Sweep, Worker
 from runner.sweeps import exchange
 from tests.support import captures, loaded, runs
 
@@ -214,18 +214,8 @@ def make_runs(repro: Repro) -> list[tuple[str, str]]:
 
 
 def log(run: Run) -> None:
-    LogChunk.objects.bulk_create(
-        LogChunk(
-            run=run,
-            seq=seq,
-            attempt=1,
-            check_name="trigger",
-            stream="stderr" if seq == 2 else "stdout",
-            text=f"step {seq} loss nan",
-            at=0.1 * seq,
-        )
-        for seq in (1, 2, 3)
-    )
+    runs.write_log(run, *(f"step {seq} loss nan" for seq in (1, 2, 3)))
+    run.log.filter(seq=2).update(stream="stderr")
 
 
 def admin_pages() -> list[str]:

@@ -20,8 +20,8 @@ from kb.models import Record, Repro
 from kb.publishing import loading, saving
 from portable import harness
 from runner.builds import registry
-from runner.evidence import repros
-from runner.models import Build, Installation, Run, Sweep
+from runner.evidence import repros, store
+from runner.models import Build, Evidence, Installation, LogChunk, Run, Sweep
 from tests.support import loaded
 from tests.support.sample_record import write_sample
 
@@ -287,6 +287,30 @@ def hello(digest: str) -> dict[str, Any]:
     }
     facts = {"python": "3.11.7", "torch": STAND_IN, "missing": [], "packages": {}}
     return {"repro": digest, "identity": identity, "devices": [], "facts": facts}
+
+
+def run_on(repro: Repro, raw: str, **options: Any) -> Evidence:
+    """Evidence of this site on a build by its version; 2.4.0 is of the CPU."""
+    raw = raw if "+" in raw else f"{raw}+cpu"
+    body = make_evidence(repro, **options)
+    body["build"].update(raw=raw, slug=raw.replace("+", "-"))
+    return store.add(signed(body), origin="site")
+
+
+def write_log(run: Run, *texts: str, first: int = 1) -> None:
+    """Lines of its trigger."""
+    LogChunk.objects.bulk_create(
+        LogChunk(
+            run=run,
+            seq=seq,
+            attempt=1,
+            check_name="trigger",
+            stream="stdout",
+            text=text,
+            at=0.1 * seq,
+        )
+        for seq, text in enumerate(texts, first)
+    )
 
 
 def signed(body: dict[str, Any]) -> dict[str, Any]:

@@ -24,11 +24,8 @@ class StandingTest(TestCase):
         cls.repro = cls.record.repros.get()
 
     def run_on(self, raw: str, *, bug: bool, day: int = 1) -> None:
-        body = runs.make_evidence(
-            self.repro, bug=bug, started_at=f"2026-01-{day:02d}T00:00:00Z"
-        )
-        body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-        store.add(runs.signed(body), origin="site")
+        moment = f"2026-01-{day:02d}T00:00:00Z"
+        runs.run_on(self.repro, raw, bug=bug, started_at=moment)
 
     def standing(self) -> Standing:
         return Standing.objects.get(record="NAN-9001")
@@ -107,9 +104,7 @@ class ConcurrentTest(TransactionTestCase):
         errors: list[Exception] = []
 
         def add(raw: str) -> None:
-            body = runs.make_evidence(repro, bug=True)
-            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            store.add(runs.signed(body), origin="site")
+            runs.run_on(repro, raw)
 
         def other_worker() -> None:
             try:

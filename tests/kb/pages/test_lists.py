@@ -15,7 +15,6 @@ from kb.models import Claim, Record
 from kb.pages import paging
 from kb.pages.browse import PER_PAGE
 from kb.publishing import saving
-from runner.evidence import store
 from runner.models import Worker
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
@@ -27,9 +26,7 @@ MORE = 2 * PER_PAGE
 
 class ListCase(PageTest):
     def run_on(self, raw: str, *, bug: bool = True) -> None:
-        body = runs.make_evidence(self.repro, bug=bug)
-        body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-        store.add(runs.signed(body), origin="site")
+        runs.run_on(self.repro, raw, bug=bug)
 
     def more_records(self) -> None:
         rows = [

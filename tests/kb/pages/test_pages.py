@@ -17,7 +17,7 @@ from kb.models import Record
 from kb.publishing import saving
 from kb.versions import order
 from runner.evidence import store
-from runner.models import LogChunk, Run, Worker
+from runner.models import Run, Worker
 from runner.runs import jobs
 from tests.support import loaded, runs
 
@@ -259,9 +259,7 @@ class RecordPageTest(PageTest):
 
     def test_evidence_is_listed_from_the_newest_build(self) -> None:
         for raw in ("2.10.0", "2.9.0"):
-            body = runs.make_evidence(self.repro)
-            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            store.add(runs.signed(body), origin="site")
+            runs.run_on(self.repro, raw)
         html = self.page(self.path)
         table = html[html.index('id="evidence"') :]
         self.assertLess(table.index("2.10.0-cpu"), table.index("2.9.0-cpu"))
@@ -631,16 +629,7 @@ class RunPageTest(PageTest):
 
     def test_the_fragment_sends_only_new_lines_and_stops_when_over(self) -> None:
         run = runs.make_run(self.repro, state="running", phase="trigger 1/1", attempt=1)
-        for seq, text in [(1, "first"), (2, "<b>second</b> loss nan")]:
-            LogChunk.objects.create(
-                run=run,
-                seq=seq,
-                attempt=1,
-                check_name="trigger",
-                stream="stdout",
-                text=text,
-                at=0.1,
-            )
+        runs.write_log(run, "first", "<b>second</b> loss nan")
         html = self.page(f"/en/runs/{run.id}/status/?after=1")
         self.assertNotIn("first", html)
         self.assertIn("&lt;b&gt;second&lt;/b&gt;", html)

@@ -54,9 +54,7 @@ class SentTest(TestCase):
 
     def ours_before(self) -> None:
         """The bug, run here on the build before."""
-        body = runs.make_evidence(self.repro, bug=True)
-        body["build"].update(slug=OLDER, raw=OLDER_RAW)
-        store.add(runs.signed(body), store.SITE)
+        runs.run_on(self.repro, OLDER_RAW)
 
     def test_no_answer_rests_on_it_however_many_send_it(self) -> None:
         for day, name in enumerate(("somebody", "another", "a-third"), start=1):

@@ -11,7 +11,6 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 
 from kb.models import Record
-from runner.evidence import store
 from runner.pages.matrix import PER_PAGE, build_matrix
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
@@ -20,9 +19,7 @@ from tests.support.records import save_all
 
 class MatrixCase(PageTest):
     def run_on(self, raw: str, *, bug: bool = True, repro: Any = None) -> None:
-        body = runs.make_evidence(repro or self.repro, bug=bug)
-        body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-        store.add(runs.signed(body), origin="site")
+        runs.run_on(repro or self.repro, raw, bug=bug)
 
     def document(self, query: str = "") -> dict[str, Any]:
         response = self.client.get(f"/en/matrix/?format=json{query}")
@@ -155,10 +152,8 @@ class FoldedTest(MatrixCase):
         self.assertEqual(untested, f"/en/NAN-9001/sample/?torch={runs.SLUG}#run")
 
     def test_releases_are_heads_with_their_builds_below(self) -> None:
-        for slug in ("2.6.0-cpu", "2.6.0-cu124"):
-            body = runs.make_evidence(self.repro)
-            body["build"].update(raw=slug.replace("-", "+"), slug=slug)
-            store.add(runs.signed(body), origin="site")
+        for raw in ("2.6.0+cpu", "2.6.0+cu124"):
+            runs.run_on(self.repro, raw)
         html = self.page("/en/matrix/")
         head = r'<th scope="colgroup" colspan="2">\s*<a [^>]*>2\.6\.0</a>\s*</th>'
         self.assertRegex(html, head)

@@ -13,7 +13,7 @@ from django.utils.translation import override
 
 from portable import harness
 from runner.evidence import store
-from runner.models import Evidence, LogChunk, Run, Worker
+from runner.models import Evidence, Run, Worker
 from runner.pages.run_page import notes_of
 from runner.pages.runs.killed import kills_of
 from runner.pages.runs.waits import wait_words
@@ -86,20 +86,6 @@ class LiveTest(PageTest):
     def text(self, run: Run, lang: str = "en") -> str:
         return Page(self.page(f"/{lang}/runs/{run.id}/")).text
 
-    def log(self, run: Run, *texts: str) -> None:
-        LogChunk.objects.bulk_create(
-            LogChunk(
-                run=run,
-                seq=seq,
-                attempt=1,
-                check_name="trigger",
-                stream="stdout",
-                text=text,
-                at=0.1,
-            )
-            for seq, text in enumerate(texts, 1)
-        )
-
     def queue(self) -> Run:
         """Runs like those that take six minutes, one of them before ours."""
         now = timezone.now()
@@ -157,7 +143,7 @@ class LiveTest(PageTest):
 
     def test_lines_of_the_log_have_addresses_and_marked_values(self) -> None:
         run = runs.make_run(self.repro, state="running", phase="trigger 1/1", attempt=1)
-        self.log(run, "first", "loss nan <b>")
+        runs.write_log(run, "first", "loss nan <b>")
         html = self.page(f"/en/runs/{run.id}/")
         self.assertRegex(html, r'<li id="L2">\s*<a href="#L2">2</a>')
         self.assertIn('loss <i class="nan">nan</i> &lt;b&gt;', html)
