@@ -156,14 +156,7 @@ def report_check(
     offer_parameters(header, parameters)
     try:
         torch = importlib.import_module("torch")
-        settle_torch(torch)
-        hello["identity"] = identity(torch, header)
-        hello["devices"], hello["facts"] = [], {}
-        if device and (check != "requirements" or devices_of(torch, header, device)):
-            torch.set_default_device(device)
-        if check == "requirements":
-            hello["devices"] = devices_of(torch, header, device)
-            hello["facts"] = cheap_facts(torch, header, hello["identity"])
+        hello.update(introduction(torch, header, check, device))
     except BaseException as error:
         send(dict(hello, identity={}, devices=[], facts={}))
         send(exception_message(error))
@@ -185,6 +178,19 @@ def report_check(
     except BaseException as error:
         send(exception_message(error))
     return _end(send)
+
+
+def introduction(torch: Any, header: Any, check: str, device: str) -> Dict[str, Any]:
+    """Which torch this is, ready for the check; for requirements what it sees."""
+    settle_torch(torch)
+    found: Dict[str, Any] = {"identity": identity(torch, header)}
+    found.update(devices=[], facts={})
+    if device and (check != "requirements" or devices_of(torch, header, device)):
+        torch.set_default_device(device)
+    if check == "requirements":
+        found["devices"] = devices_of(torch, header, device)
+        found["facts"] = cheap_facts(torch, header, found["identity"])
+    return found
 
 
 def _end(send: Callable[[Dict[str, Any]], None]) -> None:
