@@ -1,6 +1,9 @@
 """Pages of the knowledge base, below the language's prefix."""
 
-from django.urls import path, re_path
+from collections.abc import Callable
+from typing import Any
+
+from django.urls import URLPattern, path, re_path
 from django.views.decorators.http import conditional_page
 
 from kb.pages import views
@@ -13,6 +16,12 @@ from kb.syndication.feeds import (
     RecordFeed,
     ReleaseFeed,
 )
+
+
+def of_record(rest: str, view: Callable[..., Any], name: str) -> URLPattern:
+    """What stands at a record's number and `rest`."""
+    return re_path(rf"^(?P<record_id>NAN-\d{{4}}){rest}$", view, name=name)
+
 
 urlpatterns = [
     path("", views.front, name="front"),
@@ -29,33 +38,17 @@ urlpatterns = [
     path("symptoms/<slug:slug>/", views.symptom_detail, name="symptom-detail"),
     path("laws/<slug:slug>/", views.law_detail, name="law-detail"),
     path("problems/<slug:slug>/", views.problem_detail, name="problem-detail"),
-    re_path(
-        r"^(?P<record_id>NAN-\d{4})/github\.md$",
-        as_github.record,
-        name="record-github",
-    ),
-    re_path(
-        r"^(?P<record_id>NAN-\d{4})/report-(?P<about>mine|error)\.txt$",
-        as_github.report,
-        name="record-report",
-    ),
-    re_path(
-        r"^(?P<record_id>NAN-\d{4})(?:/[-a-z0-9_]+)?\.md$",
-        as_markdown.record,
-        name="record-markdown",
-    ),
-    re_path(r"^(?P<record_id>NAN-\d{4})/card\.png$", cards.card, name="record-card"),
+    of_record(r"/github\.md", as_github.record, "record-github"),
+    of_record(r"/report-(?P<about>mine|error)\.txt", as_github.report, "record-report"),
+    of_record(r"(?:/[-a-z0-9_]+)?\.md", as_markdown.record, "record-markdown"),
+    of_record(r"/card\.png", cards.card, "record-card"),
     path("compare/", views.compare_start, name="compare-start"),
     re_path(
         rf"^compare/(?P<before>{SIDE})\.\.\.(?P<after>{SIDE})/$",
         views.compare,
         name="compare",
     ),
-    re_path(
-        r"^(?P<record_id>NAN-\d{4})/feed\.atom$",
-        conditional_page(RecordFeed()),
-        name="record-feed",
-    ),
+    of_record(r"/feed\.atom", conditional_page(RecordFeed()), "record-feed"),
     re_path(
         r"^components/(?P<name>[^/]{1,80})/feed\.atom$",
         conditional_page(ComponentFeed()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.http import (
     HttpResponse,
     HttpResponseBadRequest,
     HttpResponseRedirect,
+    QueryDict,
 )
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
@@ -47,6 +49,8 @@ from kb.pages.record import page as record_page
 from kb.releases import sides
 from kb.versions.order import tested_builds
 
+PageView = Callable[[HttpRequest], HttpResponse]
+
 
 @login_not_required
 @never_cache
@@ -66,9 +70,20 @@ def underway(request: HttpRequest) -> HttpResponse:
     return render(request, "_underway.html", {"asked_again": True})
 
 
-@require_safe
-def front(request: HttpRequest) -> HttpResponse:
-    return render(request, "kb/front.html", {"page": front_page.build()})
+def page_of(template: str, build: Callable[[QueryDict], object]) -> PageView:
+    """The view of a page that its address alone decides."""
+
+    @require_safe
+    def view(request: HttpRequest) -> HttpResponse:
+        return render(request, template, {"page": build(request.GET)})
+
+    return view
+
+
+front = page_of("kb/front.html", lambda _query: front_page.build())
+record_list = page_of("kb/records.html", browse.build)
+claim_list = page_of("kb/claims.html", claims.build)
+contradiction_list = page_of("kb/contradictions.html", contradictions_page.build)
 
 
 # Reads only: a forged request changes nothing, and no cookie is needed to look up.
@@ -90,12 +105,6 @@ def look_up(request: HttpRequest) -> HttpResponse:
 @require_POST
 def choose_theme(request: HttpRequest) -> HttpResponse:
     return theme.choose(request)
-
-
-@require_safe
-def record_list(request: HttpRequest) -> HttpResponse:
-    page = browse.build(request.GET)
-    return render(request, "kb/records.html", {"page": page})
 
 
 class RecordDetail(View):
@@ -134,18 +143,6 @@ def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
 def contribute(request: HttpRequest) -> HttpResponse:
     context = {"repository": settings.REPOSITORY_URL}
     return render(request, "kb/contribute.html", context)
-
-
-@require_safe
-def claim_list(request: HttpRequest) -> HttpResponse:
-    page = claims.build(request.GET)
-    return render(request, "kb/claims.html", {"page": page})
-
-
-@require_safe
-def contradiction_list(request: HttpRequest) -> HttpResponse:
-    page = contradictions_page.build(request.GET)
-    return render(request, "kb/contradictions.html", {"page": page})
 
 
 @require_safe

@@ -74,9 +74,11 @@ def wanted_matrix(query: QueryDict) -> record_matrix.RecordMatrix | None:
     return record_matrix.build(record, tuple(query.getlist("build")))
 
 
-@require_safe
-def build_list(request: HttpRequest) -> HttpResponse:
-    return render(request, "runner/builds.html", {"page": builds.build_list()})
+build_list = kb.page_of("runner/builds.html", lambda _query: builds.build_list())
+worker_list = kb.page_of("runner/workers.html", lambda _query: builds.worker_list())
+health_page = never_cache(
+    kb.page_of("runner/health.html", lambda _query: health.look())
+)
 
 
 @require_safe
@@ -86,17 +88,6 @@ def build_detail(request: HttpRequest, slug: str) -> HttpResponse:
         raise Http404(_("There is no build %s.") % slug)
     page = builds.build_page(build, request.GET.get("page", ""))
     return render(request, "runner/build.html", {"page": page})
-
-
-@require_safe
-def worker_list(request: HttpRequest) -> HttpResponse:
-    return render(request, "runner/workers.html", {"page": builds.worker_list()})
-
-
-@never_cache
-@require_safe
-def health_page(request: HttpRequest) -> HttpResponse:
-    return render(request, "runner/health.html", {"page": health.look()})
 
 
 @login_not_required
