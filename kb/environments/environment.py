@@ -100,23 +100,19 @@ class Environment:
         )
 
 
-def parse_environment(text: str) -> Environment:
+def parse_environment(text: str, *, stop_at_unparsed: bool = False) -> Environment:
     """Every line counts: what is not understood is in `unparsed_lines`."""
     bare = BARE.fullmatch(text.strip()) if len(text) < LINE_CHARS else None
     if bare:
         return Environment(torch_raw=bare[1], kind="freeze")
-    return environment_of(Reader(strict=False).read(text))
+    reader = Reader(strict=False).read(text, stop_at_unparsed=stop_at_unparsed)
+    return environment_of(reader)
 
 
 def only_environment(text: str) -> Environment | None:
     """The environment, if every line of `text` is part of its description."""
-    bare = BARE.fullmatch(text.strip()) if len(text) < LINE_CHARS else None
-    if bare:
-        return Environment(torch_raw=bare[1], kind="freeze")
-    environment = environment_of(Reader(strict=False).read(text, stop_at_unparsed=True))
-    return (
-        environment if environment.is_given and not environment.unparsed_lines else None
-    )
+    found = parse_environment(text, stop_at_unparsed=True)
+    return found if found.is_given and not found.unparsed_lines else None
 
 
 def find_environment(log: str) -> Environment:

@@ -95,29 +95,31 @@ def is_there(path: str) -> bool:
     return True
 
 
-def status(path: str) -> dict[str, Any] | None:
-    """The status that the pool reports; None where no pool listens."""
+def ask(
+    path: str, message: dict[str, Any], timeout_s: float = 1
+) -> dict[str, Any] | None:
+    """What the pool answers; None where no pool listens, or it does not answer."""
     try:
-        with connect(path, 10) as pool:
-            wire.send(pool, {"op": "status"})
+        with connect(path, timeout_s) as pool:
+            wire.send(pool, message)
             answer = wire.receive(pool)
     except (OSError, ValueError):
         return None
     return answer[0] if answer else None
 
 
+def status(path: str) -> dict[str, Any] | None:
+    """The status that the pool reports; None where no pool listens."""
+    return ask(path, {"op": "status"}, timeout_s=10)
+
+
 def cold(path: str) -> dict[str, str] | None:
     """Interpreter -> why its checks start cold for now; None where no pool listens."""
-    try:
-        with connect(path, 1) as pool:
-            wire.send(pool, {"op": "cold"})
-            answer = wire.receive(pool)
-    except (OSError, ValueError):
+    answer = ask(path, {"op": "cold"})
+    if answer is None:
         return None
-    rows = answer[0].get("cold") if answer else None
     # A pool of another version refuses what it does not know, in a text.
-    if not isinstance(rows, list):
-        return {}
+    rows = answer["cold"] if isinstance(answer.get("cold"), list) else []
     return {str(row["interpreter"]): str(row["reason"]) for row in rows}
 
 
@@ -127,12 +129,7 @@ def warm(path: str, key: dict[str, Any]) -> bool:
     Returns at once; False where no pool listens yet. Whether there is memory for the
     parent is for the pool to say.
     """
-    try:
-        with connect(path, 1) as pool:
-            wire.send(pool, {"op": "warm", "digest": digest(), **key})
-            return wire.receive(pool) is not None
-    except (OSError, ValueError):
-        return False
+    return ask(path, {"op": "warm", "digest": digest(), **key}) is not None
 
 
 # --- one warm check ----------------------------------------
