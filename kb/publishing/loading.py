@@ -164,22 +164,26 @@ def inspect_all(
     facts: dict[str, dict[str, ReproFacts]] = {}
     problems: list[Problem] = []
     for file in files:
-        file_problems: list[Problem] = []
-        repros = {}
-        for name, source in file.repros.items():
-            try:
-                repros[name] = inspect(source)
-            except ReproRefused as error:
-                file_problems += [
-                    Problem(f"{name}.py", "", text) for text in error.errors
-                ]
-        if not file_problems:
-            file_problems = repro_problems(file, repros)
-        problems += in_folder(file.slug, file_problems)
-        facts[file.id] = repros
+        facts[file.id], refused = inspected(file, inspect)
+        found = refused or repro_problems(file, facts[file.id])
+        problems += in_folder(file.slug, found)
     if problems:
         raise RecordError(problems)
     return facts
+
+
+def inspected(
+    file: RecordFile, inspect: Inspect
+) -> tuple[dict[str, ReproFacts], list[Problem]]:
+    """What the repros say of themselves, and where they break the contract."""
+    facts: dict[str, ReproFacts] = {}
+    problems: list[Problem] = []
+    for name, source in file.repros.items():
+        try:
+            facts[name] = inspect(source)
+        except ReproRefused as error:
+            problems += [Problem(f"{name}.py", "", text) for text in error.errors]
+    return facts, problems
 
 
 def taken_problems(files: list[RecordFile]) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kb.choices import Depth
-from kb.publishing.loading import ReproRefused
+from kb.publishing.loading import inspected
 from kb.records.build_slugs import known_builds
 from kb.records.files import (
     FACTS_FILE,
@@ -55,7 +55,7 @@ def read(root: Path, slug: str) -> Read:
     problems = [row for row in problems if not is_open(root / slug, row)]
     problems = in_folder(slug, problems)
     problems += neighbour_problems(root, slug, file)
-    repros, refused = inspected(file)
+    repros, refused = inspected(file, inspect)
     if REPRO not in file.repros and file.depth == Depth.FULL:
         refused.append(Problem(f"{REPRO}.py", "", "is missing"))
     facts_hold = all(isinstance(row, dict) for row in tables(file))
@@ -123,15 +123,3 @@ def neighbour_problems(root: Path, slug: str, file: RecordFile) -> list[Problem]
     if not problems and "slug" in file.facts:
         problems += build_problems([file], known_builds(root))
     return problems
-
-
-def inspected(file: RecordFile) -> tuple[dict[str, ReproFacts], list[Problem]]:
-    """What the repros say of themselves, and where they break the contract."""
-    facts: dict[str, ReproFacts] = {}
-    problems: list[Problem] = []
-    for name, source in file.repros.items():
-        try:
-            facts[name] = inspect(source)
-        except ReproRefused as error:
-            problems += [Problem(f"{name}.py", "", text) for text in error.errors]
-    return facts, problems
