@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from datetime import timedelta
 from io import StringIO
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -169,12 +166,8 @@ class MassAssignmentTest(TestCase):
 
     def setUp(self) -> None:
         runs.load_sample()
-        folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, folder)
-        runs.install(runs.stand_in_torch(folder))
-        user = User.objects.create_user("ann")
-        scopes = Token.Scope.values
-        _token, secret = Token.issue("ann", user, list(scopes), in_a_day())
+        runs.install_stand_in(self)
+        secret = runs.token_of("ann", *Token.Scope.values)
         self.client = Client(headers={"Authorization": f"Bearer {secret}"})
 
     def fields(self) -> set[str]:

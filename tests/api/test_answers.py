@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -280,9 +277,7 @@ class ConventionsTest(ApiTest):
 
 class RunApiTest(ApiTest):
     def setUp(self) -> None:
-        self.folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, self.folder)
-        runs.install(runs.stand_in_torch(self.folder))
+        runs.install_stand_in(self)
 
     def submit(self, status: int, **fields: Any) -> Any:
         body = {"record": "NAN-9001", "build": runs.SLUG, **fields}

@@ -6,13 +6,9 @@ schemathesis makes them from the served schema, valid and not; the same ones eac
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections import Counter
 from contextlib import suppress
 from copy import deepcopy
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -20,7 +16,6 @@ from django.core.handlers.wsgi import WSGIHandler
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from django.test import TestCase, override_settings, tag
-from django.utils import timezone
 
 from config import api_schema
 from kb.search.index.generation import current_generation
@@ -91,14 +86,10 @@ class Fixture(TestCase):
             "SentCapture": captures.capture(),
             "InstalledRequest": {"env": "torch==2.5.1"},
         }
-        later = timezone.now() + timedelta(days=1)
-        scopes = list(Token.Scope.values)
-        _token, cls.secret = Token.issue("ann", user, scopes, later)
+        cls.secret = runs.token_of("ann", *Token.Scope.values)
 
     def setUp(self) -> None:
-        folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, folder)
-        runs.install(runs.stand_in_torch(folder))
+        runs.install_stand_in(self)
         self.headers = {"Authorization": f"Bearer {self.secret}"}
 
 

@@ -10,11 +10,10 @@ from urllib.parse import parse_qs, urlsplit
 from django.db import connection
 from django.test import TestCase
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from kb.models import Record
 from runner.evidence import store
-from runner.models import Build, Evidence, Run, Worker
+from runner.models import Build, Evidence, Run
 from tests.support import runs
 
 MOST_PAGES = 200
@@ -108,9 +107,8 @@ class WalkTest(TestCase):
         self.assertGreater(Evidence.objects.count(), 10)
 
     def test_workers(self) -> None:
-        now = timezone.now()
         for number in range(5):
-            Worker.objects.create(name=f"w{number}", started_at=now, last_seen=now)
+            runs.make_worker(f"w{number}")
         names = [
             item["name"] for page in self.pages("workers?limit=2") for item in page
         ]
@@ -217,8 +215,7 @@ class RevalidationTest(TestCase):
         runs.make_run(repro, state=Run.State.CANCELLED)
         build = runs.make_build(f"1.0.{number}", "1.0.0")
         runs.install(f"/python{number}", slug=build.slug)
-        now = timezone.now()
-        Worker.objects.create(name=f"w{number}", started_at=now, last_seen=now)
+        runs.make_worker(f"w{number}")
 
     def queries(self, path: str) -> int:
         self.client.get(f"/api/v1/{path}")  # What a process keeps is kept then.

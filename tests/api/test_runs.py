@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.test import Client, TestCase
-from django.utils import timezone
 
 from runner.api import prefer as api_waiting
 from runner.models import Run
-from runner.models.token import Token
 from runner.runs import ledger
 from tests.support import runs
 
@@ -27,9 +20,7 @@ PATH = "/api/v1/runs"
 class SubmitTest(TestCase):
     def setUp(self) -> None:
         self.repro = runs.load_sample().repros.get()
-        folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, folder)
-        runs.install(runs.stand_in_torch(folder))
+        runs.install_stand_in(self)
 
     def post(self, headers: dict[str, str] | None = None, **fields: Any) -> Any:
         body = {"record": "NAN-9001", "build": runs.SLUG, **fields}
@@ -119,9 +110,7 @@ class SubmitTest(TestCase):
 class EvidenceTest(TestCase):
     def setUp(self) -> None:
         self.repro = runs.load_sample().repros.get()
-        user = User.objects.create_user("ann")
-        end = timezone.now() + timedelta(days=1)
-        _token, secret = Token.issue("ann-lab", user, ["evidence"], end)
+        secret = runs.token_of("ann-lab", "evidence")
         self.client = Client(headers={"Authorization": f"Bearer {secret}"})
 
     def send(self, body: Any) -> Any:

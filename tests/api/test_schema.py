@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client, SimpleTestCase, TestCase, tag
-from django.utils import timezone
 from django.utils.translation import gettext, override
 from drf_spectacular.validation import validate_schema
 from jsonschema import Draft202012Validator
@@ -22,8 +18,7 @@ from kb.models import Record, Repro
 from kb.problems import KINDS, Kind
 from runner.api import rules
 from runner.api.runs import RUN_ID
-from runner.models import Build, Capture, Worker
-from runner.models.token import Token
+from runner.models import Build, Capture
 from tests.support import loaded, runs
 
 RECORD, BUILD = "NAN-0002", "2.13.0-cpu"
@@ -139,17 +134,12 @@ class ExampleTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
         loaded.shipped_with_evidence()
-        user = User.objects.create_user("ann")
-        later = timezone.now() + timezone.timedelta(days=1)
-        _token, cls.secret = Token.issue("ci", user, ["run", "evidence"], later)
-        now = timezone.now()
-        Worker.objects.create(name="w@here", host="here", started_at=now, last_seen=now)
+        cls.secret = runs.token_of("ci", "run", "evidence")
+        runs.make_worker("w@here", host="here")
 
     def setUp(self) -> None:
-        folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, folder)
         Build.objects.get_or_create(slug=BUILD, defaults={"raw": "2.13.0+cpu"})
-        runs.install(runs.stand_in_torch(folder), slug=BUILD)
+        runs.install_stand_in(self, slug=BUILD)
         assert RUN_ID.examples
         self.run_id = RUN_ID.examples[0].value
         repro = Repro.objects.get(record=RECORD, name="repro")

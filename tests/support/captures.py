@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.utils import timezone
-
 from portable.nan_probe.schema import digest_of
 from runner.models import Worker
 from tests.support import runs
@@ -60,17 +58,5 @@ def text(*call: Any, **changes: Any) -> str:
 
 
 def worker(tier: str = "B", queues: list[str] = QUEUES, **fields: Any) -> Worker:
-    now = timezone.now()
-    return Worker.objects.create(
-        **{
-            "name": "w1",
-            "host": "here",
-            "queues": queues,
-            "tier": tier,
-            "slots": 2,
-            "started_at": now,
-            "last_seen": now,
-            "protocol": 0,
-            **fields,
-        }
-    )
+    given = {"tier": tier, "queues": queues, "slots": 2, "protocol": 0, **fields}
+    return runs.make_worker(host="here", **given)

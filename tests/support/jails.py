@@ -10,10 +10,12 @@ import tempfile
 import textwrap
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest import TestCase
 
+from runner import sandbox
 from runner.sandbox import box, policy, uids, view
 from runner.sandbox.layout import Layout
 from runner.sandbox.probes import capabilities, final_packet
@@ -37,6 +39,15 @@ def say(**found):
     print(json.dumps(found), flush=True)
 """
 NAMESPACES = ("bubblewrap", "unshare")
+
+
+def leave_limits_only(case: TestCase) -> None:
+    """A machine whose sandbox is of tier D, for one test."""
+    before = sandbox._Settings
+    restore = partial(sandbox.configure, allow_shared_root=before.allow_shared_root)
+    case.addCleanup(restore, before.without, before.hidden)
+    layers = ("namespaces", "landlock", "seccomp", "cgroup")
+    sandbox.configure(layers, allow_shared_root=True)
 
 
 @dataclass

@@ -15,7 +15,7 @@ from kb.models import Record, Repro
 from kb.publishing import saving
 from runner.evidence import store
 from runner.evidence.folders import EvidenceReport
-from runner.models import Capture, Device, Run, Sweep, Worker
+from runner.models import Capture, Device, Run, Sweep
 from runner.sweeps import exchange
 from tests.support import captures, loaded, runs
 
@@ -158,22 +158,14 @@ def add_evidence(repro: Repro, bug: bool) -> store.Evidence:
 
 
 def make_machines() -> None:
-    now = timezone.now()
-    Worker.objects.create(
-        name="w1",
-        host="a-host",
-        queues=[f"{runs.SLUG}.cpu"],
-        tier="B",
-        started_at=now,
-        last_seen=now,
-    )
+    runs.make_worker(host="a-host", tier="B")
     Device.objects.create(
         host="a-host",
         uuid="GPU-1",
         name="H200",
         state=Device.State.QUARANTINED,
         reason="ECC errors",
-        last_seen=now,
+        last_seen=timezone.now(),
     )
 
 

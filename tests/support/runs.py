@@ -14,6 +14,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from django.contrib.auth.models import User
+from django.test import SimpleTestCase
 from django.utils import timezone
 
 from kb.models import Record, Repro
@@ -21,7 +23,16 @@ from kb.publishing import loading, saving
 from portable import harness
 from runner.builds import registry
 from runner.evidence import repros, store
-from runner.models import Build, Evidence, Installation, LogChunk, Run, Sweep
+from runner.models import (
+    Build,
+    Evidence,
+    Installation,
+    LogChunk,
+    Run,
+    Sweep,
+    Token,
+    Worker,
+)
 from tests.support import loaded
 from tests.support.sample_record import write_sample
 
@@ -170,6 +181,20 @@ def install(interpreter: Path | str, slug: str = SLUG, **facts: Any) -> Installa
     )
 
 
+def install_stand_in(case: SimpleTestCase, slug: str = SLUG) -> Path:
+    """The same of a stand-in torch, while a test runs; its folder."""
+    folder = Path(case.enterContext(tempfile.TemporaryDirectory()))
+    install(stand_in_torch(folder), slug=slug)
+    return folder
+
+
+def token_of(name: str, *scopes: str) -> str:
+    """The secret of a token that Ann has until tomorrow."""
+    user = User.objects.get_or_create(username="ann")[0]
+    end = timezone.now() + timedelta(days=1)
+    return Token.issue(name, user, list(scopes), end)[1]
+
+
 # Who the test client is to the site: an address, as nobody logged in.
 CLIENT = "address:127.0.0.1"
 
@@ -202,6 +227,16 @@ def make_run(repro: Repro | None = None, **fields: Any) -> Run:
     if fields.get("state") == Run.State.RUNNING:
         defaults["lease_until"] = timezone.now() + timedelta(minutes=1)
     return Run.objects.create(repro=repro, **{**defaults, **fields})
+
+
+def make_worker(
+    name: str = "w1", *, seen: timedelta = timedelta(), **fields: Any
+) -> Worker:
+    """A worker of the build here, last seen so long ago."""
+    moment = timezone.now() - seen
+    defaults: dict[str, Any] = {"host": "h", "queues": [f"{SLUG}.cpu"]}
+    defaults |= {"started_at": moment, "last_seen": moment}
+    return Worker.objects.create(name=name, **{**defaults, **fields})
 
 
 def observed(name: str, observations: dict[str, Any], trial: int = 0) -> dict[str, Any]:

@@ -99,8 +99,8 @@ class GroupTest(AdminCase):
         found = runs.make_evidence(self.repro)
         self.evidence = store.add(found, origin="site")
         self.run_row = runs.make_run(self.repro)
+        runs.make_worker()
         now = timezone.now()
-        Worker.objects.create(name="w1", host="h", started_at=now, last_seen=now)
         Device.objects.create(
             host="h", uuid="GPU-1", state="quarantined", last_seen=now
         )

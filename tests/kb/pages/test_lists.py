@@ -9,13 +9,11 @@ from xml.etree import ElementTree
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
 
 from kb.models import Claim, Record
 from kb.pages import paging
 from kb.pages.browse import PER_PAGE
 from kb.publishing import saving
-from runner.models import Worker
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
 from tests.support.records import save_all
@@ -48,23 +46,12 @@ class ListCase(PageTest):
             Claim.objects.create(record=row, cid="c1", position=0, kind="cause")
             saving.save(row)
 
-    def worker(self, name: str, seen: timedelta) -> None:
-        moment = timezone.now() - seen
-        Worker.objects.create(
-            name=name,
-            host=name,
-            queues=[f"{runs.SLUG}.cpu"],
-            tier="D",
-            started_at=moment,
-            last_seen=moment,
-        )
-
 
 class SizeTest(ListCase):
     def test_queries_do_not_grow_with_records_claims_builds_and_workers(self) -> None:
         self.run_on("2.4.0")
         self.run_on("2.5.0", bug=False)
-        self.worker("one", timedelta())
+        runs.make_worker("one")
         paths = [f"/en/{rest}" for rest in ("", "records/", "claims/", "builds/")]
         paths += [
             "/en/workers/",
@@ -75,7 +62,7 @@ class SizeTest(ListCase):
         few = {path: self.queries(path) for path in paths}
         self.more_records()
         for number in range(5):
-            self.worker(f"w{number}", timedelta())
+            runs.make_worker(f"w{number}")
             runs.make_build(f"9.{number}.1-cpu", f"9.{number}.1+cpu")
         for path in paths:
             with self.subTest(path):
@@ -184,8 +171,8 @@ class FrameTest(ListCase):
             self.assertIn('popovertarget="pass-means"', html)
 
     def test_a_worker_that_is_gone_is_greyed_and_says_since_when(self) -> None:
-        self.worker("here", timedelta())
-        self.worker("away", timedelta(hours=3))
+        runs.make_worker("here")
+        runs.make_worker("away", seen=timedelta(hours=3))
         html = self.page("/en/workers/")
         gone = re.findall(r'<tr class="gone">.*?</tr>', html, re.S)
         self.assertEqual(len(gone), 1)

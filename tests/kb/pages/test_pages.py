@@ -17,7 +17,7 @@ from kb.models import Record
 from kb.publishing import saving
 from kb.versions import order
 from runner.evidence import store
-from runner.models import Run, Worker
+from runner.models import Run
 from runner.runs import jobs
 from tests.support import loaded, runs
 
@@ -537,15 +537,7 @@ class ListPageTest(PageTest):
 
     def test_builds_and_workers_tell_their_state(self) -> None:
         self.assertIn("installed, no worker online", self.page("/en/builds/"))
-        now = timezone.now()
-        Worker.objects.create(
-            name="w1",
-            host="h",
-            queues=[f"{runs.SLUG}.cpu"],
-            tier="D",
-            started_at=now,
-            last_seen=now,
-        )
+        runs.make_worker(tier="D")
         self.assertRegex(self.page("/en/builds/"), r">\s*ready\s*<")
         self.assertIn("Tier D", self.page("/en/workers/"))
         self.assertIn("Nothing has been run on this build", self.page(self.build_path))

@@ -21,7 +21,7 @@ from kb.models import Record
 from kb.pages.views import RecordDetail
 from kb.publishing import saving
 from runner.evidence import store
-from runner.models import Device, Installation, Run, Worker
+from runner.models import Device, Installation, Run
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
 
@@ -411,9 +411,7 @@ class WeightTest(RecordPageTest):
         self.repro.save()
         now = timezone.now()
         queues = [f"9.{at}.1-cpu.cuda" for at in range(3)]
-        Worker.objects.create(
-            name="w", host="h", queues=queues, slots=1, started_at=now, last_seen=now
-        )
+        runs.make_worker(queues=queues, slots=1)
         Device.objects.create(
             host="h", uuid="GPU-1", capability="9.0", memory_mib=9000, last_seen=now
         )

@@ -5,20 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-from django.contrib.auth.models import User
-from django.test import (
-    SimpleTestCase,
-)
-from django.utils import timezone
+from django.test import SimpleTestCase
 from mcp import Client, MCPError
 
 from kb.models import Repro
 from runner.evidence import store
-from runner.models.token import Token
 from tests.support import runs
 
 TOOLS = [
@@ -33,12 +26,6 @@ PATIENCE_S = 120
 MODES = ("legacy", "auto")
 
 Asking = Callable[[Client], Awaitable[Any]]
-
-
-def token_of(name: str, *scopes: str) -> str:
-    user = User.objects.get_or_create(username="ann")[0]
-    end = timezone.now() + timedelta(days=1)
-    return Token.issue(name, user, list(scopes), end)[1]
 
 
 def text_of(result: Any) -> str:
@@ -149,12 +136,12 @@ def ask(
     return answer
 
 
-def load_sample(torch: Path) -> Repro:
+def load_sample(case: SimpleTestCase) -> Repro:
     """The sample record: no bug on 9.8.0, the bug on 9.9.0, which is here."""
     repro = runs.load_sample().repros.get()
     without = runs.make_evidence(repro, bug=False)
     without["build"].update(slug="9.8.0-cpu", raw="9.8.0+cpu")
     store.add(runs.signed(without), origin="site")
     store.add(runs.make_evidence(repro), origin="site")
-    runs.install(runs.stand_in_torch(torch))
+    runs.install_stand_in(case)
     return repro

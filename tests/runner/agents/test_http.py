@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -38,16 +36,13 @@ from tests.runner.agents.asking import (
     load_sample,
     refusal_of,
     refusals,
-    token_of,
 )
 from tests.support import runs
 
 
 class Sampled(SimpleTestCase):
     def load(self) -> None:
-        folder = Path(tempfile.mkdtemp())
-        self.addCleanup(shutil.rmtree, folder)
-        self.repro = load_sample(folder)
+        self.repro = load_sample(self)
 
 
 @tag("any_database")
@@ -81,10 +76,11 @@ class HttpTest(Sampled, LiveServerTestCase):
     def test_a_run_of_a_token_with_the_scope(self) -> None:
         asked = {"record": "NAN-9001", "build": runs.SLUG, "again": True}
         bare = self.ask(
-            lambda client: refusal_of(client, "run_repro", **asked), token_of("bare")
+            lambda client: refusal_of(client, "run_repro", **asked),
+            runs.token_of("bare"),
         )
         self.assertIn("forbidden: This token lacks the scope run.", bare)
-        secret = token_of("agent", "run")
+        secret = runs.token_of("agent", "run")
         first = self.ask(
             lambda client: answer_of(client, "run_repro", **asked), secret, "legacy"
         )
@@ -173,7 +169,7 @@ class DoorTest(Sampled, TestCase):
             self.assertEqual(response.status_code, 405, method)
 
     def test_a_closed_site_wants_a_token(self) -> None:
-        secret = token_of("reader")
+        secret = runs.token_of("reader")
         with self.settings(READ_LOGIN=True):
             self.client = self.client_class()
             self.assertEqual(self.post().status_code, 401)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from io import StringIO
 from pathlib import Path
 from unittest import mock
@@ -18,8 +17,7 @@ from django.db import connection
 from django.test import SimpleTestCase, TestCase, override_settings, tag
 
 from kb.models import Record
-from runner import sandbox
-from tests.support import draft, loaded, runs
+from tests.support import draft, jails, loaded, runs
 from tests.support.builds import torch_python
 from tests.support.sample_record import edit, write_sample
 
@@ -32,8 +30,7 @@ class CheckCase(TestCase):
     """A record with every open place filled in, under a torch that knows its name."""
 
     def setUp(self) -> None:
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        runs.install(runs.stand_in_torch(self.folder))
+        self.folder = runs.install_stand_in(self)
         migrate = mock.patch("runner.authoring.scratch.call_command", migrate_once)
         self.enterContext(migrate)
         self.root = self.folder / "issues"
@@ -260,12 +257,7 @@ class RunTest(FilledCase):
 
     @override_settings(SANDBOX_MIN_TIER="B")
     def test_what_nobody_reviewed_needs_the_wanted_tier(self) -> None:
-        before = sandbox._Settings
-        restore = partial(sandbox.configure, allow_shared_root=before.allow_shared_root)
-        self.addCleanup(restore, before.without, before.hidden)
-        sandbox.configure(
-            ["namespaces", "landlock", "seccomp", "cgroup"], allow_shared_root=True
-        )
+        jails.leave_limits_only(self)
         with self.assertRaises(CommandError) as caught:
             self.check()
         self.assertIn("SANDBOX_MIN_TIER=D", str(caught.exception))

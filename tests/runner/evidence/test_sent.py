@@ -24,7 +24,6 @@ from runner.evidence import store
 from runner.evidence.disagreement import disagreements
 from runner.evidence.exchange import receive_evidence
 from runner.models import Evidence, Sweep
-from runner.models.token import Token
 from tests.support import runs
 
 OLDER, OLDER_RAW = "9.8.0-cpu", "9.8.0+cpu"
@@ -183,9 +182,7 @@ class DeletedTest(TestCase):
 class RateTest(TestCase):
     def setUp(self) -> None:
         self.repro = runs.make_repro()
-        user = User.objects.create_user("ann")
-        end = timezone.now() + timedelta(days=1)
-        _token, self.secret = Token.issue("laptop", user, ["evidence"], end)
+        self.secret = runs.token_of("laptop", "evidence")
 
     def post(self, day: int) -> Any:
         at = f"2026-01-{day:02}T00:00:00Z"

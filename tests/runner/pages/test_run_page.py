@@ -13,7 +13,7 @@ from django.utils.translation import override
 
 from portable import harness
 from runner.evidence import store
-from runner.models import Evidence, Run, Worker
+from runner.models import Evidence, Run
 from runner.pages.run_page import notes_of
 from runner.pages.runs.killed import kills_of
 from runner.pages.runs.waits import wait_words
@@ -89,13 +89,7 @@ class LiveTest(PageTest):
     def queue(self) -> Run:
         """Runs like those that take six minutes, one of them before ours."""
         now = timezone.now()
-        Worker.objects.create(
-            name="w",
-            host="h",
-            queues=[f"{runs.SLUG}.cpu"],
-            started_at=now,
-            last_seen=now,
-        )
+        runs.make_worker()
         done = self.finished_run()
         Run.objects.filter(pk=done.pk).update(
             started_at=now - timedelta(seconds=357), finished_at=now

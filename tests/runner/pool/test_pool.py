@@ -772,17 +772,22 @@ class TierTest(PoolCase):
 
 
 class CompilerTest(PoolCase):
-    def test_precompiled_headers_are_kept_with_the_rest(self) -> None:
-        # Inductor asks where to when it is imported, which the parent does.
+    def let_compile(self, module: str, text: str) -> None:
+        """Give the stand-in torch a compiler, with this module of Inductor's."""
         package = self.folder / "lib" / "torch" / "_inductor"
         package.mkdir()
         (package / "__init__.py").write_text("")
-        (package / "compile_fx.py").write_text(
-            "import getpass, tempfile\n"
-            "place = f'{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}'\n"
-        )
+        (package / module).write_text(text)
         torch = package.parent / "__init__.py"
         torch.write_text(torch.read_text() + "compile = None\n")
+
+    def test_precompiled_headers_are_kept_with_the_rest(self) -> None:
+        # Inductor asks where to when it is imported, which the parent does.
+        self.let_compile(
+            "compile_fx.py",
+            "import getpass, tempfile\n"
+            "place = f'{tempfile.gettempdir()}/torchinductor_{getpass.getuser()}'\n",
+        )
         text = source(
             control="import os\nfrom torch._inductor import compile_fx\n"
             "cache = os.environ['TORCHINDUCTOR_CACHE_DIR']\n"
@@ -864,16 +869,12 @@ return {"found": " ".join(found), "others": " ".join(others), "seed": seed,
         self.assertEqual((report.served, report.failure), ("warm", None))
 
     def test_what_was_compiled_once_is_there_for_the_parent_to_read(self) -> None:
-        package = self.folder / "lib" / "torch" / "_inductor"
-        package.mkdir()
-        (package / "__init__.py").write_text("")
-        (package / "cpu_vec_isa.py").write_text(
+        self.let_compile(
+            "cpu_vec_isa.py",
             "import os\nfound = []\n\n\n"
             "def pick_vec_isa():\n"
-            "    found.extend(os.listdir(os.environ['TORCHINDUCTOR_CACHE_DIR']))\n"
+            "    found.extend(os.listdir(os.environ['TORCHINDUCTOR_CACHE_DIR']))\n",
         )
-        torch = package.parent / "__init__.py"
-        torch.write_text(torch.read_text() + "compile = None\n")
         seed = self.folder / "seed"
         (seed / "q6").mkdir(parents=True)
         (seed / "precompiled_headers").mkdir()

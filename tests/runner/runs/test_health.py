@@ -23,12 +23,6 @@ NOTHING = dict.fromkeys(("logs", "runs", "sweeps"), 0)
 SAMPLE = re.compile(r'doesitnan_[a-z_]+(\{[a-z]+="[^"]*"\})? [-+0-9.e]+')
 
 
-def worker(name: str = "w", *, age: int = 0, **fields: object) -> Worker:
-    seen = timezone.now() - timedelta(seconds=age)
-    values = {"host": "h", "queues": [QUEUE], "started_at": seen, "last_seen": seen}
-    return Worker.objects.create(name=name, **{**values, **fields})
-
-
 def waiting_for(seconds: int, **fields: object) -> Run:
     run = runs.make_run(**fields)
     created = timezone.now() - timedelta(seconds=seconds)
@@ -45,7 +39,7 @@ class SilentWorkersTest(TestCase):
             ("told to end", 70, {"draining": True}),
             ("ended long ago", 100_000, {"draining": True}),
         ):
-            worker(name, age=age, **fields)
+            runs.make_worker(name, seen=timedelta(seconds=age), **fields)
         heartbeat = Heartbeat("me@here", 1, lambda: False)
         with mock.patch.object(heartbeat, "wake_idle_slots"):
             heartbeat.tick()
@@ -58,7 +52,7 @@ class HealthTest(TestCase):
         return [str(text) for text in health.look().alarms]
 
     def test_a_quiet_site_needs_no_attention(self) -> None:
-        worker()
+        runs.make_worker()
         self.assertEqual(self.alarms(), [])
         page = self.client.get("/en/health/").content.decode()
         self.assertIn("Nothing needs attention.", page)
@@ -66,9 +60,10 @@ class HealthTest(TestCase):
 
     def test_a_host_that_answers_cold_says_why(self) -> None:
         reason = "2.13.0-cpu: the warm parent was killed from outside"
-        worker("one", cold=reason)
-        worker("two", cold=reason)  # the same host, and so the same pool
-        worker("gone", age=600, host="other", cold="2.9.0-cpu: its imports fail")
+        runs.make_worker("one", cold=reason)
+        runs.make_worker("two", cold=reason)  # the same host, and so the same pool
+        cold = "2.9.0-cpu: its imports fail"
+        runs.make_worker("gone", seen=timedelta(minutes=10), host="other", cold=cold)
         (alarm,) = self.alarms()
         self.assertEqual(alarm, f"Runs on h start slowly (cold), because {reason}")
         self.assertIn(
@@ -79,7 +74,7 @@ class HealthTest(TestCase):
         self.assertIn(f"h 上的运行启动较慢（冷启动），原因：{reason}", page)
 
     def test_a_forgotten_run_raises_an_alarm(self) -> None:
-        worker()
+        runs.make_worker()
         ledger.reap()
         waiting_for(59)
         self.assertEqual(self.alarms(), [])
@@ -97,12 +92,12 @@ class HealthTest(TestCase):
         self.assertEqual(Run.objects.get().reason, "build_missing")
 
     def test_the_oldest_wait_and_both_languages(self) -> None:
-        worker(slots=1)
-        worker("gone", age=3600)
+        runs.make_worker(slots=1)
+        runs.make_worker("gone", seen=timedelta(hours=1))
         Device.objects.create(
             host="h", uuid="GPU-1", state="quarantined", reason="ECC", last_seen=Now()
         )
-        runs.make_run(state="running", worker="w")
+        runs.make_run(state="running", worker="w1")
         waiting_for(600, repro_digest="x")
         found = health.look()
         (row,) = found.queues
@@ -131,7 +126,7 @@ class ProbeTest(TestCase):
         self.assertContains(response, "2 migrations", status_code=503)
 
     def test_metrics_are_prometheus_text(self) -> None:
-        worker()
+        runs.make_worker()
         ledger.reap()
         waiting_for(30)
         runs.make_run(

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.messages import get_messages
-from django.db.models.functions import Now
 from django.test import TestCase, override_settings
 
 from runner import access
@@ -93,7 +92,7 @@ class GroupsTest(AccessCase):
             self.assertEqual(self.client.post(api).status_code, 202)
 
     def test_the_admin_pauses_resumes_and_drains(self) -> None:
-        Worker.objects.create(name="w", host="h", started_at=Now(), last_seen=Now())
+        runs.make_worker()
         for groups, works in [(("runner",), False), (("operator",), True)]:
             user = self.user(*groups, name=groups[0], is_staff=True)
             self.client.force_login(user)
@@ -227,13 +226,7 @@ class LimitsTest(AccessCase):
         self.assertEqual((self.run_repro(), self.run_by_api()), (503, 503))
 
     def test_a_disabled_button_says_why(self) -> None:
-        Worker.objects.create(
-            name="w",
-            host="h",
-            queues=[f"{runs.SLUG}.cpu"],
-            started_at=Now(),
-            last_seen=Now(),
-        )
+        runs.make_worker()
         path = self.repro.record.get_absolute_url()
         page = self.client.get(path).content.decode()
         self.assertNotIn('id="run-why"', page)

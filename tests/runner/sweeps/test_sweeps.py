@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import tempfile
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from django.core.management import CommandError, call_command
@@ -19,7 +17,7 @@ from portable import harness
 from runner import limits
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import EvidenceRefused
-from runner.models import Build, Run, Sweep, Worker
+from runner.models import Build, Run, Sweep
 from runner.pages.sweeps import maps
 from runner.runs import jobs, retries, submission
 from runner.runs.refusals import RunRefused
@@ -39,8 +37,7 @@ AXES = {
 class SweepCase:
     def setUp(self) -> None:
         self.repro = parametrized.make_repro()
-        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        runs.install(runs.stand_in_torch(self.folder))
+        self.folder = runs.install_stand_in(self)
         self.build = Build.objects.get(slug=runs.SLUG)
 
     def submit(self, axes: Any = AXES, requester: str = "user:1") -> Sweep:
@@ -65,10 +62,7 @@ class JobTest(SweepCase, TransactionTestCase):
 
     def test_a_slot_does_all_cells(self) -> None:
         self.submit(self.AXES)
-        now = timezone.now()
-        Worker.objects.create(
-            name="w1", host="here", queues=QUEUES, started_at=now, last_seen=now
-        )
+        runs.make_worker(queues=QUEUES)
         self.assertEqual(drain.drain("w1"), 1)
         sweep = Sweep.objects.get()
         self.assertEqual((sweep.state, sweep.reason), ("finished", ""))

@@ -16,19 +16,15 @@ import tempfile
 import tomllib
 import unittest
 import zipfile
-from datetime import timedelta
 from pathlib import Path
 from unittest import mock
 
 from django.conf import settings
-from django.contrib.auth.models import User
 from django.test import LiveServerTestCase, TestCase, override_settings, tag
-from django.utils import timezone
 from packaging.version import Version
 
 from kb.models import Record
 from kb.publishing import saving
-from runner.models.token import Token
 from runner.takeaway import wheel
 from runner.takeaway.doctor import doctor
 from runner.takeaway.probe import nan_probe
@@ -265,9 +261,7 @@ class SiteTest(ClientCase, LiveServerTestCase):
     def setUp(self) -> None:
         super().setUp()
         self.environ["PYTHONPATH"] = str(self.write(self.live_server_url))
-        user = User.objects.create_user("ann")
-        later = timezone.now() + timedelta(days=1)
-        _token, self.secret = Token.issue("ci", user, ["run"], later)
+        self.secret = runs.token_of("ci", "run")
 
     def test_a_token_of_the_environment_goes_to_its_site_alone(self) -> None:
         environ = {"DOESITNAN_TOKEN": self.secret}

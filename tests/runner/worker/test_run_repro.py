@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from django.core.management import call_command
 from django.test import TestCase, override_settings
 
 from portable import harness
-from runner import sandbox
 from runner.models import Evidence, Installation, Run
-from tests.support import runs
+from tests.support import jails, runs
 
 
 class RunReproTest(TestCase):
@@ -128,12 +126,7 @@ class RunReproTest(TestCase):
     def test_an_unreviewed_file_needs_the_wanted_tier(self) -> None:
         path = self.folder / "mine.py"
         path.write_text(runs.source())
-        before = sandbox._Settings
-        restore = partial(sandbox.configure, allow_shared_root=before.allow_shared_root)
-        self.addCleanup(restore, before.without, before.hidden)
-        sandbox.configure(
-            ["namespaces", "landlock", "seccomp", "cgroup"], allow_shared_root=True
-        )
+        jails.leave_limits_only(self)
         self.assertIn("SANDBOX_MIN_TIER=D", self.refusal("--file", path))
         runs.make_repro()
         self.assertEqual(self.command("--file", path, "--json")[0], 1)
