@@ -15,7 +15,6 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -29,6 +28,7 @@ from typing import Any
 
 from tests import ROOT
 from tests.support import pythons
+from tests.support.loopback import free_port
 from tests.support.plain_browser import Browser
 
 LIMIT_S = 3600  # of the whole, when everything is ended
@@ -158,9 +158,7 @@ class Walk:
         self.clone = stranger.home / "does-it-nan"
         self.said: list[str] = []
         self.is_ready = False
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = str(free.getsockname()[1])
+        self.port = str(free_port())
 
     def steps(self) -> dict[str, Callable[[], str]]:
         return {

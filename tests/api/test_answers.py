@@ -294,8 +294,7 @@ class RunApiTest(ApiTest):
 
     def test_a_finished_run_carries_its_evidence(self) -> None:
         run = Run.objects.get(id=self.submit(202)["id"])
-        held = ledger.claim([run.queue], "w1")
-        assert held is not None
+        held = runs.claimed(run.queue, worker="w1")
         ledger.finish(held, runs.make_evidence(self.repro))
         body = self.get(f"runs/{run.id}")
         self.assertEqual(body["verdict"], "bug_present")

@@ -31,8 +31,7 @@ class SubmitTest(TestCase):
     def finish(self) -> None:
         """What a worker does with the run that waits."""
         run = Run.objects.get(state=Run.State.QUEUED)
-        held = ledger.claim([run.queue], "w1")
-        assert held is not None
+        held = runs.claimed(run.queue, worker="w1")
         ledger.finish(held, runs.make_evidence(self.repro))
 
     def test_where_to_look_and_when(self) -> None:

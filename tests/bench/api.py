@@ -12,7 +12,6 @@ import http.client
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 import time
@@ -28,6 +27,7 @@ from kb.models import Record
 from runner.evidence.folders import load_evidence
 from tests.bench.figures import Figure, figure, share_of, timed
 from tests.support import log_corpus
+from tests.support.loopback import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ROUNDS = 100
@@ -141,9 +141,7 @@ def processor_seconds(pid: int) -> float:
 @contextmanager
 def server() -> Iterator[tuple[int, int]]:
     """Port and process of a web server as `manage.py up` starts it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [
         *(sys.executable, "-m", "gunicorn", "--config", "python:config.gunicorn"),
         *("--bind", f"127.0.0.1:{port}"),

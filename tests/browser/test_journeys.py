@@ -9,7 +9,6 @@ from django.test import tag
 from playwright.sync_api import Page, expect
 
 from runner.models import Installation, Run
-from runner.runs import ledger
 from runner.worker import execution
 from tests.browser.test_browser import BrowserTest
 from tests.support import page_types, runs
@@ -35,8 +34,7 @@ class JourneyTest(BrowserTest):
 
     def execute(self) -> None:
         """What a worker does with the run that is waiting."""
-        run = ledger.claim([f"{runs.SLUG}.cpu"], "w")
-        assert run
+        run = runs.claimed()
         self.assertTrue(execution.execute(run))
 
     def tab_to(self, page: Page, selector: str) -> None:

@@ -18,6 +18,7 @@ from django.test import SimpleTestCase
 from config import bootstrap, datadir
 from runner.builds import venvs
 from tests.runner.builds.test_install import stand_in_wheel
+from tests.support.loopback import free_port
 
 ROOT = Path(settings.BASE_DIR)
 SCRIPT = ROOT / "config" / "bootstrap.py"
@@ -50,9 +51,7 @@ class BootstrapTest(SimpleTestCase):
             (self.clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, self.clone / name)
         self.data = self.clone / "var"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
 
     def check(
         self, python: str = sys.executable, *, goal: str = "check", **env: str

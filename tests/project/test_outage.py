@@ -27,6 +27,7 @@ from runner.models import Run
 from runner.runs import submission
 from tests import ROOT
 from tests.support import runs, servers
+from tests.support.loopback import free_port
 from tests.support.sites import Site, wait_for
 
 PATIENCE_S = 60
@@ -99,8 +100,7 @@ class OutageCase(SimpleTestCase):
     @contextmanager
     def serving(self, *inside: str) -> Iterator[int]:
         """The web server; gives its process."""
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         command = [sys.executable, "-m", "gunicorn", "-c", "python:config.gunicorn"]
         bound = ["--workers", "1", "--bind", f"127.0.0.1:{self.port}"]
         with (self.folder / "web.log").open("w") as log:

@@ -20,7 +20,7 @@ from django.test import SimpleTestCase, tag
 
 from tests import ROOT
 from tests.support import slow_clients
-from tests.support.loopback import LoopbackServer
+from tests.support.loopback import LoopbackServer, free_port
 from tests.support.sites import Site, wait_for
 
 READERS = 40
@@ -46,12 +46,6 @@ http {
     include site.conf;
 }
 """
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 class ProgramsTest(SimpleTestCase):

@@ -24,6 +24,7 @@ from runner.builds import registry
 from runner.management.commands import builds, up
 from runner.worker import supervisor
 from tests.support.builds import torch_python
+from tests.support.loopback import free_port
 from tests.support.sites import with_few_records
 
 ROOT = Path(settings.BASE_DIR)
@@ -46,9 +47,7 @@ class UpTest(SimpleTestCase):
     def setUp(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="with space "))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.env = {
             **{k: v for k, v in os.environ.items() if k != "DATABASE_URL"},
             "DATA_DIR": str(self.folder / "data"),

@@ -1,14 +1,20 @@
-"""A small HTTP server on the loopback, as long as a `with` block lasts."""
+"""On the loopback: a port that is free, and a small HTTP server."""
 
 from __future__ import annotations
 
+import socket
 import threading
 from http.server import ThreadingHTTPServer
 from typing import Any, Self
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
 class LoopbackServer:
-    """Serves with `handler` on a port that was free; ends with all that it answers."""
+    """Serves with `handler` while a `with` block lasts; ends with all it answers."""
 
     def __init__(self, handler: Any) -> None:
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

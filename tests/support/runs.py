@@ -33,6 +33,7 @@ from runner.models import (
     Token,
     Worker,
 )
+from runner.runs import ledger
 from tests.support import loaded
 from tests.support.sample_record import write_sample
 
@@ -237,6 +238,13 @@ def make_worker(
     defaults: dict[str, Any] = {"host": "h", "queues": [f"{SLUG}.cpu"]}
     defaults |= {"started_at": moment, "last_seen": moment}
     return Worker.objects.create(name=name, **{**defaults, **fields})
+
+
+def claimed(*queues: str, worker: str = "w") -> Run:
+    """The next run, as a worker has it that serves these queues."""
+    run = ledger.claim(queues or [f"{SLUG}.cpu"], worker)
+    assert run, "none waits"
+    return run
 
 
 def observed(name: str, observations: dict[str, Any], trial: int = 0) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from typing import Any
 from unittest import mock
 
 from tests import ROOT
+from tests.support.loopback import free_port
 
 PR_SET_CHILD_SUBREAPER = 36
 DYING_S = 2.0
@@ -316,9 +317,7 @@ def targets_in(here: Surroundings) -> dict[str, Any]:
     other = here.temporary / "doesitnan-run-other"
     other.mkdir()
     (other / "repro.py").write_text(here.secret)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     return {
         "spared": [[pid, started(pid)] for pid in ancestors(os.getpid())],
         "pid_namespace": str(Path("/proc/self/ns/pid").readlink()),

@@ -90,8 +90,7 @@ class HttpTest(Sampled, LiveServerTestCase):
         user = User.objects.get(username="ann")
         self.assertIn(f"id: {run.pk}\n", first)
         self.assertEqual(run.requester, f"user:{user.pk}")
-        held = ledger.claim([run.queue], "w1")
-        assert held is not None
+        held = runs.claimed(run.queue, worker="w1")
         ledger.finish(held, runs.make_evidence(self.repro))
         ended = self.ask(lambda client: answer_of(client, "get_run", run=str(run.pk)))
         self.assertIn("state: finished\n", ended)

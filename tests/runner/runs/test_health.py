@@ -184,8 +184,7 @@ class PruneTest(TestCase):
 
     def test_runs_that_go_on_are_left_alone(self) -> None:
         runs.make_run()
-        run = ledger.claim([QUEUE], "w")
-        assert run
+        run = runs.claimed()
         LiveLog(run).append([Line("control", "stdout", "x", 0)])
         self.assertEqual(prune.prune(), NOTHING)
         self.assertEqual(run.log.count(), 1)

@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client, SimpleTestCase, TestCase, tag
 
 from runner.models import Run
-from runner.runs import jobs, ledger
+from runner.runs import jobs
 from tests.support import runs, servers
 from tests.support.sites import Site
 
@@ -45,9 +45,7 @@ class ClickCase(TestCase):
         return Run.objects.get(pk=run["id"])
 
     def start(self) -> Run:
-        claimed = ledger.claim([QUEUE], "w")
-        assert claimed
-        return claimed
+        return runs.claimed()
 
 
 class CancelledRunTest(ClickCase):

@@ -251,8 +251,7 @@ class ClaimTest(TestCase):
 
     def test_phase_and_beat_renew_only_what_is_held(self) -> None:
         runs.make_run()
-        run = ledger.claim([QUEUE], "w")
-        assert run
+        run = runs.claimed()
         expire(run)
         self.assertEqual(jobs.beat(run), jobs.Beat(True, False))
         self.assertEqual(ledger.reap()["requeued"], 0)
@@ -382,8 +381,7 @@ class DeadlineTest(TestCase):
         repro.header["timeout_s"] = 10
         repro.save()
         runs.make_run(repro, trials=3)
-        run = ledger.claim([QUEUE], "w")
-        assert run
+        run = runs.claimed()
         again = 2 * sum(
             name == "trigger" or name.startswith("workaround_") for name in repro.checks
         )
@@ -404,9 +402,7 @@ class FinishTest(TestCase):
         self.repro = runs.make_repro()
         runs.install("/bin/true")
         runs.make_run(self.repro)
-        run = ledger.claim([QUEUE], "w")
-        assert run
-        self.run_ = run
+        self.run_ = runs.claimed()
         self.body = runs.make_evidence(self.repro)
 
     def test_verdict_evidence_and_findings_appear_together(self) -> None:
@@ -427,8 +423,7 @@ class FinishTest(TestCase):
     def test_a_lost_attempt_can_write_nothing(self) -> None:
         expire(self.run_)
         ledger.reap()
-        second = ledger.claim([QUEUE], "w2")
-        assert second
+        second = runs.claimed(worker="w2")
         self.assertFalse(ledger.finish(self.run_, self.body))
         self.assertFalse(jobs.cancelled(self.run_))
         self.assertEqual(Evidence.objects.count(), 0)
@@ -451,8 +446,7 @@ class CancelTest(TestCase):
         self.assertFalse(jobs.cancel(run))
 
         runs.make_run()
-        claimed = ledger.claim([QUEUE], "w")
-        assert claimed
+        claimed = runs.claimed()
         self.assertTrue(jobs.cancel(claimed))
         self.assertEqual(jobs.beat(claimed), jobs.Beat(True, True))
         self.assertTrue(jobs.cancelled(claimed))
@@ -460,8 +454,7 @@ class CancelTest(TestCase):
 
     def test_a_cancelled_run_of_a_lost_worker_ends(self) -> None:
         runs.make_run()
-        run = ledger.claim([QUEUE], "w")
-        assert run
+        run = runs.claimed()
         jobs.cancel(run)
         expire(run)
         self.assertEqual(ledger.reap()["cancelled"], 1)
@@ -473,8 +466,7 @@ class SweepTest(TestCase):
         runs.install("/bin/true")
         runs.make_run()
         for attempt in (1, 2, 3):
-            run = ledger.claim([QUEUE], "w")
-            assert run
+            run = runs.claimed()
             self.assertEqual(run.attempt, attempt)
             expire(run)
             reaped = ledger.reap()
@@ -505,9 +497,7 @@ class SweepTest(TestCase):
 class LiveLogTest(TestCase):
     def setUp(self) -> None:
         runs.make_run()
-        run = ledger.claim([QUEUE], "w")
-        assert run
-        self.run_ = run
+        self.run_ = runs.claimed()
 
     def texts(self) -> list[tuple[int, str]]:
         return list(self.run_.log.values_list("seq", "text"))
@@ -519,8 +509,7 @@ class LiveLogTest(TestCase):
         expire(self.run_)
         runs.install("/bin/true")
         ledger.reap()
-        second = ledger.claim([QUEUE], "w")
-        assert second
+        second = runs.claimed()
         LiveLog(second).append([Line("control", "stdout", "c", 0.1)])
         self.assertEqual(self.texts(), [(1, "a"), (2, "b"), (3, "c")])
         log.append([Line("control", "stdout", "of a lost attempt", 0.3)])
@@ -550,8 +539,7 @@ class PlaceTest(TestCase):
         ]
         self.assertEqual(places, [0, 1, 2])
         self.assertIsNone(scheduling.place_in_queue(first).eta_s)
-        claimed = ledger.claim([QUEUE], "w")
-        assert claimed
+        claimed = runs.claimed()
         self.assertEqual(scheduling.place_in_queue(claimed), scheduling.QueuePosition())
 
     def test_slots_and_mean_duration_make_the_estimate(self) -> None:
@@ -590,7 +578,6 @@ class DatabaseAwayTest(TransactionTestCase):
             connection.execute_wrapper(cut_once),
             self.assertLogs("runner.runs.jobs", "WARNING"),
         ):
-            claimed = ledger.claim([QUEUE], "")
-        assert claimed
+            claimed = runs.claimed(worker="")
         self.assertEqual((claimed.pk, claimed.attempt), (run.pk, 1))
         self.assertTrue(cut)

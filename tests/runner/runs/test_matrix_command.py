@@ -73,8 +73,7 @@ class FillerTest(TestCase):
         self.assertEqual(list(filler.step()), [])
         self.assertEqual(Run.objects.count(), 2)
         self.assertEqual(set(Run.objects.values_list("priority", flat=True)), {2})
-        run = ledger.claim(QUEUES, "w")
-        assert run
+        run = runs.claimed(*QUEUES)
         ledger.finish(run, "raised")
         (ended,) = filler.step()
         assert ended.run

@@ -36,8 +36,7 @@ class ValuesTest(TestCase):
         return submission.submit(self.repro, self.build, "cpu", 1, values=values)
 
     def finish(self, *, bug: bool = True) -> Run:
-        run = ledger.claim([f"{runs.SLUG}.cpu"], "w1")
-        assert run is not None
+        run = runs.claimed(worker="w1")
         values = json.loads(run.parameters or "{}")
         ledger.finish(run, runs.make_evidence(self.repro, bug=bug, values=values))
         run.refresh_from_db()

@@ -13,13 +13,12 @@ from kb.models import Finding
 from runner import sandbox
 from runner.builds import registry
 from runner.models import Build, Evidence, Installation, Run
-from runner.runs import jobs, ledger, retries, submission
+from runner.runs import jobs, retries, submission
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
 from tests.support import runs
 from tests.support.builds import torch_python
 
-QUEUE = f"{runs.SLUG}.cpu"
 FOR_EVER = "import signal\nsignal.pause()"
 
 
@@ -34,9 +33,7 @@ class ExecutionTest(TransactionTestCase):
 
     def claimed(self, text: str = "", **fields: object) -> Run:
         runs.make_run(runs.make_repro(text), **fields)
-        run = ledger.claim([QUEUE], "w")
-        assert run
-        return run
+        return runs.claimed()
 
     def ended(self, run: Run) -> tuple[str, str | None, str | None]:
         run.refresh_from_db()
@@ -72,8 +69,7 @@ class ExecutionTest(TransactionTestCase):
             "return {'nonfinite': bad, 'grad': 1.0}"
         )
         runs.make_run(runs.make_repro(text), build=torch.build)
-        run = ledger.claim([f"{torch.build_id}.cpu"], "w")
-        assert run
+        run = runs.claimed(f"{torch.build_id}.cpu")
         execution.execute(run)
         self.assertEqual(self.ended(run), ("finished", "bug_present", None))
 
