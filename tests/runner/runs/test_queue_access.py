@@ -104,7 +104,7 @@ class GroupsTest(AccessCase):
                 Worker.objects.update(**{column: not value})
                 response = self.client.post(
                     "/admin/runner/worker/",
-                    {"action": action, "_selected_action": ["w"]},
+                    {"action": action, "_selected_action": ["w1"]},
                 )
                 list(get_messages(response.wsgi_request))
                 changed = getattr(Worker.objects.get(), column) == value
