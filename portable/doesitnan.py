@@ -418,12 +418,6 @@ def arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="send every line, masked, not only the relevant ones / 发送全部行",
     )
-    add_outputs(parser)
-    return parser
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """How the answer is printed."""
     parser.add_argument(
         "--json", action="store_true", help="print the site's answer / 输出 JSON"
     )
@@ -441,6 +435,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
         help="language of the output / 输出语言",
     )
+    return parser
 
 
 def read_log(options: argparse.Namespace) -> List[Line]:
