@@ -82,7 +82,7 @@ LINES = {
     "kb.syndication": 1820,
     "kb.templatetags": 660,
     "kb.versions": 1120,
-    "portable": 970,
+    "portable": 960,
     "portable.harness": 4590,
     "portable.nan_probe": 5100,
     "runner": 470,
