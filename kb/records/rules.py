@@ -29,6 +29,7 @@ HELD = ("inf", "-inf", "min", "-100")
 RETURNED = ("dict",)
 TRAINED = ("seen", "maybe")
 WORD = matching(r"[A-Za-z_]\w*", "training", 60)
+GUARD = matching(r"[A-Za-z_]\w*|@\d", "training", 60)
 EVENT = matching(r"\S+", "torch.where", 120)
 FIX = (Key("argument", WORD), Key("value", text(60, one_line=True)))
 
@@ -119,7 +120,7 @@ WAY = (
     *CONTEXT,
     Key("inside", list_of(table(CONTEXT), empty=False), optional=True),
     Key("outside", NAMES, optional=True),
-    Key("unguarded", WORDS, optional=True),
+    Key("unguarded", list_of(GUARD, empty=False), optional=True),
     Key("keywords", WORDS, optional=True),
     Key("without", NAMES, optional=True),
     Key("trained", one_of(TRAINED), optional=True),

@@ -177,12 +177,14 @@ class Calls(Expressions):
         self.places.append(self.degrees.get(id(node), outer))
         contexts = self.around(function)
         self.contexts += contexts
+        self.guards.append(frozenset(getattr(node, "name", "").split("_")))
         try:
             self.bind_arguments(function, event)
             return self.returned(node)
         finally:
             del self.contexts[len(self.contexts) - len(contexts) :]
             self.active.pop()
+            self.guards.pop()
             self.places.pop()
             self.scope = before
 

@@ -59,6 +59,8 @@ FRESH = (
     "tensor masked_fill_ add_ mul_ nan_to_num_"
 )
 FUNCTIONS_OF_TENSORS = (MATHS | SHAPES | set(OPERATORS.values())) - set(FRESH.split())
+# Dicts of what was loaded, of which nobody takes the gradient.
+LOADED = ("batch", "feats", "sample", "target", "targets")
 INFINITIES = ("math.inf", "torch.inf", "numpy.inf", "numpy.Inf")
 # What code means that was pasted without its imports.
 CUSTOMARY = {
@@ -141,7 +143,8 @@ class Expressions:
         event.contexts = tuple(self.contexts)
         event.path = tuple(self.path)
         event.guards = NOTHING.union(*self.guards)
-        event.trained = self.places[-1] if self.places else MAYBE
+        outside = self.degrees.get(0, MAYBE)
+        event.trained = self.places[-1] if self.places else outside
         self.events.append(event)
         return event
 
@@ -217,6 +220,8 @@ class Expressions:
         if key not in owner.attrs:
             value = Value(dtype=owner.dtype, inputs=[owner, index], holds=owner.holds)
             value.sliced = True
+            if isinstance(at, str) and owner.called in LOADED:
+                value.is_cut = True
             owner.attrs[key] = value
         return owner.attrs[key]
 

@@ -23,7 +23,7 @@ UNTRAINED = re.compile(
 # Packages of arrays and pictures: a file with them may only look at numbers.
 ARRAYS = re.compile(
     r"(?:numpy|scipy|sklearn|pandas|cv2|PIL|matplotlib|skimage|unittest|pytest)\b"
-    r"|.*metrics?(?![a-z_]*learning)"
+    r"|.*metrics?(?![a-z_]*learning)|.*\bplot"
 )
 # What is asked for: nothing by what it is; nothing, as far as the file shows;
 # something, by what the file leaves open; surely something.
@@ -94,7 +94,7 @@ class File:
         return found
 
     def degrees(self) -> Dict[int, int]:
-        """Of each function NEVER, MAYBE or SEEN."""
+        """Of each function NEVER, MAYBE or SEEN; by 0, of the file's own statements."""
         asked = [one for one in self.functions if one.is_asked]
         found = dict.fromkeys(self.reached(asked), SEEN)
         said = {x for one in self.functions for x in one.mentions - {one.mention}}
@@ -105,7 +105,7 @@ class File:
         found = {**dict.fromkeys(self.reached(free), MAYBE), **found}
         blocked = {id(x.node): BLOCKED for x in self.functions if x.is_blocked}
         never = {id(x.node): NEVER for x in self.functions}
-        return {**never, **found, **blocked}
+        return {0: NEVER if self.is_whole else MAYBE, **never, **found, **blocked}
 
     def reached(self, starts: List[Function]) -> Set[int]:
         """These and what they mention, by its name."""

@@ -18,8 +18,9 @@ SHAPED = re.compile(
 )
 # What makes numbers of which nobody takes the gradient.
 CONSTANTS = re.compile(
-    r"torch\.(?:arange|linspace|logspace|zeros|ones|empty|full|eye|rand|randn|randint"
-    r"|tensor|from_numpy|bincount|zeros_like|ones_like|rand_like|randn_like)"
+    r"torch\.(?:arange|linspace|logspace|zeros|ones|empty|full|eye|rand|randn|randint|normal"
+    r"|tensor|from_numpy|bincount|zeros_like|ones_like|rand_like|randn_like"
+    r"|nn\.utils\.clip_grad_norm_)"
 )
 COUNTED = ("int8", "int16", "int32", "int64", "uint8", "bool")
 # Layers and functions that leave the number of dimensions as it is; that do not.
@@ -94,6 +95,8 @@ def dims_of(value: Value, depth: int = 0) -> Optional[int]:
     if made is None or made.open_args or not made.args or depth > DEEPEST:
         return None
     word, sizes = made.name.rpartition(".")[2], made.args[1:]
+    if word == "mm":
+        return 2
     if word in ("view", "reshape"):
         whole = sizes[0].items if len(sizes) == 1 else sizes
         is_flat = len(sizes) == 1 and sizes[0].const == -1
@@ -114,6 +117,10 @@ def has_no_gradient(value: Value, depth: int = 0) -> bool:
         return False
     if value.is_known or value.name or value.is_cut or value.dtype in COUNTED:
         return True
+    if value.attribute == "grad":
+        return True
+    if value.options and depth < DEEPEST:
+        return all(has_no_gradient(x, depth + 1) for x in value.options)
     if made is None:
         return value.sliced and has_no_gradient(value.inputs[0], depth + 1)
     word = made.name.rpartition(".")[2]

@@ -48,7 +48,7 @@ class Step:
         """Every way in which an event is this step, with what is bound then."""
         for way in self.ways:
             yield from way.fits(event, bound, trace)
-        if not self.names.match(event.name) or self.unguarded & event.guards:
+        if not self.names.match(event.name) or self.is_guarded(event):
             return
         if self.keywords and not self.keywords.issuperset(event.kwargs):
             return
@@ -58,6 +58,15 @@ class Step:
             return
         for found in conditions_hold(self.conditions, event, bound):
             yield from self.stands_inside(event, found, list(self.inside))
+
+    def is_guarded(self, event: Event) -> bool:
+        """By an `if` that mentions one of the names, or the name of an argument."""
+        names = set(self.unguarded)
+        for spec in [name for name in names if "@" in name]:
+            value = argument(event, spec)
+            if isinstance(value, Value):
+                names |= {x.called for x in (value, *value.inputs) if x.called}
+        return not names.isdisjoint(event.guards)
 
     def stands_inside(
         self, event: Event, bound: Bound, wanted: List[Step]
