@@ -329,7 +329,15 @@ def scalers():
     return [made("cpu").get_scale(), made("cpu", init_scale=8.0).get_scale()]
 
 
+def distances_compared():
+    told = snippets("cdist-matmul-cancellation").diagnose_cancellation
+    x = torch.randn(30, 2)
+    x[0] = math.nan
+    return [told(x, x + 0.5), told(x + 1e6, x + 1e6 + 0.25)]
+
+
 CASES = (
+    distances_compared,
     buffers,
     modes,
     sparse_clipped,
