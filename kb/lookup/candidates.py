@@ -21,7 +21,14 @@ from kb.lookup.first_checks import frameworks
 from kb.lookup.known import Known, known, names_of
 from kb.lookup.needs import flags_of, is_possible_here, needed_packages
 from kb.lookup.paste import Paste
-from kb.lookup.symptoms import Cause, Shown, causes_in_code, causes_of, signs_of
+from kb.lookup.symptoms import (
+    Cause,
+    Shown,
+    causes_in_code,
+    causes_of,
+    is_told,
+    signs_of,
+)
 from kb.lookup.traps import Trap, traps_in
 from kb.models import Record
 from kb.records.articles import test_of
@@ -43,6 +50,8 @@ REMEDY_FIELDS = ("name", "kind", "apply", "cost")
 MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness (0 to 1) orders what is equal.
 SURE_MATCH, LINE, TRAP, NEAR = 20.0, 2.5, 4.0, 7.0
+# Of a trap that makes no NaN, where the paste complains of one.
+BESIDE = 1.5
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 # Of an argument that the bug takes, and that the code gives by name.
 PASSED = 0.6
@@ -57,7 +66,7 @@ UNLIKE = 0.7
 MAKES_NAN = (SymptomClass.NAN_FORWARD, SymptomClass.NAN_GRAD)
 # Below this a record shares a word with the paste, and no more.
 LEAST = 0.5
-MOST_NEAR, MOST_BY_WORDS = 20, 1.0
+MOST_NEAR, MOST_BY_WORDS, MOST_UNSPOKEN = 20, 1.0, 0.3
 Json = dict[str, Any]
 
 
@@ -120,7 +129,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         fewest = min((claims[why.signature] for why in match.why), default=0)
         add_match(found.get(match.record), match, asked, fewest)
     for pk, trap in traps.items():
-        add_trap(found.get(pk), trap)
+        add_trap(found.get(pk), trap, asked.facts)
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
         rule_out(candidate, asked)
@@ -146,8 +155,9 @@ class Near:
         ):
             worth *= UNLIKE
         # A short sentence is near to whatever shares its few words.
-        calls = facts.values["call"] or facts.values["named"]
-        candidate.score += worth if calls else min(worth, MOST_BY_WORDS)
+        calls = facts.values["call"] or facts.names_operators
+        most = MOST_BY_WORDS if is_spoken_for(candidate) else MOST_UNSPOKEN
+        candidate.score += worth if calls else min(worth, most)
         if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
             candidate.score += PASSED
         if pk in self.documents and not candidate.because and facts.is_written:
@@ -205,13 +215,14 @@ def add_match(
     facets_only = all(
         why.coverage == 0.0 or is_node(why.signature) for why in match.why
     )
+    # Where no fact speaks for one, the commonest goes first.
+    spoken_for = is_spoken_for(candidate)
     if facets_only and fewest <= RARE and not all(map(is_plain, match.why)):
-        candidate.score += LINE / fewest
+        candidate.score += LINE / fewest if spoken_for else FACET
     elif facets_only:
         if not is_possible_here(row_of(candidate), asked.facts):
             return
-        # Where no fact speaks for one, the commonest goes first.
-        if candidate.cause is None or candidate.cause.because:
+        if spoken_for:
             candidate.score += FACET
     elif match.confidence in SURE and is_own(match, candidate, asked):
         candidate.confidence = match.confidence
@@ -219,7 +230,7 @@ def add_match(
     elif not {why.line for why in match.why} <= shared_lines(asked):
         # Beside a symptom's message another line is a hint, such as a thread's title.
         line = ASKED if shared_lines(asked) else LINE
-        candidate.score += line + match.why[0].coverage + 0.05 * match.score
+        candidate.score += (line + 1) * match.why[0].coverage + 0.05 * match.score
     lines = [why.line for why in match.why]
     candidate.lines = sorted({*candidate.lines, *lines})
     said = [reasons.of_line(why, asked.paste.reading) for why in match.why]
@@ -229,6 +240,11 @@ def add_match(
 def shared_lines(asked: Asked) -> set[int]:
     """Lines with a message that many causes have."""
     return {shown.line for shown in asked.shown if shown.line}
+
+
+def is_spoken_for(candidate: Candidate) -> bool:
+    """Not only one of the causes of a symptom, of which the paste says nothing."""
+    return candidate.cause is None or bool(candidate.cause.because)
 
 
 def is_plain(why: Why) -> bool:
@@ -247,19 +263,27 @@ def is_node(signature: str) -> bool:
 
 
 def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
-    """A message that many causes share is sure only with a fact that tells this one."""
-    shared = shared_lines(asked)
+    """A message that many causes share is sure only with a fact that tells this one.
+
+    The message itself is no such fact; and no warning shows a NaN where all figures
+    are finite.
+    """
+    shared, row = shared_lines(asked), row_of(candidate)
+    if asked.facts.is_finite and row and row.symptom_class in MAKES_NAN:
+        return False
     sure = [why for why in match.why if why.confidence in SURE]
     if any(why.line not in shared and not is_node(why.signature) for why in sure):
         return True
     cause = candidate.cause
-    return bool(cause and cause.because and not cause.against and shared)
+    if cause is None or cause.against or not shared:
+        return False
+    return is_told(cause, asked.facts.apart_from(asked.paste, shared))
 
 
-def add_trap(candidate: Candidate | None, trap: Trap) -> None:
+def add_trap(candidate: Candidate | None, trap: Trap, facts: Facts) -> None:
     if candidate is None:
         return
-    candidate.score += TRAP
+    candidate.score += BESIDE if is_other_symptom(candidate, facts) else TRAP
     candidate.lines = sorted({*candidate.lines, trap.line})
     candidate.because.insert(0, reasons.of_trap(trap))
 

@@ -22,6 +22,7 @@ COULD_ONE = _("No certain match. One candidate is worth a test: {cause}.")
 NOTHING = _("No known cause explains this.")
 LINE, LINES = _("line {lines}"), _("lines {lines}")
 AFTER = _("{what} is {state} after {n} finite steps")
+AFTER_ONE = _("{what} is {state} after one finite step")
 FROM_START = _("{what} is {state} from the first value on")
 SOMEWHERE = _("{what} is {state}")
 # Classes that are no NaN: a warning of lost gradients explains none.
@@ -104,9 +105,12 @@ def what_is_bad(facts: Facts) -> tuple[int, Json] | None:
     name = {LOSS: "loss", NORM: "grad_norm"}[kind]
     n = facts.figures.finite_before(kind)
     state = "nan" if point.value != point.value else "inf"
-    form = AFTER if n > 1 else FROM_START
     if kind in facts.figures.said:
         form = SOMEWHERE
+    elif n:
+        form = AFTER if n > 1 else AFTER_ONE
+    else:
+        form = FROM_START if facts.figures.is_bad_at_once else SOMEWHERE
     return point.line, form.filled(what=name, state=state, n=n)
 
 

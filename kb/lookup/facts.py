@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ TABLES: dict[str, dict[str, str]] = tomllib.loads(
     (Path(__file__).parent / "facts.toml").read_text("utf-8")
 )
 PATTERNS = {
-    (name, value): re.compile(pattern)
+    (name, value): re.compile(pattern, re.ASCII)
     for name, table in TABLES.items()
     for value, pattern in table.items()
 }
@@ -103,6 +103,32 @@ class Facts:
             if name == "package":
                 self.environment = self.environment.without(value)
         return self
+
+    def apart_from(self, paste: Paste, numbers: Collection[int]) -> Facts:
+        """What the paste says elsewhere than in these lines."""
+        text = self.text
+        for number, line in paste.lines:
+            if number in numbers and line.strip():
+                text = text.replace(line, "")
+        values = {
+            name: {value: at for value, at in lines.items() if at not in numbers}
+            for name, lines in self.values.items()
+        }
+        return replace(self, values=values, text=text)
+
+    @property
+    def names_operators(self) -> bool:
+        """A person does, by more than words that any log has, or an error's class."""
+        named = self.values["named"].keys() - COMMON
+        return self.is_written and not all(name.endswith("_error") for name in named)
+
+    @property
+    def is_finite(self) -> bool:
+        """Figures were logged, and nothing speaks of one that is not finite."""
+        figures = self.figures
+        logged = any(figures.series.get(kind) for kind in (LOSS, NORM))
+        zero = "zero" in figures.states(LOSS)
+        return bool(logged and not (zero or figures.said or self.says_nan))
 
     @cached_property
     def says_nan(self) -> bool:
@@ -222,9 +248,10 @@ def measure(figures: Figures, values: dict[str, dict[str, int]]) -> dict[str, fl
     if figures.first_bad and figures.first_bad[0] not in figures.said:
         kind, point = figures.first_bad
         numbers["finite_steps"] = figures.finite_before(kind)
-        values["onset"] = {
-            "first" if not numbers["finite_steps"] else "later": point.line
-        }
+        if numbers["finite_steps"]:
+            values["onset"] = {"later": point.line}
+        elif figures.is_bad_at_once:
+            values["onset"] = {"first": point.line}
     if LOSS in figures.series:
         numbers["growth"] = figures.growth()
     if figures.falls():

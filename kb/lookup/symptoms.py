@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -123,9 +123,15 @@ def causes_of(
         for entry in symptom.causes:
             cause = held(entry, symptom, facts, said.get(entry["slug"]))
             known = best.get(cause.slug)
-            if known is None or cause.order < known.order:
-                best[cause.slug] = cause
+            best[cause.slug] = cause if known is None else both(known, cause)
     return sorted(best.values(), key=lambda cause: cause.order)
+
+
+def both(first: Cause, second: Cause) -> Cause:
+    """A cause of two symptoms: as the better one says, with what speaks for either."""
+    best, other = sorted((first, second), key=lambda cause: cause.order)
+    because = dict.fromkeys((*best.because, *other.because))
+    return replace(best, because=tuple(because))
 
 
 def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
@@ -144,6 +150,11 @@ def held(entry: Json, symptom: Symptom, facts: Facts, said: bool | None) -> Caus
     if said is False:
         against = "said"
     return Cause(entry["slug"], entry, symptom, because, against, YES if said else 0.0)
+
+
+def is_told(cause: Cause, facts: Facts) -> bool:
+    """Whether one of what spoke for the cause is said by these facts too."""
+    return any(tellers.holds(one, facts) is True for one in cause.because)
 
 
 def of_words(text: str) -> list[Symptom]:

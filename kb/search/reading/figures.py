@@ -12,7 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from kb.search.reading.symptom_facets import METRIC, NUMBER, other_forms, row_of
+from kb.search.reading.symptom_facets import (
+    BESIDE_HAN,
+    METRIC,
+    NUMBER,
+    other_forms,
+    row_of,
+)
 
 LOSS, NORM, SCALE, RATE = "loss", "grad_norm", "loss_scale", "learning_rate"
 SHOWN = (LOSS, NORM, SCALE)
@@ -42,7 +48,7 @@ SAID = re.compile(
     r"|turns?|goes|went|always|stuck)\b[^.,;\n]{0,16}?\b(0|0\.0+|zero|nan)(?![\w.]\w|\w)"
     r"|(?:loss|损失)\s?(?:一直|始终|总是|都|全|突然|直接|就){0,2}(?:变)?[为是成]\s?"
     r"(0(?:\.0+)?|nan)(?![\d.]\d|[\da-z])",
-    re.I,
+    BESIDE_HAN,
 )
 HEADING = re.compile(
     r"\b(?:box|cls|dfl|obj|\w*loss)\b.*\b(?:box|cls|dfl|obj|\w*loss)\b"
@@ -51,6 +57,9 @@ CELL = re.compile(r"[^\s,]+")
 STEP = re.compile(
     r"\b(?:global[ _]?step|iteration|iter|step)['\"]?\s?[:=]?\s{0,9}(\d+)"
 )
+EPOCH = re.compile(r"\bepochs?['\"]?\s?[:=]?\s?\[?(\d+)")
+# A line of a later step or epoch was not pasted from the beginning.
+LATE_STEP, LATE_EPOCH = 100, 2
 
 
 @dataclass(frozen=True)
@@ -67,11 +76,14 @@ class Point:
 class Figures:
     """`series`: of each metric its points in the order of the log.
 
-    `said`: metrics of which only sentences speak; they know no steps.
+    `said`: metrics of which only sentences speak; they know no steps. `late`: lines
+    that say that the training has run for a while, `begun`: that it only begins.
     """
 
     series: dict[str, list[Point]] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
+    late: set[int] = field(default_factory=set)
+    begun: set[int] = field(default_factory=set)
 
     def add(self, kind: str, line: int, number: str) -> None:
         points = self.series.setdefault(kind, [])
@@ -87,6 +99,16 @@ class Figures:
         found = [(kind, p) for kind in (LOSS, NORM) if (p := self.bad(kind))]
         # Of one line the loss comes first: the norm follows from it.
         return min(found, key=lambda item: item[1].line) if found else None
+
+    @property
+    def is_bad_at_once(self) -> bool:
+        """The first step, or all of a log from its beginning, is not finite."""
+        first = self.first_bad
+        if first is None or self.finite_before(first[0]) or first[0] in self.said:
+            return False
+        kind, point = first
+        many = len(self.series[kind]) > 1 and point.line not in self.late
+        return many or point.line in self.begun
 
     def finite_before(self, kind: str) -> int:
         """Finite values before the first that is none."""
@@ -205,6 +227,11 @@ def add_line(figures: Figures, number: int, line: str) -> None:
         found[SCALE] = scaled[1]
     for kind, value in found.items():
         figures.add(kind, number, value)
+    step, epoch = STEP.search(low), EPOCH.search(low)
+    if step and int(step[1]) <= 1:
+        figures.begun.add(number)
+    if (step and int(step[1]) > LATE_STEP) or (epoch and int(epoch[1]) >= LATE_EPOCH):
+        figures.late.add(number)
 
 
 def value_of(number: str) -> float:

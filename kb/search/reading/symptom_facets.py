@@ -10,6 +10,8 @@ NUMBER = (
     r"[-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?"
     r"|(?:nan|inf(?:inity)?)(?:\.0)?)(?![A-Za-z0-9_]|\.[A-Za-z0-9_])"
 )
+# A word of ours ends where Chinese begins, without a space: "训练loss nan了".
+BESIDE_HAN = re.IGNORECASE | re.ASCII
 METRIC = re.compile(
     rf"""
     (?<![A-Za-z0-9_./'-])['"]?+
@@ -27,20 +29,20 @@ SURE = (
     r"(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss|running_\w{3,4}%s)\s{1,8}"
 )
 BARE = re.compile(
-    SURE % "" + r"(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)", re.IGNORECASE
+    SURE % "" + r"(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)", BESIDE_HAN
 )
 # "step 12 loss 0.0 grad_norm nan": a number is a value only in a row of such pairs.
 IN_ROW = re.compile(
     SURE % r"|lr|learning_rate|steps?|epochs?|iter(?:ation)?s?"
     + rf"[\[(]?({NUMBER})(?:/\d++)?[\])]?",
-    re.IGNORECASE,
+    BESIDE_HAN,
 )
 BETWEEN = re.compile(r"[\s,;|，；]*")
 # "NaN loss", "nan gradients": the value before what it is a value of.
 REVERSED = re.compile(
     r"(?<![\w.:=-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"
     r"(loss|grad(?:ient)?[ _]norm|grad(?=s?\b)|gradient(?=s?\b))(?!s?['\"]?\s?[:=])",
-    re.IGNORECASE,
+    BESIDE_HAN,
 )
 CHINESE = re.compile(
     r"(损失|梯度范数|梯度)[^\s，。；,;]{0,6}?\s?(?<![A-Za-z])(nan|inf)(?![A-Za-z])",
