@@ -15,7 +15,8 @@ from kb.addresses import page_urls
 from kb.environments.environment import Environment, parse_environment
 from kb.lookup import laws, symptoms
 from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_list
-from kb.lookup.candidates import Asked, Candidate, candidates_of, document
+from kb.lookup.candidate import Candidate
+from kb.lookup.candidates import Asked, candidates_of, document
 from kb.lookup.decision import decision, still_open
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks

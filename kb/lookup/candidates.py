@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kb.addresses import record_urls
-from kb.choices import SymptomClass
 from kb.findings import remedies
 from kb.languages import Text as _
 from kb.lookup import reasons, weights
-from kb.lookup.facts import COMMON, Facts
+from kb.lookup.candidate import MAKES_NAN, Candidate
+from kb.lookup.facts import Facts
 from kb.lookup.first_checks import frameworks
-from kb.lookup.known import Known, known, names_of
-from kb.lookup.needs import flags_of, is_possible_here, needed_packages
+from kb.lookup.known import known, names_of
+from kb.lookup.near import Near
+from kb.lookup.needs import is_possible_here, needed_packages
 from kb.lookup.paste import Paste
 from kb.lookup.symptoms import (
     Cause,
@@ -30,15 +31,13 @@ from kb.lookup.symptoms import (
     signs_of,
 )
 from kb.lookup.traps import Trap, traps_in
-from kb.models import Record
 from kb.records.articles import test_of
 from kb.search.index.generation import Generation
 from kb.search.index.inverted import Index
-from kb.search.ranking.log_lines import SURE, Confidence, Why
+from kb.search.ranking.log_lines import SURE, Why
 from kb.search.ranking.logs import LogMatch, match_log
 from kb.search.ranking.nearness import Text
 from kb.search.reading.figures import LOSS, NORM
-from kb.search.reading.names import PREFIX
 from kb.search.reading.signatures import OP
 from kb.search.reading.symptom_facets import ANOMALY
 from kb.versions import affected
@@ -48,52 +47,20 @@ from kb.versions.ranges import NOT_AFFECTED, UNKNOWN
 FIX_FIELDS = ("package", "version", "kind")
 REMEDY_FIELDS = ("name", "kind", "apply", "cost")
 MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
-# What each kind of evidence is worth; nearness (0 to 1) orders what is equal.
-SURE_MATCH, LINE, TRAP, NEAR = 20.0, 2.5, 4.0, 7.0
+# What each kind of evidence is worth; nearness orders what is equal.
+SURE_MATCH, LINE, TRAP = 20.0, 2.5, 4.0
 # Of a trap that makes no NaN, where the paste complains of one.
 BESIDE = 1.5
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
-# Of an argument that the bug takes, and that the code gives by name.
-PASSED = 0.6
 # A node or a number that at most so many records show is a name of its own.
 RARE = 3
 PLAIN = {f"{name}_{state}" for name in (LOSS, NORM) for state in ("zero", "nan", "inf")}
 PEOPLE = 0.02
 # Of a cause whose symptom nothing shows, as the code calls what its teller names.
 IN_CODE = 0.6
-# Where a card, a package or a mode that it takes is not said, or it makes no NaN.
-UNLIKE = 0.7
-MAKES_NAN = (SymptomClass.NAN_FORWARD, SymptomClass.NAN_GRAD)
 # Below this a record shares a word with the paste, and no more.
 LEAST = 0.5
-MOST_NEAR, MOST_BY_WORDS, MOST_UNSPOKEN = 20, 1.0, 0.3
 Json = dict[str, Any]
-
-
-@dataclass
-class Candidate:
-    """A cause that may be behind the paste. `known`: None where no record says more."""
-
-    slug: str
-    known: Known | None = None
-    confidence: Confidence = Confidence.POSSIBLE
-    score: float = 0.0
-    because: list[Json] = field(default_factory=list)
-    # Lines of the paste that it explains.
-    lines: list[int] = field(default_factory=list)
-    cause: Cause | None = None
-    affected: affected.Answer | None = None
-    # Why it is none: a word of `reasons.RULED_OUT`.
-    ruled_out: str = ""
-
-    @property
-    def is_conditional(self) -> bool:
-        """It takes more than a version."""
-        return bool(self.known and self.known.row.preconditions)
-
-    @property
-    def is_sure(self) -> bool:
-        return self.confidence in SURE
 
 
 @dataclass
@@ -112,7 +79,7 @@ class Asked:
 def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     """Those that may be it, best first; and those that something rules out."""
     matches = match_log(asked.paste.reading, asked.index)
-    near = Near(Text(weights.weights_of(asked.paste), asked.index))
+    near = Near(Text(weights.weights_of(asked.paste), asked.index), bool(asked.shown))
     causes, weight = causes_of(asked.shown, asked.facts, asked.said), 1.0
     if not causes:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
@@ -136,44 +103,6 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     return sorted_out(found.values())
 
 
-class Near:
-    """How near each record is to what the paste speaks of; words order, no more."""
-
-    def __init__(self, text: Text) -> None:
-        self.text = text
-        self.documents = {document.record: document for document in text.nearest()}
-        self.nearness = {
-            pk: text.nearness(document) for pk, document in self.documents.items()
-        }
-        order = sorted(self.nearness, key=lambda pk: -self.nearness[pk])
-        self.first = order[:MOST_NEAR]
-
-    def add_to(self, pk: str, candidate: Candidate, facts: Facts) -> None:
-        worth = NEAR * self.nearness.get(pk, 0.0)
-        if not is_possible_here(row_of(candidate), facts) or is_other_symptom(
-            candidate, facts
-        ):
-            worth *= UNLIKE
-        # A short sentence is near to whatever shares its few words.
-        calls = facts.values["call"] or facts.names_operators
-        most = MOST_BY_WORDS if is_spoken_for(candidate) else MOST_UNSPOKEN
-        candidate.score += worth if calls else min(worth, most)
-        if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
-            candidate.score += PASSED
-        if pk in self.documents and not candidate.because and facts.is_written:
-            add_names(candidate, self.text.shares(self.documents[pk]), facts)
-
-
-def row_of(candidate: Candidate) -> Record | None:
-    return candidate.known.row if candidate.known else None
-
-
-def is_other_symptom(candidate: Candidate, facts: Facts) -> bool:
-    """No NaN, where the paste has one."""
-    row = row_of(candidate)
-    return facts.says_nan and not (row and row.symptom_class in MAKES_NAN)
-
-
 def sorted_out(
     found: Iterable[Candidate],
 ) -> tuple[list[Candidate], list[Candidate]]:
@@ -193,7 +122,7 @@ def add_cause(
     if key not in found and "name" not in cause.entry:
         return
     candidate = found.setdefault(key, Candidate(cause.slug))
-    candidate.cause = cause
+    candidate.cause, candidate.is_told = cause, bool(cause.because)
     if weight < 1 and candidate.known and not candidate.known.row.is_brief:
         return  # the operators of its repro are compared with the code already
     strength = min(len(cause.because), MOST_FOR)
@@ -216,19 +145,20 @@ def add_match(
         why.coverage == 0.0 or is_node(why.signature) for why in match.why
     )
     # Where no fact speaks for one, the commonest goes first.
-    spoken_for = is_spoken_for(candidate)
     if facets_only and fewest <= RARE and not all(map(is_plain, match.why)):
-        candidate.score += LINE / fewest if spoken_for else FACET
+        candidate.is_told = candidate.is_told or not candidate.is_unspoken
+        candidate.score += FACET if candidate.is_unspoken else LINE / fewest
     elif facets_only:
-        if not is_possible_here(row_of(candidate), asked.facts):
+        if not is_possible_here(candidate.row, asked.facts):
             return
-        if spoken_for:
+        if candidate.is_told or not asked.shown:
             candidate.score += FACET
     elif match.confidence in SURE and is_own(match, candidate, asked):
-        candidate.confidence = match.confidence
+        candidate.confidence, candidate.is_told = match.confidence, True
         candidate.score += SURE_MATCH + match.score
     elif not {why.line for why in match.why} <= shared_lines(asked):
         # Beside a symptom's message another line is a hint, such as a thread's title.
+        candidate.is_told = True
         line = ASKED if shared_lines(asked) else LINE
         candidate.score += (line + 1) * match.why[0].coverage + 0.05 * match.score
     lines = [why.line for why in match.why]
@@ -240,11 +170,6 @@ def add_match(
 def shared_lines(asked: Asked) -> set[int]:
     """Lines with a message that many causes have."""
     return {shown.line for shown in asked.shown if shown.line}
-
-
-def is_spoken_for(candidate: Candidate) -> bool:
-    """Not only one of the causes of a symptom, of which the paste says nothing."""
-    return candidate.cause is None or bool(candidate.cause.because)
 
 
 def is_plain(why: Why) -> bool:
@@ -268,7 +193,7 @@ def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
     The message itself is no such fact; and no warning shows a NaN where all figures
     are finite.
     """
-    shared, row = shared_lines(asked), row_of(candidate)
+    shared, row = shared_lines(asked), candidate.row
     if asked.facts.is_finite and row and row.symptom_class in MAKES_NAN:
         return False
     sure = [why for why in match.why if why.confidence in SURE]
@@ -283,31 +208,10 @@ def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
 def add_trap(candidate: Candidate | None, trap: Trap, facts: Facts) -> None:
     if candidate is None:
         return
-    candidate.score += BESIDE if is_other_symptom(candidate, facts) else TRAP
+    candidate.is_told = True
+    candidate.score += BESIDE if candidate.is_other_symptom(facts) else TRAP
     candidate.lines = sorted({*candidate.lines, trap.line})
     candidate.because.insert(0, reasons.of_trap(trap))
-
-
-def add_names(candidate: Candidate, shares: Mapping[str, float], facts: Facts) -> None:
-    """Words order; only named things that both have are a reason to list a record."""
-    shared = named_things(shares, candidate.known, facts) if candidate.known else []
-    if shared:
-        candidate.because.append(reasons.of_names(shared, facts))
-
-
-def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> list[str]:
-    """Operators, packages and topics of the record that the paste names, rare first."""
-    own = {*record.row.components, *(e["package"] for e in record.row.affected)}
-    own.discard("torch")
-    order = sorted(shares, key=lambda token: -shares[token])
-    calls = {*facts.values.get("call", {}), *facts.values.get("named", {})} - COMMON
-    found = [
-        token.removeprefix(PREFIX)
-        for token in order
-        if (token.startswith(PREFIX) and token.removeprefix(PREFIX) in calls)
-        or token in own - COMMON
-    ]
-    return list(dict.fromkeys(found))[:MOST_REASONS]
 
 
 def rule_out(candidate: Candidate, asked: Asked) -> None:

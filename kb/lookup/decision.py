@@ -7,7 +7,7 @@ from typing import Any
 
 from kb.choices import SymptomClass
 from kb.languages import COMMA, SPACE, Text as _
-from kb.lookup.candidates import Candidate
+from kb.lookup.candidate import Candidate
 from kb.lookup.facts import Facts
 from kb.lookup.symptoms import Shown
 from kb.search.reading.figures import LOSS, NORM

@@ -23,6 +23,7 @@ from kb.search.reading.figures import LOSS, NORM, SCALE, Figures, read_figures
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
 from kb.search.reading.parts import Kind, is_sentence, is_spoken
 from kb.search.reading.symptom_facets import NUMBER, says_nan
+from kb.search.reading.tables import heading_of
 
 TABLES: dict[str, dict[str, str]] = tomllib.loads(
     (Path(__file__).parent / "facts.toml").read_text("utf-8")
@@ -41,6 +42,7 @@ VALUES = re.compile(rf"(?<![A-Za-z]){NUMBER}", re.IGNORECASE)
 GIVES = re.compile(r"[\d:=|,{]|：")
 # "NLL Loss: 2.3" is a column of a log, no call of nll_loss.
 LOSSES = re.compile(r"\b[A-Za-z]{2,12}[ _][Ll]oss\b")
+MEASURED = re.compile(r"(?:loss|norm)\W{0,3}[:= ]\s?tensor\(", re.IGNORECASE)
 BACKWARD = re.compile(r"\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
 CARD_LINES, CARD_CHARS = 60, 300
 ENV_LINE = 0
@@ -188,7 +190,7 @@ def lines_of_figures(
 
     A program repeats the shape of its lines, in any language.
     """
-    lines = [row for row in paste.lines if not is_code(paste, row[0])]
+    lines = [row for row in paste.lines if not is_code(paste, *row)]
     shapes = Counter(VALUES.sub("#", line.strip()) for _number, line in lines)
     written = [
         (number, line)
@@ -203,12 +205,15 @@ def lines_of_figures(
 def is_said(line: str) -> bool:
     """A title, a sentence, or a remark without a number: "Loss NaN during training"."""
     spoken = is_sentence(line) or (is_spoken(line) and "it/s" not in line)
+    if heading_of(line):
+        return False
     return spoken or line.lstrip().startswith("# ") or not GIVES.search(line)
 
 
-def is_code(paste: Paste, number: int) -> bool:
-    kinds = paste.kind_of_line.get(number)
-    return kinds in (Kind.CODE, Kind.TENSOR)
+def is_code(paste: Paste, number: int, line: str) -> bool:
+    """Nothing that a program measured; a printed tensor may be a loss."""
+    kind = paste.kind_of_line.get(number)
+    return kind == Kind.CODE or (kind == Kind.TENSOR and not MEASURED.search(line))
 
 
 def line_at(paste: Paste, text: str, at: int) -> int:

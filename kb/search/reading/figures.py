@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,10 +19,13 @@ from kb.search.reading.symptom_facets import (
     other_forms,
     row_of,
 )
+from kb.search.reading.tables import Table, heading_of, is_number, pairs_of
 
 LOSS, NORM, SCALE, RATE = "loss", "grad_norm", "loss_scale", "learning_rate"
 SHOWN = (LOSS, NORM, SCALE)
 MAX_LINES, MAX_POINTS = 3000, 400
+# A line without any of these gives no figure.
+WORDS = ("loss", "norm", "scale", "grad", "损失", "梯度")
 # What a metric's name says it is, the first that fits; evaluations are none.
 KINDS = (
     (SCALE, re.compile(r"(?:loss|grad(?:ient)?|amp)[ _]?scaler?$|^scaler?$")),
@@ -50,10 +53,19 @@ SAID = re.compile(
     r"(0(?:\.0+)?|nan)(?![\d.]\d|[\da-z])",
     BESIDE_HAN,
 )
-HEADING = re.compile(
-    r"\b(?:box|cls|dfl|obj|\w*loss)\b.*\b(?:box|cls|dfl|obj|\w*loss)\b"
+# "zero gradients", "the gradients are all zero", "梯度全是 0"
+SAID_OF_NORM = re.compile(
+    r"\b(zero) gradients?\b|\bgrad(?:ient)?s?\b[^.,;:=\n]{0,24}?\b(?:is|are|stays?"
+    r"|bec[ao]mes?|all|always)\b[^.,;:=\n]{0,16}?\b(0|zeros?)\b(?![.\w])"
+    r"|梯度\s?(?:一直|始终|总是|都|全部|全|均){0,2}(?:变)?[为是成]\s?(0)(?![\d.])",
+    BESIDE_HAN,
 )
-CELL = re.compile(r"[^\s,]+")
+# "Loss_D: 0.4" is a part; other names of this form are settings.
+PART = re.compile(
+    r"^loss[_ ](?!\w*(?:weight|scale|coef|ratio|lambda|alpha|beta|mask|type|fn|step))"
+    r"\w{1,24}$",
+    re.I,
+)
 STEP = re.compile(
     r"\b(?:global[ _]?step|iteration|iter|step)['\"]?\s?[:=]?\s{0,9}(\d+)"
 )
@@ -161,65 +173,48 @@ def read_figures(
 
 
 def read_printed(lines: Iterable[tuple[int, str]]) -> Figures:
-    figures, columns = Figures(), list[str]()
+    figures, table = Figures(), None
     for at, (number, line) in enumerate(lines):
         if at > MAX_LINES:
             break
-        heading = columns_of(line)
+        heading = heading_of(line)
         if heading:
-            columns = heading
-        elif not (columns and add_row(figures, columns, number, line)):
+            table = heading
+        elif not (table and add_row(figures, table, number, line)):
             add_line(figures, number, line)
     return figures
 
 
-def columns_of(line: str) -> list[str]:
-    """The names of a table's columns; [] for any other line."""
-    low = line.lower()
-    if ":" in low or "=" in low or not HEADING.search(low):
-        return []
-    names = CELL.findall(low)
-    if any(is_number(name) for name in names):
-        return []
-    return [name.rpartition("/")[2] for name in names]
-
-
-def add_row(figures: Figures, columns: Sequence[str], line: int, text: str) -> bool:
-    """Whether the line is a row of that table; text behind the columns is a bar's."""
-    cells = CELL.findall(text)
-    values = [(kind_of(name), cell) for name, cell in zip(columns, cells, strict=False)]
-    figures_of_row = [(kind, cell) for kind, cell in values if kind]
-    if not figures_of_row or not all(is_number(cell) for _kind, cell in figures_of_row):
+def add_row(figures: Figures, table: Table, line: int, text: str) -> bool:
+    """Whether the line is a row of that table."""
+    found = [
+        (kind, value) for name, value in table.row(text) if (kind := kind_of(name))
+    ]
+    if not found or not all(is_number(value) for _kind, value in found):
         return False
     kinds = dict[str, str]()
-    for kind, cell in figures_of_row:
-        if cell.strip("+-").lower().startswith(("nan", "inf")) or kind not in kinds:
-            kinds[kind] = cell
-    for kind, cell in kinds.items():
-        figures.add(kind, line, cell)
+    for kind, value in found:
+        if kind not in kinds or not is_finite(value):
+            kinds[kind] = value
+    for kind, value in kinds.items():
+        figures.add(kind, line, value)
     return True
-
-
-def is_number(text: str) -> bool:
-    return re.fullmatch(NUMBER, text, re.I) is not None
 
 
 def add_line(figures: Figures, number: int, line: str) -> None:
     low = line.lower()
-    if "loss" not in low and "norm" not in low and "scale" not in low:
+    if not any(word in low for word in WORDS):
         return
     pairs = METRIC.findall(line) + row_of(line) + other_forms(line) + MEAN.findall(line)
+    pairs += pairs_of(line)
     found = dict[str, str]()
     for name, value in pairs:
-        kind = kind_of(name)
+        kind = kind_of(name) or part_of(name, value)
         # The mean in brackets and "NaN loss" say more than the number before them,
         # and the total more than its parts.
         if kind and (kind not in found or not is_finite(value) or name in TOTALS):
             found[kind] = value
-    said = SAID.search(line) if LOSS not in found else None
-    if said:
-        value = next(filter(None, said.groups()))
-        found[LOSS] = "0" if value.lower() == "zero" else value
+    found = spoken(line) | found
     overflow = OVERFLOW.search(line)
     if overflow:
         found[SCALE] = overflow[2]
@@ -234,6 +229,16 @@ def add_line(figures: Figures, number: int, line: str) -> None:
         figures.late.add(number)
 
 
+def spoken(line: str) -> dict[str, str]:
+    """What is said of a metric without a value: "the loss stays zero"."""
+    said, zero = SAID.search(line), SAID_OF_NORM.search(line)
+    found = {NORM: "0"} if zero else {}
+    if said:
+        value = next(filter(None, said.groups()))
+        found[LOSS] = "0" if value.lower() == "zero" else value
+    return found
+
+
 def value_of(number: str) -> float:
     """Of what `NUMBER` and words match; "nan.0" is how a bar rounds a NaN."""
     if is_finite(number):
@@ -246,8 +251,12 @@ def is_finite(value: str) -> bool:
     return not value.lower().lstrip("+-").startswith(("nan", "inf", "non"))
 
 
+def part_of(name: str, value: str) -> str:
+    return LOSS if PART.match(name) and value_of(value) != 0 else ""
+
+
 def kind_of(name: str) -> str:
-    low = name.lower().strip("'\"")
+    low = name.lower().strip("'\"").replace(" ", "_")
     if NOT_TRAINING.match(low):
         return ""
     last = low.rpartition("/")[2].replace("-", "_")

@@ -104,8 +104,11 @@ class BeginningTests(SymptomTest):
 
 class WordingTests(SymptomTest):
     def test_chinese_stands_close_to_names(self) -> None:
-        said = "用bf16训练，换成fp16推理就报错"
-        log = f"{said}\nRuntimeError: probability tensor contains either `inf`, `nan`"
+        message = (
+            "RuntimeError: probability tensor contains either `inf`, `nan` or "
+            "element < 0"
+        )
+        log = f"用bf16训练，换成fp16推理就报错\n{message}"
         self.assertEqual(self.causes(log)[0], "fp16-overflow")
         self.assertIn("loss-nan", self.shown("跑了两轮之后训练loss nan了"))
 

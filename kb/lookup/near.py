@@ -1,0 +1,75 @@
+"""How near each record is to the words of a paste: they order, and decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kb.lookup import reasons
+from kb.lookup.candidate import Candidate
+from kb.lookup.facts import COMMON, Facts
+from kb.lookup.known import Known
+from kb.lookup.needs import flags_of, is_possible_here
+from kb.search.ranking.nearness import Text
+from kb.search.reading.names import PREFIX
+
+# What nearness (0 to 1) is worth, and at most where no operator is named.
+NEAR, MOST_BY_WORDS = 7.0, 1.0
+# The share of it where a symptom is shown and nothing else speaks for the record.
+UNTOLD = 0.2
+# Of an argument that the bug takes, and that the code gives by name.
+PASSED = 0.6
+# Where a card, a package or a mode that it takes is not said, or it makes no NaN.
+UNLIKE = 0.7
+MOST_NEAR, MOST_NAMES = 20, 3
+
+
+class Near:
+    """How near each record is to what the paste speaks of; words order, no more."""
+
+    def __init__(self, text: Text, others: bool) -> None:
+        """`others`: whether the paste shows a symptom, of which causes are listed."""
+        self.text, self.others = text, others
+        self.documents = {document.record: document for document in text.nearest()}
+        self.nearness = {
+            pk: text.nearness(document) for pk, document in self.documents.items()
+        }
+        order = sorted(self.nearness, key=lambda pk: -self.nearness[pk])
+        self.first = order[:MOST_NEAR]
+
+    def add_to(self, pk: str, candidate: Candidate, facts: Facts) -> None:
+        worth = NEAR * self.nearness.get(pk, 0.0)
+        if not is_possible_here(candidate.row, facts) or candidate.is_other_symptom(
+            facts
+        ):
+            worth *= UNLIKE
+        # A short sentence is near to whatever shares its few words.
+        calls = facts.values["call"] or facts.names_operators
+        worth = worth if calls else min(worth, MOST_BY_WORDS)
+        told = calls or candidate.is_told or not self.others
+        candidate.score += worth if told else UNTOLD * worth
+        if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
+            candidate.score += PASSED
+        if pk in self.documents and not candidate.because and facts.is_written:
+            add_names(candidate, self.text.shares(self.documents[pk]), facts)
+
+
+def add_names(candidate: Candidate, shares: Mapping[str, float], facts: Facts) -> None:
+    """Words order; only named things that both have are a reason to list a record."""
+    shared = named_things(shares, candidate.known, facts) if candidate.known else []
+    if shared:
+        candidate.because.append(reasons.of_names(shared, facts))
+
+
+def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> list[str]:
+    """Operators, packages and topics of the record that the paste names, rare first."""
+    own = {*record.row.components, *(e["package"] for e in record.row.affected)}
+    own.discard("torch")
+    order = sorted(shares, key=lambda token: -shares[token])
+    calls = {*facts.values.get("call", {}), *facts.values.get("named", {})} - COMMON
+    found = [
+        token.removeprefix(PREFIX)
+        for token in order
+        if (token.startswith(PREFIX) and token.removeprefix(PREFIX) in calls)
+        or token in own - COMMON
+    ]
+    return list(dict.fromkeys(found))[:MOST_NAMES]
