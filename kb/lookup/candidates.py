@@ -56,8 +56,9 @@ FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 RARE = 3
 PLAIN = {f"{name}_{state}" for name in (LOSS, NORM) for state in ("zero", "nan", "inf")}
 PEOPLE = 0.02
-# Of a cause whose symptom nothing shows, as the code calls what its teller names.
-IN_CODE = 0.6
+# Of a cause whose symptom nothing shows: the code calls what its teller names, or the
+# paste has some NaN.
+IN_CODE, OF_NAN = 0.6, 0.25
 # Below this a record shares a word with the paste, and no more.
 LEAST = 0.5
 Json = dict[str, Any]
@@ -90,7 +91,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     records = known(sorted(wanted), asked.generation)
     found = {pk: Candidate(row.row.slug, row) for pk, row in records.items()}
     for cause in causes:
-        add_cause(cause, found, slugs, weight)
+        add_cause(cause, found, slugs, weight, asked.facts)
     claims = Counter(why.signature for match in matches for why in match.why)
     for match in matches:
         fewest = min((claims[why.signature] for why in match.why), default=0)
@@ -117,16 +118,21 @@ def add_cause(
     found: dict[str, Candidate],
     slugs: Mapping[str, str],
     weight: float,
+    facts: Facts,
 ) -> None:
     key = slugs.get(cause.slug, cause.slug)
     if key not in found and "name" not in cause.entry:
         return
     candidate = found.setdefault(key, Candidate(cause.slug))
+    if weight < 1 and candidate.is_other_symptom(facts):
+        return
     candidate.cause, candidate.is_told = cause, bool(cause.because)
     if weight < 1 and candidate.known and not candidate.known.row.is_brief:
         return  # the operators of its repro are compared with the code already
     strength = min(len(cause.because), MOST_FOR)
     people = PEOPLE * cause.entry.get("people", 1)
+    if weight < 1 and not cause.is_called:
+        weight = OF_NAN
     candidate.score += weight * (ASKED + FOR * strength + people) + cause.said
     candidate.because += [reasons.of_predicate(one) for one in cause.because]
     if not candidate.because:
@@ -169,7 +175,7 @@ def add_match(
 
 def shared_lines(asked: Asked) -> set[int]:
     """Lines with a message that many causes have."""
-    return {shown.line for shown in asked.shown if shown.line}
+    return {line for shown in asked.shown for line in shown.lines}
 
 
 def is_plain(why: Why) -> bool:

@@ -25,6 +25,8 @@ from kb.search.reading.symptom_facets import metrics_in
 YES = 10.0
 MAX_PARTS_READ = 12
 CALLS = "call =="
+# The symptom of a NaN of which nothing more is known.
+ANY_NAN = "loss-nan"
 SENTENCE_END = re.compile(r"(?<=\w)[.!?;]\s(?=[A-Z#*-])|[。！？；]")
 Json = dict[str, Any]
 
@@ -44,16 +46,21 @@ class Cause:
     said: float = 0.0
 
     @property
+    def is_called(self) -> bool:
+        """The code calls what one of its tellers names."""
+        return any(CALLS in one for one in self.because)
+
+    @property
     def order(self) -> tuple[bool, float, int]:
         people = int(self.entry.get("people", 1))
         return bool(self.against), -len(self.because) - self.said, -people
 
 
 class Shown(NamedTuple):
-    """A symptom of the paste; `line`: where it shows, 0 where facts alone say so."""
+    """A symptom of the paste, and the lines that print it: none where facts say so."""
 
     symptom: Symptom
-    line: int
+    lines: tuple[int, ...]
 
 
 def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
@@ -65,19 +72,20 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in texts]
     found = []
     for row in every():
-        line = next((n for n, letters in printed_in(row, lines) if letters), None)
-        if line is None and any(holds(sign, facts) for sign in row.signatures):
-            line = 0
-        if line is None and any(
-            is_asked(phrase, had)
-            for phrase in row.words
-            if tells_alone(phrase)
-            for had in asked
+        printed = {number for number, letters in printed_in(row, lines) if letters}
+        if (
+            printed
+            or any(holds(sign, facts) for sign in row.signatures)
+            or is_asked_in(row, asked)
         ):
-            line = 0
-        if line is not None:
-            found.append(Shown(row, line))
-    return sorted(found, key=lambda row: (not row.line, -specific(row.symptom, facts)))
+            found.append(Shown(row, tuple(sorted(printed))))
+    return sorted(found, key=lambda row: (not row.lines, -specific(row.symptom, facts)))
+
+
+def is_asked_in(row: Symptom, asked: Iterable[set[str]]) -> bool:
+    """Whether one of the sentences has all words of a name of the symptom."""
+    phrases = [phrase for phrase in row.words if tells_alone(phrase)]
+    return any(is_asked(phrase, had) for had in asked for phrase in phrases)
 
 
 def written_in(paste: Paste) -> Iterator[str]:
@@ -119,7 +127,7 @@ def causes_of(
 ) -> list[Cause]:
     """Each cause once, best first; what a fact rules out comes last."""
     best: dict[str, Cause] = {}
-    for symptom, _line in shown:
+    for symptom, _lines in shown:
         for entry in symptom.causes:
             cause = held(entry, symptom, facts, said.get(entry["slug"]))
             known = best.get(cause.slug)
@@ -135,10 +143,18 @@ def both(first: Cause, second: Cause) -> Cause:
 
 
 def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
-    """Causes of symptoms that are not shown, where the code calls what they name."""
-    shown = [Shown(row, 0) for row in every()] if facts.values.get("call") else []
-    found = causes_of(shown, facts, said)
-    return [row for row in found if any(CALLS in one for one in row.because)]
+    """Causes of symptoms that are not shown, where the code calls what they name.
+
+    Where anything is NaN, also those of a NaN loss of which facts speak.
+    """
+    calls, nan = facts.values.get("call"), facts.says_nan
+    rows = [row for row in every() if calls or (nan and row.slug == ANY_NAN)]
+    found = causes_of([Shown(row, ()) for row in rows], facts, said)
+    return [
+        row
+        for row in found
+        if row.is_called or (nan and row.symptom.slug == ANY_NAN and row.because)
+    ]
 
 
 def held(entry: Json, symptom: Symptom, facts: Facts, said: bool | None) -> Cause:

@@ -15,7 +15,8 @@ BESIDE_HAN = re.IGNORECASE | re.ASCII
 METRIC = re.compile(
     rf"""
     (?<![A-Za-z0-9_./'-])['"]?+
-    ((?:(?:grad(?:ient)?|lm|global|total|ctc)[ ])?[A-Za-z][A-Za-z0-9_./-]{{0,60}}+)
+    ((?:(?:grad(?:ient)?|lm|global|total|ctc|val(?:id(?:ation)?)?|eval|test)[ ])?
+     [A-Za-z][A-Za-z0-9_./-]{{0,60}}+)
     ['"`*]{{0,2}}+
     (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|gets?|got|of|to)\s
        |\s?(?:直接)?(?:变成了?|变为|为|是)\s?)
@@ -26,7 +27,8 @@ METRIC = re.compile(
 # "grad_norm nan": without a sign between them only for what is surely a metric.
 SURE = (
     r"(?<![\w./-])(?:[\w.-]{1,60}[./])?"
-    r"(grad(?:ient)?[ _]norm|gnorm|(?:\w{1,20}_)?loss|running_\w{3,4}%s)\s{1,8}"
+    r"(grad(?:ient)?[ _]norm|gnorm|(?:val(?:id(?:ation)?)?[ ]|eval[ ]|test[ ])?"
+    r"(?:\w{1,20}_)?loss|running_\w{3,4}%s)\s{1,8}"
 )
 BARE = re.compile(
     SURE % "" + r"(?:tensor\()?(nan|[-+]?inf(?:inity)?)(?!\w|\.\w)", BESIDE_HAN

@@ -74,6 +74,15 @@ class CertaintyTests(SymptomTest):
         named = f"accelerate launch sdxl_train_network.py\n{LATENTS}"
         self.assertEqual(self.sure(named), ["sdxl-vae-fp16"])
 
+    def test_nor_does_a_title_before_the_traceback_make_it_sure(self) -> None:
+        message = (
+            "element 0 of tensors does not require grad and does not have a grad_fn"
+        )
+        log = f"{message}\n\nEpoch 0: 0%\nRuntimeError: {message}"
+        self.assertEqual(self.sure(log), [])
+        known = f"{log}\nTrainingArguments(gradient_checkpointing=True)"
+        self.assertEqual(self.sure(known), ["checkpoint-reentrant-lost-grad"])
+
     def test_a_warning_beside_finite_figures_explains_no_nan(self) -> None:
         self.assertEqual(self.sure(f"{STRIDES}\n{GOOD}\n{GOOD}"), [])
         self.assertEqual(
@@ -127,6 +136,12 @@ class WordingTests(SymptomTest):
             "entry < 0)\nppo.learn(1000)",
         ):
             self.assertIn("distribution-parameter-nan", self.causes(log))
+
+    def test_a_nan_that_is_no_loss_has_causes_too(self) -> None:
+        log = "The outputs of my model hold NaN with use_fp16, and none in float32."
+        self.assertEqual(self.causes(log)[0], "fp16-overflow")
+        log = "The dice of the second class is NaN, all others are fine."
+        self.assertIn("empty-class-metric", self.causes(log))
 
     def test_many_ranks_are_tried_as_one(self) -> None:
         log = "With FSDP on 8 GPUs the loss is nan."

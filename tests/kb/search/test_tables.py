@@ -39,6 +39,10 @@ class FormTests(SimpleTestCase):
         self.assertEqual(self.read(text), ["0.5", "nan"])
         self.assertEqual(self.read(text, NORM), ["nan"])
 
+    def test_a_loss_of_the_validation_is_none(self) -> None:
+        text = "train loss : 0.4\nvalidation loss: nan\nval loss nan, eval loss = nan"
+        self.assertEqual(self.read(text), ["0.4"])
+
     def test_parts_are_losses_and_settings_are_none(self) -> None:
         self.assertEqual(
             self.read("Loss_D: 0.4 Loss_G: 2.0\nLoss_D: nan Loss_G: nan"),
