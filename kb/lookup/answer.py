@@ -18,7 +18,7 @@ from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_li
 from kb.lookup.candidate import Candidate
 from kb.lookup.candidates import Asked, candidates_of, document
 from kb.lookup.decision import decision, still_open
-from kb.lookup.facts import document as facts_document, read_facts
+from kb.lookup.facts import Facts, document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
 from kb.lookup.known import ORDER
 from kb.lookup.paste import (
@@ -94,17 +94,17 @@ def answer(
     shown = [] if is_list(paste) else symptoms.of_paste(paste, facts)
     asked = Asked(paste, facts, shown, index_in(generation), generation, said)
     found, out = ([], []) if is_list(paste) else candidates_of(asked)
-    items = [document(candidate, facts) for candidate in found]
     affecting = affecting_list(facts, generation) if is_list(paste) else []
     certain = [row for row in found if row.is_sure]
-    sure = bool(certain)
-    # What is certain may explain a warning, and not the NaN.
-    settled = is_list(paste) or (sure and still_open(certain, facts) is None)
-    named = [] if sure or is_list(paste) else laws.of_paste(paste)
+    named = [] if certain or is_list(paste) else laws.of_paste(paste)
+    first = decision(found, shown, facts, laws.sentence(named))
+    settled = is_list(paste) or explain_all(certain, facts)
+    if certain and not settled:
+        # What speaks for a cause of the NaN goes before the record of a warning.
+        found.sort(key=lambda row: (row in certain) + 2 * (not row.is_told))
+    items = [document(candidate, facts) for candidate in found]
     return {
-        "decision": decision(found, shown, facts, laws.sentence(named))
-        if not is_list(paste)
-        else of_list(facts, affecting),
+        "decision": of_list(facts, affecting) if is_list(paste) else first,
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "facts": facts_document(facts),
         "laws": list(map(laws.document, named)),
@@ -115,6 +115,15 @@ def answer(
         "affecting": affecting,
         "query": query_document(paste, env, facts.environment),
     }
+
+
+def explain_all(certain: Sequence[Candidate], facts: Facts) -> bool:
+    """Whether nothing stays open. The record of a warning is no sure cause of a NaN."""
+    if not certain or still_open(certain, facts) is None:
+        return bool(certain)
+    for candidate in certain:
+        candidate.confidence = Confidence.POSSIBLE
+    return False
 
 
 def is_list(paste: Paste) -> bool:

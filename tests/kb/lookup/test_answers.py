@@ -157,6 +157,7 @@ class AnswerTests(TestCase):
         )
         self.assertIn("第 8 行", found["decision"]["zh"])
         self.assertLessEqual(len(found["candidates"]), 3)
+        self.assertEqual(found["outcome"], "possible")
 
     def test_a_nan_beside_an_explained_warning_has_first_checks(self) -> None:
         self.assertEqual(look_up(WARNING)["first_checks"], [])
