@@ -152,8 +152,10 @@ def add_match(
     )
     # Where no fact speaks for one, the commonest goes first.
     if facets_only and fewest <= RARE and not all(map(is_plain, match.why)):
-        candidate.is_told = candidate.is_told or not candidate.is_unspoken
-        candidate.score += FACET if candidate.is_unspoken else LINE / fewest
+        nodes = all(is_node(why.signature) for why in match.why)
+        hint = nodes and candidate.is_unspoken
+        candidate.is_told = candidate.is_told or not hint
+        candidate.score += FACET if hint else LINE / fewest
     elif facets_only:
         if not is_possible_here(candidate.row, asked.facts):
             return

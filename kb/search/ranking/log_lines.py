@@ -53,6 +53,7 @@ class Confidence(StrEnum):
     NONE = "none"
 
 
+COMMON_STATES = ("_nan", "_inf", "_zero")
 SURE = (Confidence.EXACT, Confidence.MATCH)
 BY_CONFIDENCE = {confidence: at for at, confidence in enumerate(Confidence)}
 
@@ -72,9 +73,11 @@ class Why:
     def last_line(self) -> int:
         return self.last or self.line
 
-    def order(self) -> tuple[int, bool, float, int]:
+    def order(self) -> tuple[int, bool, float, int, bool]:
+        """Of one line's figures the one that tells: a norm of sqrt(2), not NaN or 0."""
         rank = BY_CONFIDENCE[self.confidence]
-        return rank, not self.by_name, -self.coverage, self.line
+        common = self.signature.endswith(COMMON_STATES)
+        return rank, not self.by_name, -self.coverage, self.line, common
 
 
 def shared_names(documents: Iterable[Document]) -> set[str]:

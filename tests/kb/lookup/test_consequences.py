@@ -83,6 +83,10 @@ class CertaintyTests(SymptomTest):
         known = f"{log}\nTrainingArguments(gradient_checkpointing=True)"
         self.assertEqual(self.sure(known), ["checkpoint-reentrant-lost-grad"])
 
+    def test_a_norm_that_measures_nothing_outweighs_a_zero(self) -> None:
+        log = "{'loss': 0.0, 'grad_norm': 1.7320508, 'learning_rate': 1e-05}"
+        self.assertEqual(self.causes(log)[0], "deepspeed-inf-norm-becomes-nan")
+
     def test_a_warning_beside_finite_figures_explains_no_nan(self) -> None:
         self.assertEqual(self.sure(f"{STRIDES}\n{GOOD}\n{GOOD}"), [])
         self.assertEqual(
