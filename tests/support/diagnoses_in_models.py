@@ -7,7 +7,10 @@ import ast
 import importlib.util
 import json
 import math
+import multiprocessing
+import os
 import sys
+import tempfile
 import types
 import warnings
 from pathlib import Path
@@ -329,6 +332,43 @@ def scalers():
     return [made("cpu").get_scale(), made("cpu", init_scale=8.0).get_scale()]
 
 
+def as_rank(rank, store, slug, answers):
+    """Alike; None on one rank alone; NaN on both."""
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=2
+    )
+    told, given = snippets(slug).diagnose_ranks_differ, []
+    for value, missing in ((1.0, ()), (1.0, (1,)), (math.nan, ()), (math.nan, (0, 1))):
+        model = nn.Linear(2, 1)
+        model.weight.grad = torch.full((1, 2), value)
+        model.bias.grad = None if rank in missing else torch.zeros(1)
+        given.append(told(model))
+    answers.put(given)
+    torch.distributed.barrier()
+    os._exit(0)  # older releases may never come back from destroy_process_group
+
+
+def ranks():
+    """Two processes joined by gloo."""
+    processes, found = multiprocessing.get_context("fork"), []
+    for slug in ("ddp-sync-flag-after-forward",):
+        answers = processes.SimpleQueue()
+        with tempfile.TemporaryDirectory() as folder:
+            given = (f"{folder}/store", slug, answers)
+            both = [
+                processes.Process(target=as_rank, args=(rank, *given), daemon=True)
+                for rank in (0, 1)
+            ]
+            for one in both:
+                one.start()
+            for one in both:
+                one.join()
+        found += [answers.get() for _ in both if not answers.empty()]
+    return found
+
+
 def distances_compared():
     told = snippets("cdist-matmul-cancellation").diagnose_cancellation
     x = torch.randn(30, 2)
@@ -337,6 +377,7 @@ def distances_compared():
 
 
 CASES = (
+    ranks,
     distances_compared,
     buffers,
     modes,
