@@ -351,9 +351,9 @@ def as_rank(rank, store, slug, answers):
 
 
 def ranks():
-    """Two processes joined by gloo."""
+    """Two processes joined by gloo, for each record that compares them."""
     processes, found = multiprocessing.get_context("fork"), []
-    for slug in ("ddp-sync-flag-after-forward",):
+    for slug in ("ddp-sync-flag-after-forward", "ddp-bypassed"):
         answers = processes.SimpleQueue()
         with tempfile.TemporaryDirectory() as folder:
             given = (f"{folder}/store", slug, answers)

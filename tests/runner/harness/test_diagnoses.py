@@ -13,7 +13,7 @@ from tests.support import builds
 
 PROGRAM = Path(__file__).parents[2] / "support" / "diagnoses_in_models.py"
 RIGHT = {
-    "ranks": [[False, True, False, False]] * 2,
+    "ranks": [[False, True, False, False]] * 4,
     "distances_compared": [False, True],
     "buffers": [False, True],
     "modes": [False, True],
