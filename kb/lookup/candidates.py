@@ -134,7 +134,7 @@ def add_cause(
     if weight < 1 and not cause.is_called:
         weight = OF_NAN
     candidate.score += weight * (ASKED + FOR * strength + people) + cause.said
-    candidate.because += [reasons.of_predicate(one) for one in cause.because]
+    candidate.because += reasons.of_predicates(cause.because)
     if not candidate.because:
         candidate.because.append(reasons.of_symptom(cause.symptom))
     if cause.against:

@@ -67,6 +67,16 @@ RULED_OUT = {
 }
 
 
+def of_predicates(sources: Sequence[str]) -> list[Json]:
+    """Without those that another one says already."""
+    terms = [set(tellers.parse(source)) for source in sources]
+    return [
+        of_predicate(source)
+        for source, own in zip(sources, terms, strict=True)
+        if not any(own < other for other in terms)
+    ]
+
+
 def of_predicate(source: str) -> Json:
     """What is not so is no reason, where something is."""
     terms = tellers.parse(source)
@@ -94,7 +104,9 @@ def of_line(why: Why, reading: Reading) -> Json:
 
 
 def of_trap(trap: Trap) -> Json:
-    return TRAP.filled(line=trap.line, text=trap.finding.rule["message"])
+    said = trap.finding.rule["message"]
+    text = {lang: said[lang].rstrip(".。") for lang in said}
+    return TRAP.filled(line=trap.line, text=text)
 
 
 def of_names(names: Sequence[str], facts: Facts) -> Json:

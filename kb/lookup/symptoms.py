@@ -92,8 +92,9 @@ def written_in(paste: Paste) -> Iterator[str]:
     """What a person wrote: sentences, and comments in code; each by itself."""
     kinds = (Kind.WORDS, Kind.LOG, Kind.CODE)
     parts = [part for part in paste.parts if part.kind in kinds]
+    messages = {line.number for line in paste.reading.key_lines if line.class_name}
     for part in parts[:MAX_PARTS_READ]:
-        lines = [text for _number, text in paste.lines_of(part)]
+        lines = [text for at, text in paste.lines_of(part) if at not in messages]
         if part.kind == Kind.WORDS:
             yield from SENTENCE_END.split(" ".join(" ".join(lines).split()))
         elif part.kind == Kind.CODE:

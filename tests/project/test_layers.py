@@ -70,7 +70,7 @@ LINES = {
     "kb.api": 1860,
     "kb.environments": 1210,
     "kb.findings": 1340,
-    "kb.lookup": 2370,
+    "kb.lookup": 2390,
     "kb.management": 200,
     "kb.models": 600,
     "kb.pages": 2790,

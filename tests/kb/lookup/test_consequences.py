@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.test import SimpleTestCase
+
+from kb.lookup import reasons
 from kb.lookup.answer import look_up
 from tests.kb.lookup.test_symptoms import SymptomTest
 
@@ -46,6 +49,17 @@ class CertaintyTests(SymptomTest):
     def sure(self, log: str) -> list[str]:
         rows = look_up(log)["candidates"]
         return [row["slug"] for row in rows if row["confidence"] != "possible"]
+
+    def test_the_words_of_a_warning_ask_for_no_symptom(self) -> None:
+        found = look_up(
+            "UserWarning: None of the inputs have requires_grad=True. "
+            "Gradients will be None"
+        )
+        self.assertEqual(found["symptoms"], [])
+        self.assertEqual(
+            [row["slug"] for row in found["candidates"]],
+            ["checkpoint-reentrant-lost-grad"],
+        )
 
     def test_a_message_that_any_nan_brings_about_is_sure_of_none(self) -> None:
         for log in (
@@ -150,3 +164,12 @@ class WordingTests(SymptomTest):
     def test_many_ranks_are_tried_as_one(self) -> None:
         log = "With FSDP on 8 GPUs the loss is nan."
         self.assertIn("ranks", [row["name"] for row in look_up(log)["first_checks"]])
+
+
+class ReasonTests(SimpleTestCase):
+    def test_what_a_longer_reason_says_is_not_said_again(self) -> None:
+        both, one = 'call == "log" and call == "softmax"', 'call == "log"'
+        self.assertEqual(
+            [row["en"] for row in reasons.of_predicates([one, both, 'says ~ "x"'])],
+            ["your code calls log and your code calls softmax", "your paste says “x”"],
+        )
