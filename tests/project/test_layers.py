@@ -78,7 +78,7 @@ LINES = {
     "kb.records": 2900,
     "kb.releases": 860,
     "kb.rules": 3450,
-    "kb.search": 4480,
+    "kb.search": 4500,
     "kb.syndication": 1820,
     "kb.templatetags": 660,
     "kb.versions": 1120,

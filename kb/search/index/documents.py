@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from kb.choices import LANGS, SECTIONS
+from kb.choices import FRAMEWORKS, LANGS, SECTIONS
 from kb.models import Claim, Record, Repro
 from kb.search.reading import masks, tokens
 from kb.search.reading.names import names_in
@@ -91,8 +91,10 @@ def documents_of(records: Collection[Record]) -> list[Document]:
 
 def texts_beside(ids: Collection[str]) -> dict[str, Beside]:
     found = {pk: Beside([], []) for pk in ids}
-    sources = Repro.objects.filter(record__in=ids).order_by("record", "name")
-    for pk, source in sources.values_list("record", "source"):
+    repros = Repro.objects.filter(record__in=ids).order_by("record", "name")
+    # A framework's own classes say nothing of the bug.
+    repros = repros.exclude(name__in=[f"repro_{name}" for name in FRAMEWORKS])
+    for pk, source in repros.values_list("record", "source"):
         found[pk].sources.append(source)
     claims = Claim.objects.filter(record__in=ids).order_by("record", "position")
     for pk, *texts in claims.values_list("record", "text_en", "text_zh"):
@@ -142,8 +144,17 @@ def called_in(sources: Iterable[str]) -> dict[str, int]:
 
 
 def sources_of(record: Record) -> list[str]:
-    """How others called it: the titles of the reports."""
-    return [f"{entry['title']} {entry.get('url', '')}" for entry in record.sources]
+    """How others called it. What a line for a framework rests on tells nothing."""
+    lines = {
+        line["source"]
+        for entry in record.workarounds
+        for line in entry.get("lines", {}).values()
+    }
+    return [
+        f"{entry['title']} {entry.get('url', '')}"
+        for entry in record.sources
+        if entry["id"] not in lines
+    ]
 
 
 def preconditions_of(record: Record) -> list[str]:

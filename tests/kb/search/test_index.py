@@ -154,6 +154,22 @@ class AskTests(IndexCase):
         self.assertGreater(index.rarity(5), 0)
         self.assertLess(index.idf("tensor"), index.rarity(0))
 
+    def test_what_a_line_for_a_framework_rests_on_tells_nothing(self) -> None:
+        record = Record.objects.get(pk="NAN-1005")
+        line = {"apply": "Trainer(okapi=True)", "source": "args"}
+        record.workarounds = [
+            {"name": "w", "apply": "", "lines": {"transformers": line}}
+        ]
+        record.sources = [
+            {"id": "args", "kind": "docs", "title": "ZebraArguments"},
+            {"id": "report", "kind": "report", "title": "QuaggaError"},
+        ]
+        for name, called in (("repro", "logsumexp"), ("repro_transformers", "bmm")):
+            record.repros.create(name=name, source=f"torch.{called}(x)")
+        weights = documents_of([record])[0].weights
+        self.assertLessEqual({"quaggaerror", "op:logsumexp"}, weights.keys())
+        self.assertFalse({"zebraarguments", "op:bmm"} & weights.keys())
+
     def test_the_beginning_of_a_token(self) -> None:
         index = current_index()
         whole = {r for t in index.vocabulary if t[:3] == "gra" for r in index.having(t)}
