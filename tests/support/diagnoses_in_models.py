@@ -353,7 +353,7 @@ def as_rank(rank, store, slug, answers):
 def ranks():
     """Two processes joined by gloo, for each record that compares them."""
     processes, found = multiprocessing.get_context("fork"), []
-    for slug in ("ddp-sync-flag-after-forward", "ddp-bypassed"):
+    for slug in ("ddp-sync-flag-after-forward", "ddp-no-sync-unused", "ddp-bypassed"):
         answers = processes.SimpleQueue()
         with tempfile.TemporaryDirectory() as folder:
             given = (f"{folder}/store", slug, answers)
@@ -376,9 +376,19 @@ def distances_compared():
     return [told(x, x + 0.5), told(x + 1e6, x + 1e6 + 0.25)]
 
 
+def means_compared():
+    """One number, or one for each row."""
+    name = "inductor-cpu-large-mean-saturates"
+    told, x = snippets(name).diagnose_only_compiled, torch.ones(2, 3)
+    rows = lambda x: x.mean(dim=1)  # noqa: E731
+    half = lambda x: x.mean(dim=1) * torch.tensor([1.0, 0.5])  # noqa: E731
+    return [told(rows, rows, x), told(rows, half, x), told(torch.mean, torch.mean, x)]
+
+
 CASES = (
     ranks,
     distances_compared,
+    means_compared,
     buffers,
     modes,
     sparse_clipped,

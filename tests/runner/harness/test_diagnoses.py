@@ -13,8 +13,9 @@ from tests.support import builds
 
 PROGRAM = Path(__file__).parents[2] / "support" / "diagnoses_in_models.py"
 RIGHT = {
-    "ranks": [[False, True, False, False]] * 4,
+    "ranks": [[False, True, False, False]] * 6,
     "distances_compared": [False, True],
+    "means_compared": [False, True, False],
     "buffers": [False, True],
     "modes": [False, True],
     "sparse_clipped": [True, False],
