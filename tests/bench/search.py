@@ -9,12 +9,12 @@ import statistics
 import tomllib
 from collections.abc import Iterable
 from itertools import islice
+from typing import Any
 
 from kb.lookup.answer import look_up
 from kb.models import Record
 from kb.publishing import saving
 from kb.search.index.inverted import Index, current_index
-from kb.search.ranking.logs import LogMatch, match_log
 from kb.search.ranking.words import WordMatch, match_words
 from kb.search.reading.query import read_query
 from tests.bench.figures import Figure, cpu, figure
@@ -22,6 +22,7 @@ from tests.support import log_corpus
 from tests.support.made_records import CHINESE, make_records
 from tests.support.records import save_all
 
+Json = dict[str, Any]
 FEW, MANY = 300, 3000
 QUESTIONS = (
     "cuDNN SDPA backward NaN", "grad_norm nan loss 0", "gradient lost checkpoint",
@@ -59,8 +60,8 @@ def figures() -> list[Figure]:
 def answers() -> list[Figure]:
     known = [(matches(log), record) for log, record in pastes()]
     unknown = [matches(paste.text) for paste in log_corpus.unknown()]
-    hit = share(bool(found) and found[0].record == record for found, record in known)
-    wrong = sum(is_sure(found) and found[0].record != pk for found, pk in known)
+    hit = share(first(found) == record for found, record in known)
+    wrong = sum(is_sure(found) and first(found) != record for found, record in known)
     return [
         figure(f"first answer right, {len(known)} logs", hit, "", ">= 0.95"),
         figure("a wrong record called a match", wrong, "", "== 0"),
@@ -82,12 +83,18 @@ def pastes() -> list[tuple[str, str]]:
     return found + [(paste.text, paste.record) for paste in log_corpus.known()]
 
 
-def matches(log: str) -> list[LogMatch]:
-    return match_log(log_corpus.read_log(log), current_index())
+def matches(log: str) -> list[Json]:
+    """The candidates of an answer, as a reader gets them."""
+    found: list[Json] = look_up(log)["candidates"]
+    return found
 
 
-def is_sure(found: list[LogMatch]) -> bool:
-    return bool(found) and found[0].confidence.value in ("exact", "match")
+def first(found: list[Json]) -> str | None:
+    return found[0]["record"] if found else None
+
+
+def is_sure(found: list[Json]) -> bool:
+    return bool(found) and found[0]["confidence"] in ("exact", "match")
 
 
 def share(answers: Iterable[bool]) -> float:
