@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from kb.choices import FRAMEWORKS, LANGS, SECTIONS
 from kb.models import Claim, Record, Repro
+from kb.records.framework_lines import repro_of
 from kb.search.reading import masks, tokens
 from kb.search.reading.names import names_in
 from kb.search.reading.signatures import Signature, read_signatures, read_titles
@@ -93,7 +94,7 @@ def texts_beside(ids: Collection[str]) -> dict[str, Beside]:
     found = {pk: Beside([], []) for pk in ids}
     repros = Repro.objects.filter(record__in=ids).order_by("record", "name")
     # A framework's own classes say nothing of the bug.
-    repros = repros.exclude(name__in=[f"repro_{name}" for name in FRAMEWORKS])
+    repros = repros.exclude(name__in=map(repro_of, FRAMEWORKS))
     for pk, source in repros.values_list("record", "source"):
         found[pk].sources.append(source)
     claims = Claim.objects.filter(record__in=ids).order_by("record", "position")
