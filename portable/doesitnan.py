@@ -379,6 +379,16 @@ def pieces(line: str) -> List[str]:
     return [piece[:LINE_CHARS] for piece in found[:20] + found[20:][-200:]] or [""]
 
 
+FLAGS = {
+    "--env": "also send package versions / 附上软件包版本",
+    "--dry-run": "print what would be sent, send nothing / 只显示将要发送的内容",
+    "--all": "send every line, masked, not only the relevant ones / 发送全部行",
+    "--json": "print the site's answer / 输出 JSON",
+    "--markdown": "print Markdown for an issue, post nothing / 输出 Markdown",
+    "--no-echo": "do not repeat the log / 不回显日志",
+}
+
+
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=os.environ.get("DOESITNAN_PROG") or "doesitnan.py",
@@ -386,55 +396,34 @@ def arguments() -> argparse.ArgumentParser:
         "从日志中找出已知的 PyTorch 训练故障。",
         epilog="Exit status: 0 a match, 3 only possible matches, 1 none, 2 error.",
     )
-    parser.add_argument(
+    add = parser.add_argument
+    add(
         "log",
         nargs="?",
         default="-",
         metavar="FILE",
         help="the log; default: standard input / 日志；默认为标准输入",
     )
-    parser.add_argument(
+    add(
         "--site",
         default=default_site(),
         metavar="URL",
         help="address of the site; default: $DOESITNAN_SITE / 站点地址",
     )
-    parser.add_argument(
-        "--env", action="store_true", help="also send package versions / 附上软件包版本"
-    )
-    parser.add_argument(
+    add(
         "--python",
         metavar="PATH",
         help="Python whose packages --env sends; default: this one / --env 所读的 "
         "Python",
     )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what would be sent, send nothing / 只显示将要发送的内容",
-    )
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="send every line, masked, not only the relevant ones / 发送全部行",
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="print the site's answer / 输出 JSON"
-    )
-    parser.add_argument(
-        "--markdown",
-        action="store_true",
-        help="print Markdown to post below an issue; posts nothing / 输出 Markdown",
-    )
-    parser.add_argument(
-        "--no-echo", action="store_true", help="do not repeat the log / 不回显日志"
-    )
-    parser.add_argument(
+    add(
         "--lang",
         choices=["en", "zh"],
         default="zh" if os.environ.get("LANG", "").startswith("zh") else "en",
         help="language of the output / 输出语言",
     )
+    for flag, does in FLAGS.items():
+        add(flag, action="store_true", help=does)
     return parser
 
 

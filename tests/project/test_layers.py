@@ -112,7 +112,7 @@ LONGER = {
     "kb.api.serializers": 430,
     "kb.environments.package_lines": 422,
     "kb.wording": 420,
-    "portable.doesitnan": 520,
+    "portable.doesitnan": 510,
     "portable.nan_probe.session": 460,
     "runner.pool.server": 440,
 }
