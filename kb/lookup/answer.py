@@ -6,6 +6,7 @@ The paste is untrusted input: it is never stored and never used as a pattern.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, BinaryIO
 
@@ -18,7 +19,7 @@ from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_li
 from kb.lookup.candidate import Candidate
 from kb.lookup.candidates import Asked, candidates_of, document
 from kb.lookup.decision import decision, still_open
-from kb.lookup.facts import Facts, document as facts_document, read_facts
+from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
 from kb.lookup.known import ORDER
 from kb.lookup.paste import (
@@ -98,10 +99,10 @@ def answer(
     certain = [row for row in found if row.is_sure]
     named = [] if certain or is_list(paste) else laws.of_paste(paste)
     first = decision(found, shown, facts, laws.sentence(named))
-    settled = is_list(paste) or explain_all(certain, facts)
-    if certain and not settled:
-        # What speaks for a cause of the NaN goes before the record of a warning.
-        found.sort(key=lambda row: (row in certain) + 2 * (not row.is_told))
+    explained = bool(certain) and still_open(certain, facts) is None
+    settled = is_list(paste) or explained
+    if certain and not explained:
+        found = led_by_the_nan(found, certain)
     items = [document(candidate, facts) for candidate in found]
     return {
         "decision": of_list(facts, affecting) if is_list(paste) else first,
@@ -117,13 +118,14 @@ def answer(
     }
 
 
-def explain_all(certain: Sequence[Candidate], facts: Facts) -> bool:
-    """Whether nothing stays open. The record of a warning is no sure cause of a NaN."""
-    if not certain or still_open(certain, facts) is None:
-        return bool(certain)
-    for candidate in certain:
-        candidate.confidence = Confidence.POSSIBLE
-    return False
+def led_by_the_nan(
+    found: Sequence[Candidate], certain: Sequence[Candidate]
+) -> list[Candidate]:
+    """What speaks for a cause of the NaN goes before the record of a warning, which is
+    no sure cause of it.
+    """
+    order = sorted(found, key=lambda row: (row in certain) + 2 * (not row.is_told))
+    return [replace(row, confidence=Confidence.POSSIBLE) for row in order]
 
 
 def is_list(paste: Paste) -> bool:
