@@ -30,6 +30,8 @@ class Public(TorchFunctionMode):
     """Knows which public function runs, and what it was called with."""
 
     now = None
+    # The ops of these copies are the probe's own: they read also what nobody wrote yet.
+    is_copying = False
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -38,11 +40,18 @@ class Public(TorchFunctionMode):
             return func(*args, **kwargs)
         before = self.now
         writes = name.endswith("_") or name.startswith("__i") or "inplace" in kwargs
-        self.now = (func, copied(args) if writes else args, kwargs)
+        self.now = (func, self.copied(args) if writes else args, kwargs)
         try:
             return func(*args, **kwargs)
         finally:
             self.now = before
+
+    def copied(self, args):
+        self.is_copying = True
+        try:
+            return copied(args)
+        finally:
+            self.is_copying = False
 
 
 def caught(call, gradients, aten, aten_args):

@@ -66,7 +66,7 @@ class Mode(dispatch.TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         step, kwargs = self.step, kwargs or {}
-        if step is None:
+        if step is None or (step.public is not None and step.public.is_copying):
             return func(*args, **kwargs)
         return step.call(func, args, kwargs)
 

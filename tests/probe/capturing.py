@@ -20,6 +20,7 @@ from nan_probe import captures, reports, shrinking
 from nan_probe.calls import Run, decoded, encoded
 from nan_probe.explaining import explained
 from nan_probe.session import Session
+from triggers import births_of
 
 F = "torch.nn.functional."
 INF = math.inf
@@ -154,6 +155,17 @@ def sliced():
     return found
 
 
+def overwritten():
+    """What made a value that is not finite, where memory is written to before."""
+    garbage = torch.full((3,), math.nan)
+
+    def trigger():
+        weight = torch.empty(0).set_(garbage).fill_(1.0).requires_grad_()
+        (weight - 1).log()
+
+    return [birth.cause for birth in births_of(trigger)]
+
+
 def merged():
     """Of two ranks' reports in one log the one that made the value."""
     rows = [("step", "7"), ("op", "x"), ("cause", "not seen: rank"), ("rank", "0 of 2")]
@@ -213,6 +225,7 @@ def repro():
 
 if __name__ == "__main__":
     kinds = {"shrunk": shrunk, "killed": killed, "cut_off": cut_off}
+    kinds["overwritten"] = overwritten
     kinds.update(
         {"told": told, "repro": repro, "sliced": sliced, "merged": merged, "bits": bits}
     )

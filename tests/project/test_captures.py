@@ -107,6 +107,10 @@ class CallTests(SimpleTestCase):
         self.assertEqual(log["slice"], "log(softmax(x): 0)")
         self.assertEqual(constant["law"], "a number in the code that is not finite")
 
+    def test_memory_that_is_only_written_to_is_not_read(self) -> None:
+        # Nor by the copy that is kept of what is written to: a weight is made so.
+        self.assertEqual(made()["overwritten"], ["op"])
+
     def test_an_issue_is_told_which_record_has_this_slice(self) -> None:
         found = made()["told"]
         self.assertEqual(found["known"].count("Known: NAN-0016"), 1)
