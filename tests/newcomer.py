@@ -32,7 +32,7 @@ from tests.support.loopback import free_port
 from tests.support.plain_browser import Browser
 
 LIMIT_S = 3600  # of the whole, when everything is ended
-TAIL, TEXT = 60, 1000  # lines of output, characters of a page
+TAIL, TEXT = 200, 1000  # lines of output, characters of a page
 LOGIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 # How this machine installs packages is no part of what README says.
 INSTALLING = re.compile(r"PIP_|UV_|SSL_CERT_|(?i:\w+_proxy$)")

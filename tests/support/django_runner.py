@@ -171,11 +171,14 @@ class Runner(DiscoverRunner):
             print(*result.slowest(self.slowest), sep="\n")
         for test, reason in result.skipped:
             print(f"skipped {test.id()}: {reason}")
-        failed = {owner(test) for test, _ in result.failures + result.errors}
-        failed |= {owner(test) for test in result.unexpectedSuccesses}
+        failed = {
+            owner(test): text.strip().splitlines()[-1]
+            for test, text in result.failures + result.errors
+        }
+        failed |= {owner(test): "passed" for test in result.unexpectedSuccesses}
         # Once more at the end, where a log that is cut has them.
-        for name in sorted(failed):
-            print(f"failed {name}")
+        for name, why in sorted(failed.items()):
+            print(f"failed {name}: {why[:300]}")
         passed = getattr(result, "passed", 0)
         print(
             f"{passed} passed, {len(failed)} failed, {len(result.skipped)} skipped",
