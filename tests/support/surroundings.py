@@ -12,7 +12,6 @@ import os
 import resource
 import secrets
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from runner.sandbox.scratch import remove
 from tests import ROOT
 from tests.support.loopback import free_port
 
@@ -40,7 +40,8 @@ PICKLED = Path("/tmp/hostile-pickle")  # observations/pickle
 def stat_fields(pid: int) -> list[str]:
     """Fields of /proc/PID/stat after the name: state, parent, …; [] if it is gone."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        # A name is cut at 15 bytes, also within a character.
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return []
     return text.rpartition(") ")[2].split()
@@ -86,10 +87,11 @@ def adopt_orphans() -> None:
 
 
 def bury_adopted() -> None:
-    """Read the ends of orphans that are dead; nobody else will."""
+    """Read the ends of children that are dead: of orphans nobody else will."""
     for pid in descendants(os.getpid()):
         if stat_fields(pid)[:2] == ["Z", str(os.getpid())]:
-            os.waitpid(pid, 0)
+            with suppress(ChildProcessError):  # the collector read that of a Popen
+                os.waitpid(pid, 0)
 
 
 class Servers(threading.Thread):
@@ -298,7 +300,7 @@ def plant() -> Iterator[Surroundings]:
         victim.communicate()
         if here.targets:
             remove_shared_objects(here.targets["shared_key"])
-        shutil.rmtree(temporary)
+        remove(temporary)
 
 
 def targets_in(here: Surroundings) -> dict[str, Any]:
