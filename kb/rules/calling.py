@@ -161,7 +161,7 @@ class Calls(Expressions):
         if name in ("builtins.len", "builtins.sum"):
             items = first.items if not first.is_open else None
             length = UNKNOWN if items is None or name.endswith("sum") else len(items)
-            return Value(length, inputs=args) if args else None
+            return Value(length, made=Event(name, args), inputs=args) if args else None
         return None
 
     # --- following --------------------------------------------------------------------
