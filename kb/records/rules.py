@@ -108,6 +108,7 @@ CONDITION: tuple[Key, ...] = tuple(
         "mentions": WORDS,
         "unmentioned": WORDS,
         "sliced": truth,
+        "dims": list_of(number, empty=False),
         "not_dims": list_of(number, empty=False),
         "same": WORD,
         "part_of": WORD,

@@ -10,7 +10,7 @@ import warnings
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from kb.rules.entries import OF_FILE, Entries
-from kb.rules.patterns import Rule
+from kb.rules.patterns import Rule, Undone
 from kb.rules.reading import Reader
 
 Json = Dict[str, Any]
@@ -108,15 +108,20 @@ def find(
     places = places_of(wanted)
     entries = Entries(parsed(source), lines, places, most_nodes, is_alone)
     found: Dict[Tuple[str, int, int], Finding] = {}
+    events: Dict[Tuple[str, int, int], Set[Undone]] = {}
+    # What the making of an object does is harmless if one of its methods makes it so.
+    undone: Set[Undone] = set()
     for trace in entries.traces():
         for rule in wanted:
-            for event in rule.found_in(trace):
+            for event in rule.found_in(trace, undone):
                 finding = finding_of(rule, event.node, lines)
                 # Two rules of a record at one place say the same.
                 key = (finding.record, finding.line, finding.column)
                 if not is_ignored(finding, lines):
                     found.setdefault(key, finding)
-    return sorted(found.values(), key=lambda one: (one.line, one.column, one.record))
+                    events.setdefault(key, set()).add((rule, event))
+    kept = [one for key, one in found.items() if not events[key] <= undone]
+    return sorted(kept, key=lambda one: (one.line, one.column, one.record))
 
 
 def lines_of(source: str) -> List[str]:
@@ -211,4 +216,4 @@ def fires(
     value = reader.scope.find(function)
     if value is None or value.node is None:
         return False
-    return any(True for _ in rule.found_in(reader.read_function(value)))
+    return any(True for _ in rule.found_in(reader.read_function(value), set()))

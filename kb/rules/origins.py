@@ -24,7 +24,10 @@ CONSTANTS = re.compile(
 )
 COUNTED = ("int8", "int16", "int32", "int64", "uint8", "bool")
 # Layers and functions that leave the number of dimensions as it is; that do not.
-KEEP_DIMS = frozenset("Linear() ReLU() Dropout() LayerNorm() BatchNorm1d()".split())
+KEEP_DIMS = frozenset(
+    "Linear() ReLU() LeakyReLU() ELU() GELU() SiLU() Tanh() Sigmoid() Identity() "
+    "Dropout() LayerNorm() BatchNorm1d() leaky_relu elu + - * /".split()
+)
 REDUCE = frozenset("sum mean amax amin norm logsumexp max min".split())
 # Modules that have their arguments as parts.
 HOLDERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
@@ -92,10 +95,10 @@ def reshaped(value: Value) -> Iterator[Event]:
 def dims_of(value: Value, depth: int = 0) -> Optional[int]:
     """How many dimensions it has, by how it was put into shape; None: not seen."""
     made = value.made
-    if made is None or made.open_args or not made.args or depth > DEEPEST:
-        return None
+    if value.dims or made is None or made.open_args or not made.args or depth > DEEPEST:
+        return value.dims or None
     word, sizes = made.name.rpartition(".")[2], made.args[1:]
-    if word == "mm":
+    if word in ("mm", "t") or (word == "Flatten()" and is_plain(made.owner)):
         return 2
     if word in ("view", "reshape"):
         whole = sizes[0].items if len(sizes) == 1 else sizes
@@ -108,6 +111,12 @@ def dims_of(value: Value, depth: int = 0) -> Optional[int]:
     if word in MATHS or word in KEEP_DIMS:
         return dims_of(made.args[0], depth + 1) if word not in REDUCE else None
     return None
+
+
+def is_plain(layer: Optional[Value]) -> bool:
+    """Whether it was made without arguments."""
+    made = layer.made if layer is not None else None
+    return made is not None and not made.all_values() and not made.open_args
 
 
 def has_no_gradient(value: Value, depth: int = 0) -> bool:
@@ -208,6 +217,7 @@ CHECKS: Dict[str, Any] = {
     "mentions": mentions,
     "unmentioned": lambda value, wanted: not mentions(value, wanted),
     "sliced": lambda value, wanted: value.sliced == wanted,
+    "dims": lambda value, wanted: dims_of(value) in wanted,
     "not_dims": lambda value, wanted: dims_of(value) not in wanted,
     "returns": returns,
     "not_made_by": lambda value, wanted: not is_made_by(value, wanted, False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from itertools import count
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from kb.rules.gradients import BLOCKED, MAYBE, SEEN
 from kb.rules.names import exact, is_written, names_of, words_of
@@ -102,13 +102,18 @@ class Rule:
             any(is_written(word, written) for word in words) for words in self.words
         )
 
-    def found_in(self, trace: Trace) -> Iterator[Event]:
-        """The events at which the step of the finding happens, each once."""
+    def found_in(self, trace: Trace, undone: Set[Undone]) -> Iterator[Event]:
+        """The events at which the step of the finding happens, each once; `undone` gets
+        those that something later makes harmless."""
         seen: Set[int] = set()
-        for event in self.follow(trace, 0, None, {}, [], count(1)):
-            if id(event.node) not in seen:
+        harmless: Set[Undone] = set()
+        fired: Set[Undone] = set()
+        for event, is_undone in self.follow(trace, 0, None, {}, [], count(1)):
+            (harmless if is_undone else fired).add((self, event))
+            if not is_undone and id(event.node) not in seen:
                 seen.add(id(event.node))
                 yield event
+        undone |= harmless - fired
 
     def follow(
         self,
@@ -118,7 +123,7 @@ class Rule:
         bound: Bound,
         chosen: List[Event],
         tries: Iterator[int],
-    ) -> Iterator[Event]:
+    ) -> Iterator[Tuple[Event, bool]]:
         step = self.steps[at]
         start = 0 if before is None else before.at + 1
         for event in trace[start:]:
@@ -132,8 +137,9 @@ class Rule:
                 if at + 1 < len(self.steps):
                     more = [*chosen, event]
                     yield from self.follow(trace, at + 1, event, found, more, tries)
-                elif not self.is_undone(trace, event, found):
-                    yield [*chosen, event][self.at]
+                else:
+                    is_undone = self.is_undone(trace, event, found)
+                    yield [*chosen, event][self.at], is_undone
 
     def is_undone(self, trace: Trace, event: Event, bound: Bound) -> bool:
         """Whether something comes later that makes it harmless. A step of `unless`
@@ -145,6 +151,10 @@ class Rule:
             for one in later
             for found in step.fits(one, bound, trace)
         )
+
+
+# A rule with an event at which it would fire.
+Undone = Tuple[Rule, Event]
 
 
 def together(one: Event, other: Event) -> bool:

@@ -138,6 +138,9 @@ class Reader(Calls):
         items = value.items
         starred = any(isinstance(target, ast.Starred) for target in targets)
         whole = items is not None and len(items) == len(targets) and not starred
+        sized = value.made is not None and value.made.name == ".size"
+        if (sized or value.attribute == "shape") and value.inputs and not starred:
+            value.inputs[0].dims = len(targets)
         for at, target in enumerate(targets):
             part = items[at] if whole and items is not None else element_of(value)
             self.bind(target, part)

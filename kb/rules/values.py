@@ -45,14 +45,15 @@ class Value:
     with its `scope`; `cls`: the class of an instance; `holds`: "inf", "-inf" or "min";
     `made`: the event that made it; `inputs`: what it was made from; `ident`: shared by
     values that are one object; `called`: the first name that the program gives it;
-    `is_cut`: no gradient comes back through it; False: one is asked for.
+    `is_cut`: no gradient comes back through it; False: one is asked for; `dims`: how
+    many sizes the program takes off it, 0 where it takes none.
     """
 
     __slots__ = (
         *("const", "name", "node", "scope", "cls", "receiver", "items", "entries"),
         *("is_open", "attrs", "dtype", "holds", "made", "inputs", "attribute"),
         *("sliced", "ident", "options", "is_compiled", "called"),
-        "is_cut",
+        *("is_cut", "dims"),
     )
 
     def __init__(
@@ -85,6 +86,7 @@ class Value:
         self.is_compiled = False
         self.called = ""
         self.is_cut: Optional[bool] = None
+        self.dims = 0
 
     @property
     def is_known(self) -> bool:

@@ -77,7 +77,7 @@ LINES = {
     "kb.publishing": 520,
     "kb.records": 2900,
     "kb.releases": 860,
-    "kb.rules": 3450,
+    "kb.rules": 3490,
     "kb.search": 4500,
     "kb.syndication": 1820,
     "kb.templatetags": 660,
