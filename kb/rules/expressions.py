@@ -96,6 +96,8 @@ class Expressions:
         self.contexts: List[Value] = []
         self.path: List[Tuple[int, int]] = []
         self.guards: List[FrozenSet[str]] = []
+        # What guards the whole file.
+        self.around_all: List[FrozenSet[str]] = []
         # Whether gradients are taken of the file's functions, and of those around.
         self.degrees: Dict[int, int] = {}
         self.places: List[int] = []

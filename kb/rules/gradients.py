@@ -25,6 +25,8 @@ ARRAYS = re.compile(
     r"(?:numpy|scipy|sklearn|pandas|cv2|PIL|matplotlib|skimage|unittest|pytest)\b"
     r"|.*metrics?(?![a-z_]*learning)|.*\bplot"
 )
+# A file with these and no torch only draws.
+DRAWING = re.compile(r"(?:matplotlib|seaborn|plotly|bokeh|altair|networkx)\b")
 # What is asked for: nothing by what it is; nothing, as far as the file shows;
 # something, by what the file leaves open; surely something.
 BLOCKED, NEVER, MAYBE, SEEN = range(4)
@@ -127,6 +129,12 @@ class File:
 def degrees_of(tree: ast.Module, is_alone: bool) -> Dict[int, int]:
     """`is_alone`: it is no module of a package, whose other files may use it."""
     return File(tree, is_alone).degrees()
+
+
+def only_draws(tree: ast.Module) -> bool:
+    names = set(imported(tree))
+    is_torch = any(name.partition(".")[0] == "torch" for name in names)
+    return not is_torch and any(map(DRAWING.match, names))
 
 
 def names_in(node: ast.AST) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from kb.rules.calling import IN_PLACE, Calls
 from kb.rules.expressions import TooMuch
-from kb.rules.gradients import degrees_of
+from kb.rules.gradients import degrees_of, only_draws
 from kb.rules.parts import attributes_in, attributes_of, element_of, index_of
 from kb.rules.values import Event, Value, joined
 
@@ -247,6 +247,7 @@ class Reader(Calls):
         has_import = any(isinstance(x, (ast.Import, ast.ImportFrom)) for x in tree.body)
         self.assumes_imports = not has_import
         self.degrees = degrees_of(tree, self.is_alone)
+        self.around_all = [frozenset(["draw"])] if only_draws(tree) else []
         return self.trace_of(lambda: self.run(tree.body))
 
     def trace_of(
@@ -254,7 +255,7 @@ class Reader(Calls):
     ) -> Trace:
         """What happens while something is read, as far as that goes."""
         self.events, self.contexts, self.path = list(before), [], []
-        self.guards, self.active, self.returns = [], [], []
+        self.guards, self.active, self.returns = [*self.around_all], [], []
         self.idents, self.places = {}, []
         module = self.scope
         with contextlib.suppress(TooMuch, RecursionError):
