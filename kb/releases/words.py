@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kb.choices import DEVICE_NAMES, DeviceClass
-from kb.languages import COMMA, LIST_COMMA, SEMICOLON, Text as _
+from kb.languages import COMMA, LIST_COMMA, SPACE, Text as _
 from kb.releases.comparison import (
     BEGINS,
     BEHAVIOUR,
@@ -18,14 +18,16 @@ from kb.releases.comparison import (
     Comparison,
 )
 
+STOP = {"en": ".", "zh": "。"}
+GROUNDED = _("{changed} ({known})")
 # By whether it is one.
 ARRIVE = {True: _("1 new bug"), False: _("{count} new bugs")}
 LEAVE = {True: _("1 fixed"), False: _("{count} fixed")}
 ALL_BY_RUNS = _("all from {devices} runs")
 ALL_BY_DOCUMENTS = _("all from documents, not from runs")
 BY_BOTH = _("{runs} from {devices} runs, {documents} from documents")
-NOTHING_RUN = _("nothing was run on both")
-NOTHING_RUN_THERE = _("on {device} nothing was run on both")
+NOTHING_RUN = _("Nothing was run on both")
+NOTHING_RUN_THERE = _("On {device}, nothing was run on both")
 REST = _("{same} unchanged, {not_tested} not tested on both")
 DIFFERING = _("{differs} where builds of a release differ")
 TITLES = {
@@ -72,7 +74,7 @@ MEANINGS = {
 
 
 def summary(found: Comparison) -> dict[str, str]:
-    """The first line: what comes and goes, how that is known, and the rest."""
+    """The first lines: what comes and goes, how that is known, and the rest."""
     counts = found.counts
     arrive, leave = (
         counts[NEW] + counts[LIKELY_NEW],
@@ -84,8 +86,14 @@ def summary(found: Comparison) -> dict[str, str]:
     ]
     rest = [REST.filled(**counts)]
     rest += [DIFFERING.filled(**counts)] if counts[DIFFERS] else []
-    clauses = [joined(head, COMMA), *grounds(found), *unrun(found), joined(rest, COMMA)]
-    return joined(clauses, SEMICOLON)
+    changed, known = joined(head, COMMA), grounds(found)
+    if known:
+        changed = GROUNDED.filled(changed=changed, known=known)
+    sentences = [changed, joined(rest, COMMA), *unrun(found)]
+    return {
+        lang: SPACE[lang].join(one[lang] + stop for one in sentences)
+        for lang, stop in STOP.items()
+    }
 
 
 def joined(parts: list[dict[str, str]], between: Mapping[str, str]) -> dict[str, str]:
@@ -94,7 +102,7 @@ def joined(parts: list[dict[str, str]], between: Mapping[str, str]) -> dict[str,
     }
 
 
-def grounds(found: Comparison) -> list[dict[str, str]]:
+def grounds(found: Comparison) -> dict[str, str] | None:
     """What says that bugs come and go: runs, on which devices, or documents."""
     counts = found.counts
     runs, documents = (
@@ -104,10 +112,10 @@ def grounds(found: Comparison) -> list[dict[str, str]]:
     items = [item for kind in (NEW, FIXED) for item in found.changed.get(kind, [])]
     devices = named(sorted({item.device for item in items}))
     if runs and documents:
-        return [BY_BOTH.filled(runs=runs, documents=documents, devices=devices)]
+        return BY_BOTH.filled(runs=runs, documents=documents, devices=devices)
     if runs:
-        return [ALL_BY_RUNS.filled(devices=devices)]
-    return [dict(ALL_BY_DOCUMENTS)] if documents else []
+        return ALL_BY_RUNS.filled(devices=devices)
+    return dict(ALL_BY_DOCUMENTS) if documents else None
 
 
 def unrun(found: Comparison) -> list[dict[str, str]]:
