@@ -306,7 +306,6 @@ def test_for(candidate: Candidate) -> Json:
         for entry in record.diagnoses[:1]:
             if entry["code"].count("\n") < MOST_TEST_LINES:
                 code, question = entry["code"], entry["text"]
-            question = question or entry["text"]
         first = next(iter(record.row.preconditions), None)
         if question is None and first:
             question = IS_IT_SO.filled(text=first["text"])
