@@ -251,7 +251,7 @@ HELPS_ON = _("helps on {helped} of {run} builds: {builds}")
 NOT_EXECUTED = {
     "release": _("not executed: another release, which no check can install"),
     "setting": _("not executed: a setting of a framework"),
-    "model": _("not executed: a check applies it to a model only"),
+    "model": _("not executed in the real program: only in a model of the mechanism"),
     "gpu": _("not executed: it needs a GPU, and nobody has run it on one"),
     "bug_unseen": _("executed only on builds without the bug"),
     "changed": _("executed: it changes the result"),
@@ -322,7 +322,7 @@ ANSWERS: dict[Answer, Text] = {
     ("not_affected", True): _("bug not seen: run on this exact build"),
     ("not_affected", False): _("likely not affected"),
 }
-UNKNOWN_ANSWER = _("affected or not: unknown")
+UNKNOWN_ANSWER = _("not known whether your torch is affected")
 # On a badge, by what runs show and what documents say of the version.
 AFFECTED_BADGES: dict[tuple[str, str], Said] = {
     ("affected", "affected"): Said("✖", _("affected · by runs and documents")),

@@ -144,6 +144,12 @@ def verdict_label(verdict: str) -> str:
 
 
 @register.filter
+def variant(repro: str) -> str:
+    """A further repro's name as words: "after zero grad" of repro_after_zero_grad."""
+    return repro.removeprefix("repro_").replace("_", " ")
+
+
+@register.filter
 def plural_builds(count: int) -> str:
     return ngettext("%(count)d build", "%(count)d builds", count) % {"count": count}
 

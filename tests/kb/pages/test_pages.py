@@ -154,7 +154,7 @@ class EveryPageTest(PageTest):
     def test_a_site_without_records_says_what_to_do(self) -> None:
         Record.objects.all().delete()
         for path, advice in [
-            ("/en/", "A flip needs two tested builds"),
+            ("/en/", "A change needs two tested builds"),
             ("/en/records/", "manage.py load_records"),
             ("/en/matrix/", "No record is published here yet"),
             ("/en/claims/", "No claim is recorded yet"),
@@ -461,7 +461,7 @@ class ListPageTest(PageTest):
         for repro in (self.repro, other):
             store.add(runs.make_evidence(repro), origin="site")
         text = Page(self.page(f"/en/builds/{runs.SLUG}/")).text
-        self.assertIn("cpu · repro_other ·", text)
+        self.assertIn("cpu · other ·", text)
         self.assertNotIn("cpu · repro ·", text)
 
     def test_claims_by_state(self) -> None:

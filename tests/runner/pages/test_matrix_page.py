@@ -114,7 +114,7 @@ class FoldedTest(MatrixCase):
         self.assertIn('<a href="?show=all">Show everything</a>', html)
         everything = self.page("/en/matrix/?show=all")
         self.assertIn("NAN-9002", everything)
-        self.assertIn('<a href="?show=flips">Show only what flips</a>', everything)
+        self.assertIn('<a href="?show=flips">Show only what changes</a>', everything)
         # Data without a choice are of everything; those of the page are of the page.
         self.assertEqual(len(self.document()["rows"]), 2)
         self.assertIn("?format=json&amp;show=flips", html)
