@@ -190,10 +190,15 @@ def result_page(
 def chips_of(facts: Json) -> Iterable[Chip]:
     for name, version in facts["packages"].items():
         yield Chip(name, version, None, f"package={name}")
+    labels = {
+        "trainer": _("trainer"),
+        "method": _("method"),
+        "device": _("device"),
+        "mode": _("mode"),
+    }
     for row in facts["named"]:
-        yield Chip(
-            row["fact"], row["value"], row["line"], f"{row['fact']}={row['value']}"
-        )
+        name, value = row["fact"], row["value"]
+        yield Chip(labels.get(name, name), value, row["line"], f"{name}={value}")
 
 
 def kinds_of(result: Json) -> dict[int, str]:

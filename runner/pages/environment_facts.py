@@ -35,7 +35,8 @@ def toolkit(build: dict[str, Any]) -> list[str]:
 
 def device(found: dict[str, Any]) -> Iterator[str]:
     yield found["class"]
-    yield str(found.get("name"))
+    if found.get("name"):
+        yield found["name"]
     if found.get("capability"):
         yield found["capability"]
     if found.get("driver"):

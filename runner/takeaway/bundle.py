@@ -20,8 +20,9 @@ from typing import Any, ClassVar
 from kb import badges, wording
 from kb.addresses import absolute
 from kb.choices import LANGS, Upstream
+from kb.findings.checks import title_of
 from kb.languages import Text, in_each_language
-from kb.models import Repro
+from kb.models import Record, Repro
 from portable import harness
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -133,6 +134,7 @@ def about(repro: Repro) -> Json:
         "upstream": record.upstream,
         "code": code_of(repro),
         "costs": {row["name"]: dict(row["cost"]) for row in record.workarounds},
+        "titles": titles_of(record),
         "title": {lang: seen(getattr(record, f"title_{lang}")) for lang in LANGS},
         "page": absolute(f"/{record.id}") if absolute("") else "",
     }
@@ -144,6 +146,18 @@ def code_of(repro: Repro) -> dict[str, str]:
         entry["name"]: entry["apply"]
         for entry in repro.record.workarounds
         if f"def apply_{entry['name']}(" in repro.source
+    }
+
+
+def titles_of(record: Record) -> Json:
+    """What to call each workaround, by its name and by language."""
+    titles = {
+        row["name"]: title_of(record, f"workaround_{row['name']}")
+        for row in record.workarounds
+    }
+    return {
+        name: {lang: seen(title[lang]) for lang in LANGS}
+        for name, title in titles.items()
     }
 
 

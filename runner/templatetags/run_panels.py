@@ -11,12 +11,14 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
+from kb.findings import checks
 from kb.languages import current_lang
 from kb.models import Record, Repro
 from runner.models import Build
 from runner.pages import (
     environment_facts,
     local_commands,
+    phases,
     run_page,
     run_text,
 )
@@ -45,6 +47,14 @@ def answer_strip(
         "panel": panel,
         "csrf_token": context.get("csrf_token"),
     }
+
+
+@register.simple_tag
+def check_in_table(record: Record | None, check: str) -> str:
+    """The title of a workaround or of advice; any other check by its role."""
+    if record is None or checks.kind_of(check) == check:
+        return phases.label_of(check)
+    return checks.title_of(record, check)[current_lang()]
 
 
 @register.inclusion_tag("runner/_run_panel.html", takes_context=True)

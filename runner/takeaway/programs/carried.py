@@ -120,18 +120,20 @@ def workaround_lines(
     indent: str = "",
     code: Optional[Json] = None,
     costs: Optional[Json] = None,
+    titles: Optional[Json] = None,
 ) -> None:
     """Each workaround with its status, on one line.
 
     `code`: of each by name; of those that helped it is shown. `costs`: of each by
-    name, in the order in which to try them.
+    name, in the order in which to try them. `titles`: what to call each.
     """
     order = list(costs or ())
     found = evidence["workarounds"]
     for name in sorted(found, key=lambda name: (position(order, name), name)):
         status = found[name]
         shape, text = words["workarounds"][status]
-        say(indent + "%s %s: %s" % (shape, text[lang], name))
+        title = titles[name][lang] if titles and name in titles else name
+        say(indent + "%s %s: %s" % (shape, text[lang], title))
         if status == "verified" and costs and name in costs:
             say(indent + "    " + str(costs[name][lang]))
         if status == "verified" and code and name in code:

@@ -80,14 +80,14 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "还有 {left} 个没有结果。请加 --resume {file} 再次启动",
     ),
     "sweeps": (
-        "Then, if time is left: {count} sweeps of parameters, at most {cells} cells, "
+        "Sweeps of parameters, if time is left: {count}, with at most {cells} cells, "
         "about {total}. --sweeps no leaves them out.",
         "如有剩余时间，再做 {count} 项参数扫描：最多 {cells} 格，约 {total}。"
         "--sweeps no 可略过。",
     ),
     "no_sweeps": (
-        "Left out: {count} sweeps of parameters, at most {cells} cells, about {total}. "
-        "To run them, add --sweeps after, or a --budget-s that leaves time.",
+        "Sweeps of parameters left out: {count}, with at most {cells} cells, about "
+        "{total}. To run them, add --sweeps after, or a --budget-s that leaves time.",
         "略过 {count} 项参数扫描（最多 {cells} 格，约 {total}）：如需运行，加 "
         "--sweeps after，或给 --budget-s 留出时间。",
     ),

@@ -194,7 +194,12 @@ def summarise(manifest: Any, repro: Any, evidence: Any, lang: str) -> None:
     carried.say(dict(zip(carried.LANGS, harness.sentences(evidence)))[lang])
     carried.say("  " + harness.sentence(words, evidence, lang))
     carried.workaround_lines(
-        words, evidence, lang, code=repro["code"], costs=repro["costs"]
+        words,
+        evidence,
+        lang,
+        code=repro["code"],
+        costs=repro["costs"],
+        titles=repro["titles"],
     )
     log_of_failure(evidence)
     upstream = {"en": "upstream: ", "zh": "上游："}[lang]

@@ -81,11 +81,11 @@ class KitSweepTest(KitCase):
         self.make()
         status, out, _ = self.run_kit("--json", "evidence.json")
         self.assertEqual((status, self.dtypes()), (0, []))
-        self.assertIn("Left out: 1 sweeps of parameters, at most 3 cells", out)
+        self.assertIn("Sweeps of parameters left out: 1, with at most 3 cells", out)
         arguments = ("--resume", "evidence.json", "--sweeps", "only")
         status, out, err = self.run_kit(*arguments)
         self.assertEqual((status, self.dtypes()), (0, [DTYPES]), err)
-        self.assertIn("Then, if time is left: 1 sweeps", out)
+        self.assertIn("Sweeps of parameters, if time is left: 1, with", out)
         status, out, _ = self.run_kit("--resume", "evidence.json", "--sweeps", "no")
         self.assertEqual((status, self.dtypes()), (0, [DTYPES]), "nothing is lost")
 
