@@ -24,6 +24,7 @@ import torch
 
 # Before anything is replaced, and once for all checks: it takes seconds.
 import torch._dynamo
+import torch._inductor.graph
 import torch._inductor.utils
 
 # What would take too much of a CPU, by the name of the folder: text -> text.
