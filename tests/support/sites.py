@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -150,11 +150,11 @@ class Site:
             process.communicate()
 
 
-def with_few_records(folder: Path) -> dict[str, str]:
-    """Variables for a site that reads three of the shipped records from `folder`."""
+def with_few_records(folder: Path, names: Iterable[str] = FEW) -> dict[str, str]:
+    """Variables for a site that reads only these shipped records, from `folder`."""
     issues = folder / "issues"
     issues.mkdir()
-    for name in FEW:
+    for name in names:
         (issues / name).symlink_to(settings.ISSUES_DIR / name)
     text = FEW_SETTINGS.format(path=str(issues))
     (folder / "few_settings.py").write_text(text)
