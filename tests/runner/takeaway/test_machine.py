@@ -14,24 +14,37 @@ from runner.takeaway.doctor import doctor
 from tests import ROOT
 from tests.support.builds import torch_python
 
+# Each fault in a process of its own, forked from one that has imported torch.
 FAULT = """
-import sys
+import contextlib, functools, io, json, os, sys
 import torch
 sys.path.insert(0, {root!r})
 from portable import known_answers
 
-calls, sound = 0, {op}
+def put(name, right):
+    *place, last = name.split(".")[1:]
+    owner = functools.reduce(getattr, place, torch)
+    calls, sound = 0, getattr(owner, last)
 
-def faulty(*args, **kwargs):
-    global calls
-    calls += 1
-    made = sound(*args, **kwargs)
-    if calls > {sound} and calls % 3 == 0:
-        made.view(-1)[3:4] += 1
-    return made
+    def faulty(*args, **kwargs):
+        nonlocal calls
+        calls += 1
+        made = sound(*args, **kwargs)
+        if calls > right and calls % 3 == 0:
+            made.view(-1)[3:4] += 1
+        return made
 
-{op} = faulty
-sys.exit(known_answers.main(0.2))
+    setattr(owner, last, faulty)
+
+for name, right in {faults!r}:
+    if not (child := os.fork()):
+        put(name, right)
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            status = known_answers.main(0.2)
+        rows = list(map(json.loads, said.getvalue().splitlines()))
+        print(json.dumps([name, status, rows]), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
 """
 # What computes wrongly, after how many calls that were right, and who has to notice.
 FAULTS = {
@@ -44,15 +57,18 @@ FAULTS = {
 
 class FaultTest(TestCase):
     def test_what_is_wrong_now_and_then_is_found_where_it_is(self) -> None:
-        for op, (sound, noticing) in FAULTS.items():
-            source = FAULT.format(root=str(ROOT), op=op, sound=sound)
-            done = subprocess.run(
-                [torch_python(), "-c", source], capture_output=True, text=True
-            )
-            self.assertEqual(done.returncode, 1, done.stderr)
-            rows = [json.loads(line) for line in done.stdout.splitlines()]
+        faults = [(op, sound) for op, (sound, _noticing) in FAULTS.items()]
+        done = subprocess.run(
+            [torch_python(), "-c", FAULT.format(root=str(ROOT), faults=faults)],
+            capture_output=True,
+            text=True,
+        )
+        found = list(map(json.loads, done.stdout.splitlines()))
+        self.assertEqual([op for op, *_ in found], list(FAULTS), done.stderr)
+        for op, status, rows in found:
+            self.assertEqual(status, 1, op)
             faulty = {row["check"] for row in rows if row["faults"]}
-            self.assertEqual(faulty, noticing, op)
+            self.assertEqual(faulty, FAULTS[op][1], op)
             for row in rows:
                 self.assertGreaterEqual(row["repeated"], 5)
                 self.assertLess(row["faults"], row["repeated"], op)
