@@ -286,6 +286,35 @@ class MemoryTest(TestCase):
             self.assertEqual(harness.private_mib([held.pid]), 0)
 
 
+class AnyStartTest(TestCase):
+    """What is the same however checks are started."""
+
+    def test_a_daemon_that_is_only_just_started_is_killed(self) -> None:
+        for _ in range(100):
+            token = secrets.token_hex(16)
+            daemon = subprocess.Popen(
+                [sys.executable, "-c", "import time; time.sleep(600)"],
+                start_new_session=True,
+                env={"DOESITNAN_CHILD": token},
+            )
+            harness.kill_marked(token)
+            self.assertEqual(daemon.wait(timeout=30), -signal.SIGKILL)
+
+    def test_no_interpreter(self) -> None:
+        start = harness.start_plain("/nonexistent/bin/python", str(FAULTY))
+        self.assertEqual(start(CheckSpec("control")).failure, "build_missing")
+        evidence = harness.drive(FAULTY.read_text(), start)
+        self.assertEqual(
+            (evidence["verdict"], evidence["reason"]), ("error", "build_missing")
+        )
+        self.assertIsNone(evidence["build"]["slug"])
+
+    def test_an_interpreter_without_torch(self) -> None:
+        # This interpreter is the site's: it has no torch, by design.
+        report = harness.probe(sys.executable)
+        self.assertEqual(report.failure, "import")
+
+
 class FaultyTest(TestCase):
     """Each faulty check ends as the reason it deserves, never as a report."""
 
@@ -348,17 +377,6 @@ class FaultyTest(TestCase):
         self.assertIsNone(report.failure, report.log_text)
         self.assertFalse(is_alive(int(report.log_text.split()[1])))
 
-    def test_a_daemon_that_is_only_just_started_is_killed(self) -> None:
-        for _ in range(100):
-            token = secrets.token_hex(16)
-            daemon = subprocess.Popen(
-                [sys.executable, "-c", "import time; time.sleep(600)"],
-                start_new_session=True,
-                env={"DOESITNAN_CHILD": token},
-            )
-            harness.kill_marked(token)
-            self.assertEqual(daemon.wait(timeout=30), -signal.SIGKILL)
-
     def test_output_without_end(self) -> None:
         report = self.assert_ends("refuted_floods", "limit:output")
         self.assertGreater(report.cut_bytes, harness.LOG_KEEP_BYTES)
@@ -401,20 +419,6 @@ class FaultyTest(TestCase):
         self.assertIn("GIVEN", names)
         self.assertNotIn("SECRET_OF_THE_PARENT", names)
         self.assertNotIn("SECRET_KEY", names)
-
-    def test_no_interpreter(self) -> None:
-        start = harness.start_plain("/nonexistent/bin/python", str(FAULTY))
-        self.assertEqual(start(CheckSpec("control")).failure, "build_missing")
-        evidence = harness.drive(FAULTY.read_text(), start)
-        self.assertEqual(
-            (evidence["verdict"], evidence["reason"]), ("error", "build_missing")
-        )
-        self.assertIsNone(evidence["build"]["slug"])
-
-    def test_an_interpreter_without_torch(self) -> None:
-        # This interpreter is the site's: it has no torch, by design.
-        report = harness.probe(sys.executable)
-        self.assertEqual(report.failure, "import")
 
 
 class FaultyForkTest(FaultyTest):
