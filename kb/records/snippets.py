@@ -191,14 +191,18 @@ def whole_problems(
         }
 
 
+@lru_cache(maxsize=KEPT)
+def names_in(function: ast.FunctionDef) -> set[str]:
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+
+
 def reached(by_name: Mapping[str, ast.FunctionDef], start: str) -> set[str]:
     """The functions of the module that one of them names, or those that it names."""
     found: set[str] = set()
     pending = [start]
     while pending:
         function = by_name.get(pending.pop())
-        nodes = ast.walk(function) if function else ()
-        names = {node.id for node in nodes if isinstance(node, ast.Name)}
-        pending += (names & by_name.keys()) - found
-        found |= names & by_name.keys()
+        names = names_in(function) & by_name.keys() if function else set()
+        pending += names - found
+        found |= names
     return found

@@ -7,6 +7,7 @@ measures, loads or steps is asked for none, nor is what only such code mentions.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
@@ -126,6 +127,7 @@ class File:
         return seen
 
 
+@functools.lru_cache(maxsize=8)  # of a repro each function is read for each rule
 def degrees_of(tree: ast.Module, is_alone: bool) -> Dict[int, int]:
     """`is_alone`: it is no module of a package, whose other files may use it."""
     return File(tree, is_alone).degrees()

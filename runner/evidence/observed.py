@@ -53,7 +53,9 @@ def reported(tree: ast.Module) -> tuple[set[str], list[re.Pattern[str]]]:
     """Names that the code can give to observations, and patterns of more."""
     names: set[str] = set()
     patterns: list[re.Pattern[str]] = []
+    identifiers: set[str] = set()
     for node in ast.walk(tree):
+        identifiers.update(identifiers_of(node))
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             names |= set(NAME.findall(node.value))
             if HOLE.search(node.value):
@@ -64,7 +66,6 @@ def reported(tree: ast.Module) -> tuple[set[str], list[re.Pattern[str]]]:
             patterns.append(pattern_of(pieces(node)))
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             patterns += sums(node)
-    identifiers = set(identifiers_of(tree))
     return (names | identifiers if REFLECTING & identifiers else names), patterns
 
 
@@ -93,9 +94,8 @@ def pattern_of(parts: list[str]) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
 
 
-def identifiers_of(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        for field in ("id", "attr", "arg", "name"):
-            value = getattr(node, field, None)
-            if isinstance(value, str):
-                yield value
+def identifiers_of(node: ast.AST) -> Iterator[str]:
+    for field in ("id", "attr", "arg", "name"):
+        value = getattr(node, field, None)
+        if isinstance(value, str):
+            yield value
