@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from portable.nan_probe.schema import KIND, LARGEST, VERSION, digest_of
@@ -397,6 +398,7 @@ KINDS: tuple[Callable[[], Iterator[tuple[str, Json, str]]], ...]
 KINDS = (fields, names, tensors, arguments, ordinary)
 
 
+@cache
 def corpus() -> dict[str, tuple[bytes, str]]:
     found: dict[str, tuple[bytes, str]] = {}
     rows = [*texts(), *((n, json.dumps(c), w) for kind in KINDS for n, c, w in kind())]
