@@ -17,6 +17,7 @@ from django.test import SimpleTestCase, TestCase
 
 from kb.records.files import read_all
 from kb.records.snippets import snippets_in
+from portable import harness
 from portable.nan_probe.known import DIAGNOSES, RECORDS, known_by
 from runner.builds import registry
 from runner.takeaway.probe import NAME, nan_probe
@@ -201,6 +202,8 @@ class ScriptTests(TestCase):
         (record,) = read_all(issues)
         self.assertEqual(record.facts["symptom_class"], "nan_grad")
         repro = issues / "from-capture" / "repro.py"
-        done = started(str(python), str(PORTABLE / "harness"), str(repro), cwd=folder)
-        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-        self.assertIn("workaround todo_name: verified", done.stdout)
+        fork = harness.Forks(str(python)).start
+        start = harness.start_plain(str(python), str(repro), fork=fork)
+        found = harness.drive(repro.read_text(), start)
+        self.assertEqual(found["verdict"], "bug_present", found["checks"])
+        self.assertEqual(found["workarounds"], {"todo_name": "verified"})
