@@ -206,7 +206,7 @@ def affected_by(row: Record, env: str) -> Json:
     Raises PasteTooLarge, EmptyPaste.
     """
     environment = read_environment(env)
-    findings = row.findings.order_by(*ORDER)
+    findings = row.findings.fresh().triggers().of_the_bug().order_by(*ORDER)
     return {
         "record": row.id,
         "env": environment_document(environment),
