@@ -94,8 +94,7 @@ class OutageCase(SimpleTestCase):
                 "PYTHONPATH": str(self.folder),
                 "DJANGO_SETTINGS_MODULE": "other_settings",
             }
-        collect = [sys.executable, "manage.py", "collectstatic", "-v0", "--no-input"]
-        subprocess.run(collect, cwd=ROOT, env=self.site.environ, check=True)
+        self.site.copy_static()
 
     @contextmanager
     def serving(self, *inside: str) -> Iterator[int]:

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from django.conf import settings
@@ -16,6 +15,7 @@ from config import bootstrap
 from runner.pool import client, keeper
 from runner.worker import execution
 from tests import ROOT
+from tests.support.sites import wait_for
 
 # It starts checks as a worker does.
 ONE = (
@@ -44,9 +44,7 @@ class OwnDataTest(SimpleTestCase):
         pool = subprocess.Popen(keeper.command(socket, 2048), cwd=ROOT)
         self.addCleanup(pool.wait, 60)
         self.addCleanup(pool.terminate)
-        deadline = time.monotonic() + 60
-        while not client.is_there(socket):
-            self.assertLess(time.monotonic(), deadline, "the pool listens")
+        wait_for(lambda: client.is_there(socket), "the pool listens")
         before = sorted(folder.rglob("*"))
         done = subprocess.run(
             [sys.executable, "manage.py", "test", "-v0", ONE],

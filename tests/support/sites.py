@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from django.conf import settings
 
 from tests.support import loaded, runs
 
-PATIENCE_S = 60
+PATIENCE_S = 120  # guards a hang, measures nothing
 DEPLOYMENT = ("DATABASE_URL", "CELERY_BROKER_URL", "DOESITNAN_TEST_PYTHON", "BUILDS")
 # Records that name no other one, each with evidence of every build.
 FEW = ("atan2-origin-nan-grad", "gumbel-softmax-nan", "std-single-sample-nan")
@@ -87,6 +88,10 @@ class Site:
         made = copy(self.database, self.folder / "made.sqlite3").read_bytes()
         self.database.unlink()
         return made
+
+    def copy_static(self) -> None:
+        """What `collectstatic` would collect, as the test runner has done."""
+        shutil.copytree(settings.STATIC_ROOT, self.folder / "static")
 
     def process(self, *arguments: str) -> subprocess.Popen[str]:
         with (self.folder / "log").open("a") as log:
@@ -168,13 +173,14 @@ def copy(database: Path, to: Path) -> Path:
     return to
 
 
-def wait_for(condition: Callable[[], object], what: str) -> None:
+def wait_for(condition: Callable[[], Any], what: str) -> Any:
     """Ask until it holds; a test that waits for ever fails instead."""
     deadline = time.monotonic() + PATIENCE_S
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"still waiting: {what}")
-        time.sleep(0.05)
+        time.sleep(0.02)
+    return found
 
 
 def is_alive(pid: int) -> bool:

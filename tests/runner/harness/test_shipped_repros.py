@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tempfile
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from runner.pool.keeper import PoolKeeper
 from runner.worker import execution
 from tests.support.builds import torch_python
 from tests.support.repro_sources import without_refuted, without_variants
+from tests.support.sites import wait_for
 
 ISSUES = Path(settings.ISSUES_DIR)
 LAWS = ISSUES.parent / FOLDER
@@ -82,10 +82,7 @@ def setUpModule() -> None:
     keeper = PoolKeeper(str(Path(DATA, "pool.sock")), 2048)
     addModuleCleanup(keeper.stop)
     keeper.ensure()
-    deadline = time.monotonic() + 60
-    while not client.is_there(keeper.path):
-        assert time.monotonic() < deadline, "the pool does not listen"
-        time.sleep(0.01)
+    wait_for(lambda: client.is_there(keeper.path), "the pool listens")
 
 
 class Comparing(SimpleTestCase):

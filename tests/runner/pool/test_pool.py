@@ -35,7 +35,7 @@ from tests import ROOT
 from tests.runner.harness.test_harness import FORGED, forged_ends
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
-from tests.support.sites import is_alive
+from tests.support.sites import is_alive, wait_for
 
 FAULTY = ROOT / "tests/repros/faulty.py"
 LIMIT_S = 60.0  # guards a hang, measures nothing
@@ -43,17 +43,6 @@ THREAD = """
 import threading
 threading.Thread(target=threading.Event().wait, daemon=True).start()
 """
-
-
-def until(true: Callable[[], Any], what: str) -> Any:
-    """Wait for something that another process does."""
-    deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"{what}: not after {LIMIT_S} s")
 
 
 class PoolCase(unittest.TestCase):
@@ -74,7 +63,7 @@ class PoolCase(unittest.TestCase):
             pool_keeper.command(self.socket, self.memory_mib, *options), cwd=ROOT
         )
         self.addCleanup(self.stop, pool)
-        until(lambda: pool_client.is_there(self.socket), "the pool listens")
+        wait_for(lambda: pool_client.is_there(self.socket), "the pool listens")
         return pool
 
     def stop(self, pool: subprocess.Popen[bytes]) -> None:
@@ -119,7 +108,7 @@ class PoolCase(unittest.TestCase):
             most = 1 + 3 * parents.SPARES
             return idle and len(self.zygotes()) <= most * len(found)
 
-        until(settled, "all checks have ended")
+        wait_for(settled, "all checks have ended")
 
 
 class WarmTest(PoolCase):
@@ -299,7 +288,7 @@ class FaultyTest(PoolCase):
         wanted = [None, "crash:SIGSEGV", "no_report", None, "timeout"]
         self.assertEqual([r.failure for r in reports], wanted * 40)
         self.assert_nothing_left()
-        until(
+        wait_for(
             lambda: self.has_no_more_than(before), f"{self.census()} is {before} again"
         )
 
@@ -347,7 +336,7 @@ class UpkeepTest(PoolCase):
         assert report.hello
         self.assertEqual(report.hello["identity"]["raw"], "9.9.1+cpu")
         self.assertEqual(report.served, "warm")
-        until(lambda: not is_alive(first), "the old parent ends")
+        wait_for(lambda: not is_alive(first), "the old parent ends")
         self.assertEqual(len(self.status()["parents"]), 1)
 
     def test_a_worn_parent_serves_until_the_next_one_is_ready(self) -> None:
@@ -356,7 +345,7 @@ class UpkeepTest(PoolCase):
         key = boxes.Key(self.python)
 
         def parent_once(true: Callable[[parents.Parent], bool]) -> parents.Parent:
-            until(lambda: pool.poll_once() or true(pool.parents[key]), "a parent")
+            wait_for(lambda: pool.poll_once() or true(pool.parents[key]), "a parent")
             return pool.parents[key]
 
         first = pool.parent_for(key)
@@ -401,7 +390,7 @@ class UpkeepTest(PoolCase):
             found = [parent["interpreter"] for parent in self.status()["parents"]]
             return found == [self.python]
 
-        until(left, "only the other one is left")
+        wait_for(left, "only the other one is left")
 
     def test_a_parent_that_nobody_uses_is_let_go(self) -> None:
         pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
@@ -442,7 +431,7 @@ class UpkeepTest(PoolCase):
         key = pool_start.parent_key(start.cold)
         self.assertTrue(pool_client.warm(self.socket, key))
         (parent,) = self.status()["parents"]
-        until(lambda: self.status()["parents"][0]["spares"], "it is ready")
+        wait_for(lambda: self.status()["parents"][0]["spares"], "it is ready")
         # Nobody was given a child of it so far.
         self.assertEqual(self.status()["served"], 0)
         self.assertEqual(self.served_by(), "warm")
@@ -499,7 +488,7 @@ class UpkeepTest(PoolCase):
         self.assertTrue(pool_client.warm(self.socket, key))
         (parent,) = self.status()["parents"]
         self.assertEqual(parent["state"], "starting")
-        until(self.zygotes, "its process runs")
+        wait_for(self.zygotes, "its process runs")
         os.kill(whom(kernel.descendants(parent["pid"])), signal.SIGKILL)
         self.comes_again(parent["pid"])
         self.assertIn("killed from outside", self.cold()[self.python])
@@ -521,7 +510,7 @@ class UpkeepTest(PoolCase):
         def another() -> bool:
             return any(p["pid"] != pid for p in self.status()["parents"])
 
-        until(another, "the parent comes again")
+        wait_for(another, "the parent comes again")
 
     def cold(self) -> dict[str, str]:
         found = pool_client.cold(self.socket)
@@ -582,7 +571,7 @@ class UpkeepTest(PoolCase):
         self.addCleanup(self.stop, second)
         self.pool.terminate()
         self.pool.wait(LIMIT_S)
-        until(lambda: pool_client.is_there(self.socket), "the second listens")
+        wait_for(lambda: pool_client.is_there(self.socket), "the second listens")
         self.assertEqual(self.status()["pid"], second.pid)
 
     def test_a_long_path_is_no_obstacle(self) -> None:
@@ -597,12 +586,12 @@ class UpkeepTest(PoolCase):
         keeper = pool_keeper.PoolKeeper(self.socket, 512)
         self.addCleanup(keeper.stop)
         keeper.ensure()
-        until(lambda: pool_client.is_there(self.socket), "the keeper's pool listens")
+        wait_for(lambda: pool_client.is_there(self.socket), "the keeper's pool listens")
         self.assertEqual(self.served_by(), "warm")
         assert keeper.process
         pids = kernel.descendants(keeper.process.pid)
         keeper.stop()
-        until(lambda: not any(map(is_alive, pids)), "nothing of the pool is left")
+        wait_for(lambda: not any(map(is_alive, pids)), "nothing of the pool is left")
         self.assertFalse(Path(self.socket).exists())
 
     def test_no_memory_no_pool(self) -> None:
@@ -672,14 +661,14 @@ class DeathTest(PoolCase):
         start, lines = self.begun(text)
         with ThreadPoolExecutor(1) as thread:
             running = thread.submit(start, CheckSpec("control", timeout_s=LIMIT_S))
-            until(lambda: "begins" in lines, "the check begins")
+            wait_for(lambda: "begins" in lines, "the check begins")
             pids = self.pids()
             self.pool.kill()
             self.pool.wait()
             report = running.result(LIMIT_S)
         self.assertEqual((report.failure, report.served), (None, "cold"), report)
         self.assertIn(pool_start.AGAIN, lines)
-        until(lambda: not any(map(is_alive, pids)), "nothing of the pool is left")
+        wait_for(lambda: not any(map(is_alive, pids)), "nothing of the pool is left")
 
     def test_the_end_of_the_check_may_be_seen_before_that_of_the_pool(self) -> None:
         pool, pool_end = socket.socketpair()
@@ -695,7 +684,7 @@ class DeathTest(PoolCase):
         check_end.close()
         with ThreadPoolExecutor(1) as thread:
             ending = thread.submit(process.poll)
-            until(lambda: process.ended, "the end of the check is seen")
+            wait_for(lambda: process.ended, "the end of the check is seen")
             pool_end.close()
             ended = ending.result(LIMIT_S)
         assert ended
@@ -705,14 +694,14 @@ class DeathTest(PoolCase):
         start, lines = self.begun(source(control=self.WAITS))
         with ThreadPoolExecutor(1) as thread:
             running = thread.submit(start, CheckSpec("control", timeout_s=LIMIT_S))
-            until(lambda: "begins" in lines, "the check begins")
+            wait_for(lambda: "begins" in lines, "the check begins")
             pids = self.pids()
             os.kill(self.status()["parents"][0]["pid"], signal.SIGKILL)
             report = running.result(LIMIT_S)
         self.assertIn(report.failure, ("lost", "crash:SIGKILL"))
         # Not by what it did itself: its run starts it again.
         self.assertEqual(report.killed_by, "signal")
-        until(lambda: not any(map(is_alive, pids)), "nothing of the parent is left")
+        wait_for(lambda: not any(map(is_alive, pids)), "nothing of the parent is left")
         self.assertEqual(self.start(source())(CheckSpec("control")).served, "warm")
 
     def test_the_client_dies_and_so_does_its_check(self) -> None:
@@ -740,7 +729,7 @@ class DeathTest(PoolCase):
             (parent,) = self.status()["parents"]
             return parent["running"] == 0
 
-        until(gone, "the check has ended")
+        wait_for(gone, "the check has ended")
         # The parent, what holds it, and one spare: as many as before any check.
         self.assertEqual(self.start(source())(CheckSpec("control")).served, "warm")
         self.assert_nothing_left()

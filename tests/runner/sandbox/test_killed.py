@@ -7,7 +7,6 @@ import os
 import secrets
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,6 +20,7 @@ from portable import harness
 from runner import sandbox
 from runner.sandbox import cgroups, coldstart, policy
 from tests.support import runs
+from tests.support.sites import wait_for
 from tests.support.surroundings import stat_fields
 
 LIMIT_S = 60.0  # guards a hang, measures nothing
@@ -45,14 +45,10 @@ def named(name: str) -> set[int]:
 
 
 def next_of(name: str, known: set[int]) -> int:
-    """The next process of this name. Fails after LIMIT_S."""
-    deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline:
-        for pid in named(name) - known:
-            known.add(pid)
-            return pid
-        time.sleep(0.01)
-    raise AssertionError(f"no process {name} after {LIMIT_S} s")
+    """The next process of this name."""
+    pid = wait_for(lambda: named(name) - known, f"a process {name}").pop()
+    known.add(pid)
+    return pid
 
 
 class KilledCase(SimpleTestCase):

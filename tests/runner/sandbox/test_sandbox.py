@@ -11,7 +11,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest, mock
@@ -38,6 +37,7 @@ from runner.sandbox import (
 from runner.sandbox.tiers import Layers
 from tests.support import jails, runs
 from tests.support.builds import torch_python
+from tests.support.sites import wait_for
 
 RECORD = jails.ROOT / "fixtures/issues/checkpoint-reentrant-lost-grad/repro.py"
 NOBODY = 65534
@@ -735,10 +735,7 @@ class LeftoversTest(SimpleTestCase):
                 self.assertIsNone(client.poll())
             self.assertTrue(jails.processes_with(mark))
             client.send_signal(signal.SIGKILL)
-        deadline = time.monotonic() + 2
-        while jails.processes_with(mark) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.assertEqual(jails.processes_with(mark), [])
+        wait_for(lambda: not jails.processes_with(mark), "its processes end")
         with mock.patch.object(tempfile, "tempdir", str(self.folder)):
             for folder in self.folder.glob(scratches.PREFIX + "*"):
                 os.utime(folder, (0, 0))
