@@ -49,7 +49,7 @@ EXPECTED = {
 def started(*command: str, cwd: str | Path) -> subprocess.CompletedProcess[str]:
     environ = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=cwd, env=environ
+        command, capture_output=True, text=True, timeout=900, cwd=cwd, env=environ
     )
 
 

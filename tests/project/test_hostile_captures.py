@@ -52,7 +52,7 @@ def ended(python: str) -> dict[str, list[Any]]:
             [python, str(PROGRAM), str(PORTABLE), str(folder)],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,
             cwd=name,
             env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
         )
