@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -38,11 +39,15 @@ from tests.support import captures, runs
 from tests.support.builds import torch_python
 from tests.support.captures import QUEUES
 
+# Each test has a database of its own; the build is the same.
+PROBE = cache(registry.probe)
+
 
 # The lease is renewed by a connection of its own, which sees what is committed.
 class RunTest(TransactionTestCase):
     def setUp(self) -> None:
-        self.installed = registry.add_python(Path(torch_python()))
+        with mock.patch.object(registry, "probe", PROBE):
+            self.installed = registry.add_python(Path(torch_python()))
         self.build = self.installed.build
         captures.worker(queues=[f"{self.build.slug}.cpu"])
 
