@@ -11,13 +11,11 @@ from django.test import TransactionTestCase
 
 from kb.models import Finding
 from runner import sandbox
-from runner.builds import registry
 from runner.models import Build, Evidence, Installation, Run
 from runner.runs import jobs, retries, submission
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
 from tests.support import runs
-from tests.support.builds import torch_python
 
 FOR_EVER = "import signal\nsignal.pause()"
 
@@ -56,22 +54,6 @@ class ExecutionTest(TransactionTestCase):
         self.assertEqual([line[0] for line in lines], list(range(1, len(lines) + 1)))
         self.assertIn(("control", "stdout", "control speaks"), [x[1:] for x in lines])
         self.assertIn("trigger 2/2 · started", [line[3] for line in lines])
-
-    def test_real_torch(self) -> None:
-        self.installation.delete()
-        torch = registry.register(Path(torch_python()), managed=False)
-        assert torch.build
-        text = runs.source(
-            trigger="import torch\n"
-            "x = torch.zeros(1, requires_grad=True)\n"
-            "torch.sqrt(x).backward()\n"
-            "bad = int((~torch.isfinite(x.grad)).sum())\n"
-            "return {'nonfinite': bad, 'grad': 1.0}"
-        )
-        runs.make_run(runs.make_repro(text), build=torch.build)
-        run = runs.claimed(f"{torch.build_id}.cpu")
-        execution.execute(run)
-        self.assertEqual(self.ended(run), ("finished", "bug_present", None))
 
     def test_a_cancelled_run_stops_and_has_no_verdict(self) -> None:
         run = self.claimed(runs.source(trigger=FOR_EVER))
