@@ -258,21 +258,23 @@ class Pool:
     def parent_for(self, key: Key) -> Parent:
         """The parent for `key`, which is started if needed. Raises NotWarm."""
         parent = self.parents.get(key)
-        if parent and parent.stale_reason():
+        if parent and parent.state == "ended":  # in this very round
+            self.note_end(key, parent)
+        elif parent and parent.stale_reason():
             self.retire(key)
-            parent = None
-        if parent and parent.worn:
-            self.succeed(key)
+        if parent := self.parents.get(key):
+            if parent.worn:
+                self.succeed(key)
+            return parent
         reason, until = self.unfit.get(key, ("", 0.0))
-        if parent is None and time.monotonic() < until:
+        if time.monotonic() < until:
             raise NotWarm(reason)
-        if parent is None:
-            try:
-                parent = Parent(key, self.selector, self.deliver, self.refuse)
-            except NotStarted as error:
-                self.lacking[key] = str(error)
-                raise NotWarm(str(error)) from error
-            self.parents[key] = parent
+        try:
+            parent = Parent(key, self.selector, self.deliver, self.refuse)
+        except NotStarted as error:
+            self.lacking[key] = str(error)
+            raise NotWarm(str(error)) from error
+        self.parents[key] = parent
         return parent
 
     def succeed(self, key: Key) -> None:
@@ -327,9 +329,7 @@ class Pool:
             if parent.state == "ready":
                 self.lacking.pop(key, None)
             if parent.state == "ended":
-                del self.parents[key]
-                self.lacking[key] = parent.reason
-                self.note_unfit(key, parent)
+                self.note_end(key, parent)
                 if parent.killed:
                     self.start_early(key)
         for key, parent in list(self.successors.items()):
@@ -349,12 +349,14 @@ class Pool:
             elif parent.idle and parent.used_at < unused and key != self.to_keep:
                 self.retire(key)
 
-    def note_unfit(self, key: Key, parent: Parent) -> None:
+    def note_end(self, key: Key, parent: Parent) -> None:
         """A parent that never served is not started again for UNFIT_S.
 
         One that was killed says nothing of its build: it starts again at once, after a
         pause only where it is killed time after time before it has served anybody.
         """
+        del self.parents[key]
+        self.lacking[key] = parent.reason
         if parent.served:
             self.kills.pop(key, None)
             return

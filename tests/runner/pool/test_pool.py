@@ -367,6 +367,14 @@ class UpkeepTest(PoolCase):
         first.served = 2 * parents.MAX_CHILDREN
         self.assertIsNot(pool.parent_for(key), first)
 
+    def test_nobody_waits_for_a_parent_that_has_just_ended(self) -> None:
+        pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
+        self.addCleanup(pool.stop)
+        key = boxes.Key(self.python)
+        pool.parent_for(key).end("it died")
+        with self.assertRaisesRegex(pool_client.NotWarm, "it died"):
+            pool.parent_for(key)
+
     def test_above_the_budget_the_least_used_goes(self) -> None:
         pool = Pool("/nonexistent/pool.sock", self.memory_mib)
         known: Any = {
