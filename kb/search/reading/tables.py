@@ -11,6 +11,8 @@ from typing import NamedTuple
 from kb.search.reading.symptom_facets import NUMBER
 
 CELL = re.compile(r"[^\s,]+")
+# A row begins with its step or epoch, or with a value.
+COUNTED = re.compile(rf"\W*\d|{NUMBER}", re.IGNORECASE)
 LOSSES = re.compile(r"\b(?:box|cls|dfl|obj|\w*loss)\b.*\b(?:box|cls|dfl|obj|\w*loss)\b")
 # A notebook's heading, of which a copy may have lost the tabs.
 NOTEBOOK = re.compile(r"^\s*(?:step|epoch)\s+training[ _]loss\b")
@@ -36,8 +38,14 @@ class Table(NamedTuple):
     names: tuple[str, ...]
 
     def row(self, line: str) -> list[tuple[str, str]]:
-        """(name, value) of a line; what stands behind the columns is a bar's."""
-        return list(zip(self.names, cells(line, self.separator), strict=False))
+        """(name, value) of a line; what stands behind the columns is a bar's.
+
+        Nothing of a line that begins with a name: YOLO validates each class below.
+        """
+        found = cells(line, self.separator)
+        if not (found and COUNTED.match(found[0])):
+            return []
+        return list(zip(self.names, found, strict=False))
 
 
 def heading_of(line: str) -> Table | None:
@@ -55,7 +63,7 @@ def heading_of(line: str) -> Table | None:
         return None
     if separator and not any(LOSS_NAME.search(name) for name in names):
         return None
-    return Table(separator, tuple(name.rpartition("/")[2] for name in names))
+    return Table(separator, tuple(names))
 
 
 def cells(line: str, separator: str) -> list[str]:

@@ -26,6 +26,20 @@ class FormTests(SimpleTestCase):
         )
         self.assertEqual(self.read(text), ["nan"])
 
+    def test_what_stands_below_a_table_is_no_row_of_it(self) -> None:
+        text = (
+            "Epoch  GPU_mem  box_loss  cls_loss  dfl_loss  Instances  Size\n"
+            "1/9  2.1G  1.2  0.9  1.1  24  640: 100%|████| 60/60 [00:10<00:00]\n"
+            "Class  Images  Instances  Box(P  R  mAP50  mAP50-95): 100%|████| 4/4\n"
+            "all  128  929  0.644  0.538  0.606  0.447\n"
+            "person  128  0  0  0  0  0"
+        )
+        self.assertEqual(self.read(text), ["1.2"])
+
+    def test_columns_of_the_validation_are_no_losses(self) -> None:
+        text = "epoch,train/box_loss,val/box_loss,val/cls_loss\n1,1.2,nan,0.7"
+        self.assertEqual(self.read(text), ["1.2"])
+
     def test_lists_of_names_and_values(self) -> None:
         wandb = "wandb: train/loss 0.0\nwandb: train/grad_norm nan"
         self.assertEqual(self.read(wandb), ["0.0"])
