@@ -21,6 +21,7 @@ import argparse
 import codecs
 import contextlib
 import getpass
+import http.client
 import json
 import os
 import re
@@ -131,6 +132,8 @@ def gpu_lines() -> List[str]:
 
 
 # --- the site ----------------------------------------
+
+
 class Trouble(Exception):
     """No answer; the text says why and what to do."""
 
@@ -170,7 +173,7 @@ def ask(url: str, body: Optional[Dict[str, Any]] = None, site: str = "") -> Any:
             return json.loads(answer.read(ANSWER_BYTES).decode("utf-8"))
     except urllib.error.HTTPError as error:
         raise Trouble("%s: %s" % (url, problem_of(error))) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         text = "%s: no answer: %s; is this the address of the site, and does it run?"
         raise Trouble(text % (url, error)) from error
 
@@ -180,7 +183,7 @@ def problem_of(error: urllib.error.HTTPError) -> str:
     try:
         told = json.loads(error.read(ANSWER_BYTES).decode("utf-8"))
         return plain("%s. %s" % (told["title"], told["detail"]))
-    except (ValueError, KeyError, TypeError, OSError):
+    except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
         return "HTTP %d" % error.code
 
 

@@ -242,8 +242,9 @@ class OfflineTest(ClientCase, TestCase):
                 self.assert_refused(done, words)
 
     def test_a_site_that_is_not_there_is_named(self) -> None:
-        done = self.ask("lookup", said=LOG, DOESITNAN_SITE="http://127.0.0.1:9")
-        self.assert_refused(done, "http://127.0.0.1:9", "does it run?")
+        for site in ("http://127.0.0.1:9", "http://127.0.0.1:80a", "http://a b"):
+            done = self.ask("lookup", said=LOG, DOESITNAN_SITE=site)
+            self.assert_refused(done, site, "does it run?")
 
     def test_help_speaks_of_the_command(self) -> None:
         for command in ("lookup", "run", "doctor", "lint"):
