@@ -82,6 +82,11 @@ class RunTest(FolderCase):
         (problem,) = self.found()
         self.assertIn("workaround_turn_off does not run SFTConfig(", problem)
 
+    def test_a_function_of_that_name_is_no_method(self) -> None:
+        self.line("net.str()")
+        (problem,) = self.found()
+        self.assertIn("workaround_turn_off does not run net.str()", problem)
+
     def test_what_a_check_runs_is_a_call(self) -> None:
         self.line("bf16: true")
         (problem,) = self.found()
