@@ -33,7 +33,7 @@ KINDS = (
     (RATE, re.compile(r"^(?:lr|learning[ _]?rate)$")),
     (LOSS, re.compile(r"loss$|^(?:box|cls|dfl|obj|total)$")),
 )
-NOT_TRAINING = re.compile(r"^(?:eval|val|valid|validation|test|aux|moe|router)[_/ ]")
+NOT_TRAINING = re.compile(r"^(?:eval|val\.?|valid|validation|test|aux|moe|router)[_/]")
 # "grad_norm: 0.39 (nan)": the mean over steps stands in brackets.
 MEAN = re.compile(r"\b(\w*(?:loss|norm))['\"]?\s?[:=]\s?[\d.e+-]+\s\((nan|inf)\)", re.I)
 SCALED = re.compile(

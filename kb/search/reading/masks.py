@@ -10,7 +10,7 @@ import hashlib
 import re
 
 # Raised whenever a change here gives other fingerprints for the same message.
-ALGORITHM = 3
+ALGORITHM = 4
 
 MASK = "<*>"
 QUOTES = dict.fromkeys((0x22, 0x60, 0xB4, 0x2018, 0x2019, 0x201C, 0x201D), "'")

@@ -15,7 +15,7 @@ BESIDE_HAN = re.IGNORECASE | re.ASCII
 METRIC = re.compile(
     rf"""
     (?<![A-Za-z0-9_./'-])['"]?+
-    ((?:(?:grad(?:ient)?|lm|global|total|ctc|val(?:id(?:ation)?)?|eval|test)[ ])?
+    ((?:(?:grad(?:ient)?|lm|global|total|ctc|val(?:\.|id(?:ation)?)?|eval|test)[ ])?
      [A-Za-z][A-Za-z0-9_./-]{{0,60}}+)
     ['"`*]{{0,2}}+
     (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|gets?|got|of|to)\s

@@ -168,7 +168,7 @@ class AnswerTests(FirstRecords):
                 ],
                 "facets": ["grad_norm_nan", "loss_zero"],
                 "fingerprints": {
-                    "algorithm": 3,
+                    "algorithm": 4,
                     "values": found["query"]["fingerprints"]["values"],
                 },
                 "cut": {"lines": 0, "bytes": 0},

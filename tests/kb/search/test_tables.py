@@ -55,7 +55,7 @@ class FormTests(SimpleTestCase):
 
     def test_a_loss_of_the_validation_is_none(self) -> None:
         text = "train loss : 0.4\nvalidation loss: nan\nval loss nan, eval loss = nan"
-        self.assertEqual(self.read(text), ["0.4"])
+        self.assertEqual(self.read(f"{text}\n\t Val. Loss: nan |"), ["0.4"])
 
     def test_parts_are_losses_and_settings_are_none(self) -> None:
         self.assertEqual(
