@@ -119,7 +119,8 @@ def written(title, rows):
 
 def merged(logs):
     """Of the reports of several ranks the one that made the value, and who heard."""
-    found = [one for log in logs for one in reports_in(log)]
+    # A log may end within a report.
+    found = [one for log in logs for one in reports_in(log) if "cause" in one]
     if not found:
         return None
     unseen = CAUSES["unseen"].partition(":")[0]

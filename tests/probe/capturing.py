@@ -173,7 +173,8 @@ def merged():
     rows = [("step", "7"), ("op", "y"), ("cause", "the op"), ("rank", "1 of 2")]
     made = reports.written("first non-finite value", rows)
     log = "\n".join(f"[rank1]: {line}" for line in made.splitlines())
-    return reports.merged([f"epoch 1\n{heard}\nloss: nan\n{log}\nepoch 2\n"])
+    cut = reports.written("first non-finite value", rows[:1])
+    return reports.merged([f"epoch 1\n{heard}\nloss: nan\n{log}\nepoch 2\n", cut])
 
 
 def bits():
