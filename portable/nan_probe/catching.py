@@ -17,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .calls import name_of
+from .tape import is_writing
 from .values import tensors
 
 LARGEST, SECONDS = 64 * 2**20, 120
@@ -39,7 +40,7 @@ class Public(TorchFunctionMode):
         if name in PASSED_BY:
             return func(*args, **kwargs)
         before = self.now
-        writes = name.endswith("_") or name.startswith("__i") or "inplace" in kwargs
+        writes = is_writing(name, kwargs)
         self.now = (func, self.copied(args) if writes else args, kwargs)
         try:
             return func(*args, **kwargs)
