@@ -33,17 +33,25 @@ class Chance:
 
 
 class Buffers:
-    """Copies of a model's buffers, made anew only of what was written to since."""
+    """Copies of a model's buffers as a step found them, made anew only of what was
+    written to since the last step."""
 
     def __init__(self):
-        self.kept = {}
+        self.before, self.kept = {}, {}
+
+    def end_step(self):
+        """A program may make a buffer anew in each step: those of the last one stay."""
+        if self.kept:
+            self.before, self.kept = self.kept, {}
 
     def keep(self, model):
         for buffer in getattr(model, "buffers", list)():
-            known = self.kept.get(id(buffer))
-            if known is None or known[1] != buffer._version or known[0] is not buffer:
-                copy = buffer.detach().clone()
-                self.kept[id(buffer)] = (buffer, buffer._version, copy)
+            if id(buffer) in self.kept:
+                continue
+            known = self.before.get(id(buffer))
+            if known is None or known[1] != buffer._version:
+                known = (buffer, buffer._version, buffer.detach().clone())
+            self.kept[id(buffer)] = known
 
     def restore(self):
         with torch.no_grad():

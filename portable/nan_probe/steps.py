@@ -246,16 +246,17 @@ class Step:
         if values and place.direction == "forward":
             self.last = None if birth is None or birth.on_purpose else birth
         if birth is not None:
-            self.reach_a_weight(birth, place, storages)
+            written = [one for one in bad if storage_of(one) in storages]
+            self.reach_a_weight(birth, place, written)
 
-    def reach_a_weight(self, birth, place, storages):
+    def reach_a_weight(self, birth, place, written):
         """What is written into a weight has an effect, though there is no loss yet."""
         if place.direction == "optimizer":
             self.reach(birth, "a weight, by the optimizer")
-        elif storages and not torch.is_grad_enabled():
-            names = [self.weight_names().get(storage) for storage in storages]
-            if any(names) and birth.cause not in ("weight", "fill"):
-                self.reach(birth, f"{next(filter(None, names))}, written by hand")
+        elif written and not torch.is_grad_enabled():
+            names = list(filter(None, map(self.weight_name, written)))
+            if names and birth.cause not in ("weight", "fill"):
+                self.reach(birth, f"{names[0]}, written by hand")
 
     def explain(self, plan, place, inputs, before, bad, operands):
         """The birth of what is not finite in the results: here, or earlier."""
@@ -366,17 +367,27 @@ class Step:
         return birth
 
     def weight_names(self):
-        """Storage -> name of parameters and buffers."""
+        """Storage -> (name, tensor) of each parameter and buffer in it."""
         if self.weights is None:
-            model = self.owner.model
-            named = [*model.named_parameters(), *model.named_buffers()]
-            self.weights = {storage_of(one): name for name, one in named}
+            model, self.weights = self.owner.model, {}
+            for name, one in (*model.named_parameters(), *model.named_buffers()):
+                self.weights.setdefault(storage_of(one), []).append((name, one))
         return self.weights
+
+    def weight_name(self, value):
+        """Of the weight or buffer that holds a value; None where none does."""
+        found = self.weight_names().get(storage_of(value), [])
+        if len(found) > 1:  # flattened: the last that begins before it
+            at = value.data_ptr()
+            before = [row for row in found if row[1].data_ptr() <= at]
+            found = sorted(before or found, key=lambda row: row[1].data_ptr())
+        return found[-1][0] if found else None
 
     def stranger(self, value, storage):
         """(cause, name) of a tensor that no op seen has made."""
-        if storage in self.weight_names():
-            return "weight", self.weights[storage]
+        name = self.weight_name(value)
+        if name is not None:
+            return "weight", name
         if storage in self.batch:
             return "input", "(an argument of the model)"
         if storage in self.unwritten:

@@ -57,6 +57,7 @@ class Tape(TorchFunctionMode):
         self.plain, self.plain_bytes = deque(), 0
         self.broken = None
 
+        self.buffers.end_step()
     def enter(self):
         if not self.is_on:
             self.is_on = True

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 
 import torch
@@ -475,6 +476,49 @@ def written_by_hand():
                         one.grad = None
         found.append(out.getvalue())
     return found
+
+
+@toy
+def weights_in_one_storage():
+    """The first is bad where both share a storage, the second of one op for both."""
+    found = []
+    for is_flat in (True, False):
+        model, out = nn.Linear(2, 2), io.StringIO()
+        if is_flat:
+            flat = torch.ones(6)
+            flat[0] = NAN
+            model.bias.data, model.weight.data = flat[4:], flat[:4].view(2, 2)
+        with nan_probe.watch(model, every=1, file=out):
+            model(torch.ones(1, 2))
+            with torch.no_grad():
+                for one in [model.weight, model.bias] * (not is_flat):
+                    one.fill_(1)
+                divisors = [torch.ones(()), torch.zeros(())]
+                torch._foreach_div_([model.weight, model.bias], divisors)
+        found.append(out.getvalue())
+    return found
+
+
+@toy
+def buffers_made_anew():
+    """How many of the buffers that a model has had are kept."""
+
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("average", torch.zeros(4))
+            self.up = nn.Linear(4, 4)
+
+        def forward(self, x):
+            self.average = self.average * 0.9 + x.mean(0)
+            seen.append(weakref.ref(self.average))
+            return self.up(x)
+
+    seen, model = [], Average()
+    with nan_probe.watch(model):
+        for _ in range(9):
+            model(ONES).sum().backward()
+        return sum(one() is not None for one in seen)
 
 
 @toy

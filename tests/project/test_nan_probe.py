@@ -234,6 +234,15 @@ class EveryTorchTests(SimpleTestCase):
                 self.assertEqual(said["step"][:2], step)
                 self.assertTrue(said["line"].endswith("if number == 1 else 0.1)"), said)
 
+    def test_the_weight_of_several_is_the_bad_one(self) -> None:
+        for flat, by_hand in self.each("weights_in_one_storage"):
+            self.assertEqual(rows(flat)["module"], "weight")
+            self.assertEqual(rows(by_hand)["reached"], "bias, written by hand")
+
+    def test_no_more_buffers_are_kept_than_a_step_needs(self) -> None:
+        for left in self.each("buffers_made_anew"):
+            self.assertLessEqual(left, 3)
+
     def test_the_line_of_a_package_and_the_programs_own(self) -> None:
         self.check("package", line="site-packages/library.py:2 in bad: return x.log()")
         for report in self.each("package"):
