@@ -216,7 +216,7 @@ def is_weight(made):
 
 
 def place_of(one):
-    return one.data_ptr(), one.shape, one.stride()
+    return one.data_ptr(), one.dtype, one.shape, one.stride()
 
 
 def size_of(one):
