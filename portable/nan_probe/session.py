@@ -25,7 +25,7 @@ from .reports import Birth, Owner, compiled, ranks, written
 from .slices import Chain
 from .states import Chance, Weights
 from .steps import Mode, Step
-from .tape import FAILS, Call, Cannot, Replay, Tape, context, site, unwrapped
+from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped
 from .values import has_nan, tensors
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale.
@@ -305,8 +305,12 @@ class Session(contextlib.ContextDecorator, Owner):
             step, notes = self.repeat(repeat, True, before)
             if step.reached is None:
                 why = self.why_gone(repeat)
-        except (Cannot, *FAILS) as error:
-            step, notes, why = Step(self), [], f"not repeated: {error}"
+        except Exception as error:  # of the program's own code, which runs again
+            step, notes, why = (
+                Step(self),
+                [],
+                f"not repeated: {str(error) or repr(error)}",
+            )
         self.repeated = "; ".join(["once, under the full probe", *sorted(set(notes))])
         if step.reached is None:
             self.repeated = why

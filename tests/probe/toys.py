@@ -499,6 +499,28 @@ def weights_in_one_storage():
     return found
 
 
+class Again(Exception):
+    """The program's own, of which nobody else knows."""
+
+
+@toy
+def a_model_that_runs_once():
+    """It refuses the repeat, by which the program goes on."""
+
+    class Once(LogOfNegative):
+        def forward(self, x):
+            if seen:
+                raise Again
+            seen.append(x)
+            return super().forward(x)
+
+    seen, out = [], io.StringIO()
+    model = Model(Once())
+    with nan_probe.watch(model, file=out):
+        loss_of(model).backward()
+    return out.getvalue()
+
+
 @toy
 def buffers_made_anew():
     """How many of the buffers that a model has had are kept."""

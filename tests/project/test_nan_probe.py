@@ -239,6 +239,10 @@ class EveryTorchTests(SimpleTestCase):
             self.assertEqual(rows(flat)["module"], "weight")
             self.assertEqual(rows(by_hand)["reached"], "bias, written by hand")
 
+    def test_a_repeat_that_the_program_refuses(self) -> None:
+        for report in self.each("a_model_that_runs_once"):
+            self.assertEqual(rows(report)["repeated"], "not repeated: Again()")
+
     def test_no_more_buffers_are_kept_than_a_step_needs(self) -> None:
         for left in self.each("buffers_made_anew"):
             self.assertLessEqual(left, 3)
