@@ -93,10 +93,7 @@ def copied(value):
 def kept(birth, folder):
     """(the folder of the capture, what the child says) of a birth with a call."""
     if birth.call is None:
-        return (
-            None,
-            "no call to keep: it was not an op that made it, or it is too large",
-        )
+        return None, "no call to keep: no op made it, or it is too large"
     os.makedirs(folder, exist_ok=True)
     work = tempfile.mkdtemp(prefix=".catching-", dir=folder)
     try:

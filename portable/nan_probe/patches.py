@@ -15,6 +15,14 @@ register_after = getattr(optimizers, "register_optimizer_step_post_hook", None)
 amp = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 
 
+def registered(register, hook):
+    """A hook that gets keyword arguments, too; not before torch 2.0."""
+    try:
+        return register(hook, with_kwargs=True)
+    except TypeError:
+        return register(hook)
+
+
 class Patches:
     """Set while a session goes on, in the thread that began it."""
 

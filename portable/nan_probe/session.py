@@ -19,11 +19,11 @@ from .catching import Public, kept
 from .cheap import Models, any_bad, gradients_of, growth, is_plain, losses_of
 from .explaining import CLASSES
 from .known import known_by
-from .patches import Patches
+from .patches import Patches, registered
 from .places import Place, again, inside_backward
 from .reports import Birth, Owner, compiled, ranks, written
 from .slices import Chain
-from .states import Chance, Weights
+from .states import State, Weights
 from .steps import Mode, Step
 from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped
 from .values import has_nan, tensors
@@ -116,13 +116,8 @@ class Session(contextlib.ContextDecorator, Owner):
             if self.is_mine() and not inside_backward():
                 self.tape.end_module(module, given[-1])
 
-        try:
-            before = module.register_forward_pre_hook(begin, with_kwargs=True)
-            after = module.register_forward_hook(end, with_kwargs=True)
-        except TypeError:  # before torch 2.0
-            before = module.register_forward_pre_hook(begin)
-            after = module.register_forward_hook(end)
-        self.handles += [before, after]
+        self.handles.append(registered(module.register_forward_pre_hook, begin))
+        self.handles.append(registered(module.register_forward_hook, end))
 
     def is_mine(self):
         return not (self.stepping or self.is_repeating or self.found)
@@ -345,10 +340,8 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def repeat(self, repeat, eager, before=None):
         """(what a Step saw, notes); all but what the program counts is set back."""
-        parameters = self.model.parameters()
-        saved = [(one, one.grad) for one in parameters]
-        after = Chance()
-        buffers = [one.detach().clone() for one in self.model.buffers()]
+        self.tape.leave()
+        after = State(self.model, with_grads=True)
         step, mode = Step(self), Mode()
         step.chain = Chain(step.weight_names)
         self.step_seen = step
@@ -358,7 +351,7 @@ class Session(contextlib.ContextDecorator, Owner):
             with contextlib.ExitStack() as stack:
                 if eager and hasattr(compiler, "set_stance"):
                     stack.enter_context(compiler.set_stance("force_eager"))
-                self.set_back(saved, before is not None)
+                self.set_back(before is not None)
                 stack.enter_context(before or contextlib.nullcontext())
                 mode.step = step if eager else None
                 if eager:
@@ -367,24 +360,19 @@ class Session(contextlib.ContextDecorator, Owner):
                     step.public = stack.enter_context(Public())
                 notes = repeat()
             step.finish()
-            step.is_bad = any_bad(gradients_of(parameters))
+            step.is_bad = any_bad(gradients_of(self.model.parameters()))
         finally:
             self.is_repeating = False
-            for one, grad in saved:
-                one.grad = grad
-            with torch.no_grad():
-                for one, value in zip(self.model.buffers(), buffers):
-                    one.copy_(value)
             after.restore()
         return step, notes
 
-    def set_back(self, saved, with_gradients):
+    def set_back(self, with_gradients):
         """To what was when the step began; of the optimizer's step, its gradients."""
         if self.tape.chance is not None:
             self.tape.chance.restore()
             self.tape.buffers.restore()
         if not with_gradients:
-            for one, _ in saved:
+            for one in self.model.parameters():
                 one.grad = None
 
     def unseen(self, step, where, losses):

@@ -6,6 +6,7 @@ import contextlib
 
 import torch
 
+from .patches import registered
 from .places import inside_backward
 from .reports import SHOWN, Owner, compiled, ranks, written
 from .session import Session
@@ -40,10 +41,7 @@ class Sampled(contextlib.ContextDecorator, Owner):
         self._others = modes_on_stack()
         if self.every and not self._by_hand and not self.found:
             register = self.model.register_forward_pre_hook
-            try:
-                self._hook = register(self._called, with_kwargs=True)
-            except TypeError:  # before torch 2.0
-                self._hook = register(self._called)
+            self._hook = registered(register, self._called)
         return self
 
     def __exit__(self, kind, error, trace):
