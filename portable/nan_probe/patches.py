@@ -29,6 +29,7 @@ class Patches:
     def __init__(self, session):
         self.session = session
         self.are_on = False
+        self.thread = threading.get_ident()
         self.undo = []
 
     def install(self):
@@ -51,12 +52,15 @@ class Patches:
         while self.undo:
             self.undo.pop()()
 
+    def is_here(self):
+        return self.are_on and threading.get_ident() == self.thread
+
     def replace(self, where, name, wrapper):
         original = getattr(where, name)
 
         @functools.wraps(original)
         def patched(*args, **kwargs):
-            if threading.get_ident() != self.thread or not self.are_on:
+            if not self.is_here():
                 return original(*args, **kwargs)
             return wrapper(original, args, kwargs)
 
@@ -85,7 +89,7 @@ class Patches:
 
         @functools.wraps(made)
         def called(*given, **named):
-            if not (self.are_on and self.session.is_mine()) or is_compiling():
+            if not self.session.is_mine() or is_compiling():
                 return made(*given, **named)
             return self.session.tape.call(made, given, named)
 
@@ -93,7 +97,9 @@ class Patches:
 
     def before(self, optimizer, args, kwargs):
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
-        self.session.before_optimizer(optimizer, closure is not None)
+        if self.is_here():
+            self.session.before_optimizer(optimizer, closure is not None)
 
     def after(self, optimizer, args, kwargs):
-        self.session.after_optimizer(optimizer)
+        if self.is_here():
+            self.session.after_optimizer(optimizer)

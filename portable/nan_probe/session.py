@@ -120,7 +120,8 @@ class Session(contextlib.ContextDecorator, Owner):
         self.handles.append(registered(module.register_forward_hook, end))
 
     def is_mine(self):
-        return not (self.stepping or self.is_repeating or self.found)
+        is_busy = self.stepping or self.is_repeating or self.found
+        return self.patches.is_here() and not is_busy
 
     # --- what the patches tell ---
 
@@ -145,11 +146,12 @@ class Session(contextlib.ContextDecorator, Owner):
         is_bad = any_bad(losses_of(self.unscaled or given), self.totals["loss"])
         try:
             original(*args, **kwargs)
+            is_bad = is_bad or self.are_gradients_bad()
         finally:
             self.tape.enter()
         self.steps += not self.is_counted
         self.is_counted = False
-        if is_bad or self.are_gradients_bad():
+        if is_bad:
             given_gradients = kwargs.get("grad_tensors", kwargs.get("gradient"))
             gradients = args[1] if len(args) > 1 else given_gradients
             self.find(lambda: self.again_by_tape(given, gradients, where), where, given)
@@ -170,8 +172,7 @@ class Session(contextlib.ContextDecorator, Owner):
         return self.bad_in_row >= HALVINGS or self.scaler.get_scale() < 1
 
     def before_optimizer(self, optimizer, has_closure):
-        if not has_closure:
-            self.tape.leave()
+        self.tape.leave()
         if self.is_repeating:
             if self.ends_at_optimizer:
                 raise Enough
@@ -179,8 +180,11 @@ class Session(contextlib.ContextDecorator, Owner):
         if self.stepping is not None and self.backwards:
             self.judge()
         self.weights.keep(optimizer)
+        if has_closure and self.is_mine():
+            self.tape.enter()
 
     def after_optimizer(self, optimizer):
+        self.tape.leave()
         if self.is_repeating or self.found:
             return
         if any_bad(self.weights.of(optimizer)):
@@ -346,7 +350,6 @@ class Session(contextlib.ContextDecorator, Owner):
         step.chain = Chain(step.weight_names)
         self.step_seen = step
         self.is_repeating = True
-        self.tape.leave()
         try:
             with contextlib.ExitStack() as stack:
                 if eager and hasattr(compiler, "set_stance"):

@@ -13,7 +13,7 @@ import sys
 from collections import deque, namedtuple
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
 from .places import again, kind_of, kinds, line_of
 from .states import Buffers, Chance
@@ -32,6 +32,7 @@ IGNORED = {"backward", "__set__", "requires_grad_", "retain_grad", "register_hoo
 call_of_module = torch.nn.Module._call_impl.__code__
 compiler = getattr(torch, "compiler", None)
 is_compiling = getattr(compiler, "is_compiling", bool)
+modes_on_stack = torch._C._len_torch_function_stack
 
 # `versions`: how often each tensor that came from outside had been written to.
 # `chance`: of what draws, as what draws between two calls, a sampler, is not repeated.
@@ -46,7 +47,7 @@ class Tape(TorchFunctionMode):
     def __init__(self, meet):
         super().__init__()
         self.meet = meet
-        self.is_on = False
+        self.is_on, self.below = False, sys.maxsize
         self.buffers = Buffers()
         self.begun = None
         self.clear()
@@ -56,17 +57,25 @@ class Tape(TorchFunctionMode):
         # Those without a gradient: (how many of the others came before, the call).
         self.plain, self.plain_bytes = deque(), 0
         self.broken = None
-
         self.buffers.end_step()
+
     def enter(self):
+        """Below the modes that the program entered since: they leave from the top."""
         if not self.is_on:
             self.is_on = True
-            self.__enter__()
+            above = [_pop_mode() for _ in range(modes_on_stack() - self.below)]
+            for mode in (self, *reversed(above)):
+                _push_mode(mode)
 
     def leave(self):
         if self.is_on:
-            self.is_on = False
-            self.__exit__(None, None, None)
+            self.is_on, above = False, []
+            while modes_on_stack() and (not above or above[-1] is not self):
+                above.append(_pop_mode())
+            self.below = modes_on_stack()
+            for mode in reversed(above):
+                if mode is not self:
+                    _push_mode(mode)
 
     def begin(self):
         if self.chance is None:

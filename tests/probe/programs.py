@@ -11,10 +11,12 @@ import io
 import json
 import math
 import sys
+import threading
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 sys.path.insert(0, sys.argv[1])
 import nan_probe
@@ -173,6 +175,107 @@ def a_function_of_ones_own():
 
     model = Normed()
     return trained(model, lambda x, step: model(x * (step != BAD)).sum())
+
+
+class Doubled(TorchFunctionMode):
+    """Doubles what softplus gives."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return result * 2 if func is F.softplus else result
+
+
+@program
+def a_mode_of_ones_own():
+    """Entered in each step, around the model; of no effect behind it."""
+    model, seen = nn.Sequential(nn.Linear(3, 3), nn.Softplus()), []
+
+    def loss_of(x, step):
+        with Doubled():
+            y = model(x)
+            seen.append(y.detach() + F.softplus(x))
+        seen.append(F.softplus(x))
+        return (y.square() * (step != BAD)).log().mean()  # made here
+
+    return [*trained(model, loss_of), *seen]
+
+
+@program
+def another_thread_that_trains():
+    model, other = nn.Linear(3, 1), nn.Linear(3, 1)
+    sgd = torch.optim.SGD(other.parameters(), lr=0.1)
+    x = torch.randn(4, 3)
+
+    def run():
+        model(x)
+        other(x).mean().backward()
+        sgd.step()
+
+    def loss_of(x, step):
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return (model(x).square() * (step != BAD)).log().mean()  # made here
+
+    return [*trained(model, loss_of), *other.parameters()]
+
+
+def many_weights(retain):
+    """A batch made by hand, far back in the tape of what the watch itself runs."""
+    model = nn.ParameterList([torch.zeros(()) for _ in range(300)])
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        x = torch.randn(4)
+        x = x * (step != BAD) / x.sum() / (step != BAD)  # made here
+
+        def compute(x=x):
+            sgd.zero_grad()
+            if retain:
+                sum(model).backward(retain_graph=True)
+            loss = (sum(model) * x).mean()
+            loss.backward()
+            return loss
+
+        sgd.step(compute)
+    return [*model.parameters()]
+
+
+@program
+def a_closure_of_many_weights():
+    return many_weights(retain=False)
+
+
+@program
+def a_graph_of_many_weights_that_is_kept():
+    return many_weights(retain=True)
+
+
+@program
+def a_model_of_many_buffers():
+    model = nn.Linear(3, 1)
+    for number in range(300):
+        model.register_buffer(f"b{number}", torch.zeros(1))
+
+    def loss_of(x, step):
+        x = x * (step != BAD) / (x.sum() * (step != BAD))  # made here
+        return model(x).square().mean()
+
+    return trained(model, loss_of)
+
+
+@program
+def parts_that_are_empty():
+    """One is written to, and one of another type is an index."""
+    model = nn.Linear(3, 1)
+
+    def loss_of(x, step):
+        empty, index = torch.ones(0), torch.zeros(0, dtype=torch.long)
+        some = model.bias[index + 0].sum()
+        empty.mul_(2)
+        y = model(x).square() * (step != BAD)
+        return some + empty.sum() + y.log().mean()  # made here
+
+    return trained(model, loss_of)
 
 
 @program
