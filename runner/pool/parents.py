@@ -130,9 +130,10 @@ class Parent:
         self.outer.end()
 
     def end(self, reason: str) -> None:
-        """End this parent; waiting clients start cold."""
-        self.end_process()
-        self.give_up(reason)
+        """End this parent, once; waiting clients start cold."""
+        if self.state != "ended":
+            self.end_process()
+            self.give_up(reason)
 
     def give_up(self, reason: str) -> None:
         self.state, self.reason = "ended", reason

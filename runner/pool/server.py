@@ -169,7 +169,7 @@ class Pool:
         for client in list(self.clients):
             self.hang_up(client)
         for parent in [*self.all_parents(), *self.retired]:
-            self.end(parent, "the pool stops")
+            parent.end("the pool stops")
         self.selector.close()
 
     def all_parents(self) -> list[Parent]:
@@ -319,7 +319,7 @@ class Pool:
         for parent in list(self.retired):
             if parent.idle or parent.state == "ended":
                 self.retired.remove(parent)
-                self.end(parent, "it was replaced")
+                parent.end("it was replaced")
         if time.monotonic() - self.measured_at > MEASURE_S:
             self.keep_within_budget()
 
@@ -372,11 +372,7 @@ class Pool:
         parent.retired = True
         self.retired.append(parent)
         if successor := self.successors.pop(key, None):
-            self.end(successor, "it was replaced")
-
-    def end(self, parent: Parent, reason: str) -> None:
-        if parent.state != "ended":
-            parent.end(reason)
+            successor.end("it was replaced")
 
     def keep_within_budget(self) -> None:
         """End the least recently used idle parents, but never the last one."""
@@ -387,7 +383,7 @@ class Pool:
             if used > self.memory_mib and parent.idle and parent.state == "ready":
                 used -= parent.pss_mib
                 del self.parents[key]
-                self.end(parent, "the memory of the pool was needed")
+                parent.end("the memory of the pool was needed")
 
     def cold_keys(self) -> list[dict[str, str]]:
         """What starts cold until its parent is ready again, and why."""
