@@ -103,10 +103,11 @@ KEYS = re.compile(
     r"pypi-|eyJ)[\w.~+/=-]{8,}"
 )
 # name = value, whichever the spelling: AWS_SECRET_ACCESS_KEY, hfToken, "api-key".
+# What is in the name is looked up ahead, so that each name is read twice at most.
 NAMED = re.compile(
-    r"(?i)(?<!\w)([\w.-]*(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
+    r"(?i)(?<![\w.-])(?=[\w.-]*?(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
     r"(?:api|access|account|client|encryption|license|signing|ssh)[_.-]?key|user|login|"
-    r"owner|entity|organi[sz]ation|\borg|tenant)[\w.-]*)"
+    r"owner|entity|organi[sz]ation|\borg|tenant))([\w.-]+)"
     r"(['\"\]]*\s*(?:=>|:=|[:=])\s*)"
     r"((?:bearer|basic)\s+\S+|\"[^\"]*\"|'[^']*'|[^\s'\",;)}\]]+)"
 )

@@ -180,6 +180,14 @@ class MaskTest(SimpleTestCase):
         self.assertNotIn("123456", self.masked("password=123456"))
         self.assertIn("123456", self.masked("tokens=123456"))
 
+    def test_a_long_line_of_names_does_not_hold_it_up(self) -> None:
+        lines = "\n".join([f"nan {'org.' * 900}"] * 9)
+        command = [sys.executable, "-c", pipe_client(""), "--dry-run", "--no-echo"]
+        done = subprocess.run(
+            command, input=lines, capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def masked(self, line: str) -> str:
         return str(doesitnan.Masks(["alice", "gpu-box"]).apply(line))
 
