@@ -7,7 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 
-from django.test import SimpleTestCase
+from django.test import SimpleTestCase, tag
 
 from tests import TESTS
 from tests.support import log_corpus, patterns, pythons
@@ -75,6 +75,7 @@ class FormTests(SimpleTestCase):
         self.assertEqual(written + kept, [])
 
 
+@tag("long")
 class PythonTests(SimpleTestCase):
     def test_all_pythons_read_the_same(self) -> None:
         at_hand = pythons.at_hand()

@@ -61,7 +61,7 @@ urllib3==2.3.0
 """
 
 
-@tag("any_database")
+@tag("any_database", "long")
 class EveryRecordTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
