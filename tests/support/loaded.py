@@ -20,8 +20,9 @@ from django.db import connection, transaction
 from kb.models import Record, SearchState, Symptom, TallyState
 from kb.publishing.loading import load_records
 from kb.search.index import writer
-from runner.evidence.folders import load_evidence
+from runner.evidence.folders import EvidenceReport, load_evidence
 from runner.evidence.repros import inspect
+from runner.sweeps.exchange import load_sweeps
 
 # Shared by the processes of a run, which sets it; None: everything is loaded anew.
 folder: Path | None = None
@@ -44,6 +45,16 @@ def shipped_with_evidence() -> None:
         load_evidence(settings.ISSUES_DIR)
 
     copied("evidence", load)
+
+
+def shipped_with_sweeps() -> None:
+    """The records and the sweeps that come with them."""
+
+    def load() -> None:
+        shipped()
+        load_sweeps(settings.ISSUES_DIR, EvidenceReport())
+
+    copied("sweeps", load)
 
 
 def first_records() -> None:

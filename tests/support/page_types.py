@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -14,9 +13,7 @@ from django.utils import timezone
 from kb.models import Record, Repro
 from kb.publishing import saving
 from runner.evidence import store
-from runner.evidence.folders import EvidenceReport
 from runner.models import Capture, Device, Run, Sweep
-from runner.sweeps import exchange
 from tests.support import captures, loaded, runs
 
 ABSENT = "00000000-0000-4000-8000-000000000001"
@@ -44,13 +41,12 @@ class PageType:
 
 def make() -> list[PageType]:
     """Rows for each type of page, and where each is. The last one asks for a login."""
-    loaded.shipped()
+    loaded.shipped_with_sweeps()
     record = runs.load_sample()
     repro = record.repros.get()
     runs.install("/nowhere/python")
     runs.make_build("2.0.0-cpu", "2.0.0+cpu")
     make_machines()
-    exchange.load_sweeps(settings.ISSUES_DIR, EvidenceReport())
     withdrawn = runs.make_record("NAN-9002")
     withdrawn.publication, withdrawn.withdrawn_because_en = "withdrawn", "A mistake."
     withdrawn.withdrawn_because_zh = "有误。"
