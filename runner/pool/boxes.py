@@ -117,6 +117,20 @@ def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBo
         entries += view.seed_entries(key.seed)
         command += ["--seed", view.INSIDE_SEED if inside else key.seed]
     command += ["--fd", str(descriptor)]
+    started = box.start(
+        policy.parent_policy(layers, entries),
+        command,
+        entries,
+        env=environment_of(key),
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        passed=[descriptor],
+    )
+    return ParentBox(started.process, started.control)
+
+
+def environment_of(key: Key) -> dict[str, str]:
+    inside = key.namespaces is not None
     has_cache = bool(key.cache or key.caches)
     cache = view.INSIDE_CACHE if has_cache and inside else key.cache
     # These start threads later, but read their number when torch is imported.
@@ -126,13 +140,4 @@ def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBo
     )
     if not inside:
         del env["TMPDIR"]  # each child has one elsewhere
-    started = box.start(
-        policy.parent_policy(layers, entries),
-        command,
-        entries,
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=stderr,
-        passed=[descriptor],
-    )
-    return ParentBox(started.process, started.control)
+    return env
