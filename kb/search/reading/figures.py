@@ -45,6 +45,9 @@ OVERFLOW = re.compile(
     rf"(?:attempted )?loss scale:?\s({NUMBER}).{{0,20}}reducing to\s({NUMBER})", re.I
 )
 TOTALS = ("loss", "Loss", "total_loss")
+# "loss: x 27.0, y 28.6, conf nan, total nan": parts in a row, as YOLOv2 prints them.
+PARTS = re.compile(rf"\bloss:((?:\s\w{{1,30}}\s{NUMBER},?){{2,30}})", re.I)
+ONE_PART = re.compile(rf"(\w+)\s({NUMBER})", re.I)
 # "zero loss", "train loss stays at 0", "the loss suddenly becomes nan", "loss 一直为 0"
 SAID = re.compile(
     r"\b(zero) loss\b|\bloss\b[^.,;\n]{0,24}?\b(?:is|stays?|remains?|drops?|bec[ao]mes?"
@@ -214,7 +217,7 @@ def add_line(figures: Figures, number: int, line: str) -> None:
         # and the total more than its parts.
         if kind and (kind not in found or not is_finite(value) or name in TOTALS):
             found[kind] = value
-    found = spoken(line) | found
+    found = in_parts(line) | spoken(line) | found
     overflow = OVERFLOW.search(line)
     if overflow:
         found[SCALE] = overflow[2]
@@ -227,6 +230,17 @@ def add_line(figures: Figures, number: int, line: str) -> None:
         figures.begun.add(number)
     if (step and int(step[1]) > LATE_STEP) or (epoch and int(epoch[1]) >= LATE_EPOCH):
         figures.late.add(number)
+
+
+def in_parts(line: str) -> dict[str, str]:
+    """Of parts in a row the total; else the first that is not finite."""
+    row = PARTS.search(line)
+    if not row:
+        return {}
+    parts = dict(ONE_PART.findall(row[1]))
+    bad = next((value for value in parts.values() if not is_finite(value)), None)
+    value = parts.get("total", bad)
+    return {LOSS: value} if value else {}
 
 
 def spoken(line: str) -> dict[str, str]:

@@ -14,9 +14,9 @@ from kb.search.reading.glossary import SAME_NAMES
 from kb.search.reading.tokens import CACHED_WORDS, fold
 
 PREFIX = "op:"
-# And the bracket of a call.
+# And the bracket of a call. Chinese begins without a space: "grad_norm为nan".
 NAME = re.compile(
-    r"(?<![\w.])([A-Za-z_]\w{0,80}+(?>(?:\.[A-Za-z_]\w{0,80}+){0,8}))(\(?)"
+    r"(?<![\w.])([A-Za-z_]\w{0,80}+(?>(?:\.[A-Za-z_]\w{0,80}+){0,8}))(\(?)", re.ASCII
 )
 # KLDivLoss -> KL, Div, Loss; BatchNorm1d -> Batch, Norm1d; LeakyReLU -> Leaky, ReLU.
 PIECES = re.compile(

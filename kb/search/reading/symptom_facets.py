@@ -19,7 +19,7 @@ METRIC = re.compile(
      [A-Za-z][A-Za-z0-9_./-]{{0,60}}+)
     ['"`*]{{0,2}}+
     (?:\s{{0,4}}+[:=|：]\s{{0,8}}+|\s(?:is|was|became|becomes|gets?|got|of|to)\s
-       |\s?(?:直接)?(?:变成了?|变为|为|是)\s?)
+       |\s?(?:一直|始终|总|都|均|全|突然|直接|就){{0,2}}(?:变成了?|变为|为|是)\s?)
     ['"`*]{{0,2}}+(?:[\w.]{{0,16}}\()?({NUMBER})
     """,
     re.VERBOSE | re.IGNORECASE,
@@ -43,7 +43,7 @@ BETWEEN = re.compile(r"[\s,;|，；]*")
 # "NaN loss", "nan gradients": the value before what it is a value of.
 REVERSED = re.compile(
     r"(?<![\w.:=-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"
-    r"(loss|grad(?:ient)?[ _]norm|grad(?=s?\b)|gradient(?=s?\b))(?!s?['\"]?\s?[:=])",
+    r"(loss|grad(?:ient)?[ _]norm|grad(?=s?\b)|gradient(?=s?\b))(?!s?['\"]?\s?[:=\d])",
     BESIDE_HAN,
 )
 CHINESE = re.compile(
