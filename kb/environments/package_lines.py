@@ -199,7 +199,6 @@ WISHES = (
     *("要求", "需要", "建议", "推荐", "升级", "降级", "至少", "最低", "以上", "以下"),
     *("之前", "之后", "修复", "支持", "不兼容", "正式版", "最后版本"),
 )
-BOUND = re.compile(r"[<>]=?\s?\d")
 ENVIRONMENT = re.compile(
     r"[-*#>\s]*(?:[\u4e00-\u9fff]{0,4}(?:环境|版本)(?:信息|配置|说明)?|env(?:ironment)?|versions?)"
     r"\**\s*[:：]\s*(\S.+)",
@@ -209,6 +208,13 @@ SAVED = re.compile(r"\"\w+_version\"")
 MARKER = re.compile(
     r";\s*(?:python_version|sys_platform|platform_|os_name|implementation)"
 )
+# "ok with deepspeed==0.10.2", where another version fails.
+WORKED = re.compile(
+    r"\b(?:ok|okay|fine|works?|worked|working|no (?:problem|issue|error)s?)"
+    rf" (?:with|in|on|under) {NAME}(?:\s?==\s?|\s)v?\d",
+    re.IGNORECASE,
+)
+NOT_THERE = re.compile(rf"[<>]=?\s?\d|(?i:{WORKED.pattern})")
 SEPARATOR = re.compile(
     r"\s*[,，、;；|]\s*|\s+[/+&]\s+|\s+(?:and|with|和|与)\s+|。|\.\s+"
 )
@@ -275,9 +281,9 @@ def may_name(line: str) -> bool:
 
 
 def is_wish(line: str) -> bool:
-    """It says which version is wanted or advised, not which is there."""
+    """It says which version is wanted, advised or fine, not which is there."""
     low = line.lower()
-    return any(word in low for word in WISHES) or BOUND.search(line) is not None
+    return any(word in low for word in WISHES) or bool(NOT_THERE.search(line))
 
 
 def _after_prefix(part: str) -> re.Match[str] | None:
@@ -341,7 +347,7 @@ def _in_file_names(line: str) -> list[Package]:
 
 
 def _pinned(line: str, in_log: bool) -> list[Package]:
-    sure = not MARKER.search(line)
+    sure = not (MARKER.search(line) or WORKED.search(line))
     if in_log:
         match = PINNED.match(line)
         return [Package(match[1], match[3])] if match and not match[2] else []
