@@ -49,7 +49,7 @@ REMEDY_FIELDS = ("name", "kind", "apply", "cost")
 MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness orders what is equal.
 SURE_MATCH, LINE, TRAP = 20.0, 2.5, 4.0
-# Of a trap that makes no NaN, where the paste complains of one.
+# Of a trap of another symptom than the one that the paste complains of.
 BESIDE = 1.5
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 # A node or a number that at most so many records show is a name of its own.
@@ -97,7 +97,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         fewest = min((claims[why.signature] for why in match.why), default=0)
         add_match(found.get(match.record), match, asked, fewest)
     for pk, trap in traps.items():
-        add_trap(found.get(pk), trap, asked.facts)
+        add_trap(found.get(pk), trap, asked)
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
         rule_out(candidate, asked)
@@ -129,7 +129,7 @@ def add_cause(
     candidate.cause, candidate.is_told = cause, bool(cause.because)
     if weight < 1 and candidate.known and not candidate.known.row.is_brief:
         return  # the operators of its repro are compared with the code already
-    strength = min(len(cause.because), MOST_FOR)
+    strength = min(cause.strength, MOST_FOR)
     people = PEOPLE * cause.entry.get("people", 1)
     if weight < 1 and not cause.is_called:
         weight = OF_NAN
@@ -213,11 +213,14 @@ def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
     return is_told(cause, asked.facts.apart_from(asked.paste, shared))
 
 
-def add_trap(candidate: Candidate | None, trap: Trap, facts: Facts) -> None:
+def add_trap(candidate: Candidate | None, trap: Trap, asked: Asked) -> None:
     if candidate is None:
         return
     candidate.is_told = True
-    candidate.score += BESIDE if candidate.is_other_symptom(facts) else TRAP
+    # Not what the message is about, whose causes are known.
+    other = candidate.cause is None and bool(shared_lines(asked))
+    other = other or candidate.is_other_symptom(asked.facts)
+    candidate.score += BESIDE if other else TRAP
     candidate.lines = sorted({*candidate.lines, trap.line})
     candidate.because.insert(0, reasons.of_trap(trap))
 

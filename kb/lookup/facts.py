@@ -57,7 +57,7 @@ backward grad_fn requires_grad zero_grad step cuda cpu to view init device dtype
 randn zeros ones rand arange manual_seed nn parameter parameters linear model detach
 float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
 allclose grad sum item reshape contiguous module optim any all inf nan na_ns na_n
-loss base gpu gpus nvidia py_torch ge_force lo_ra qlo_ra train training tensor
+grad_norm loss base gpu gpus nvidia py_torch ge_force lo_ra qlo_ra train training tensor
 """
 COMMON = frozenset(COMMON_LIST.split())
 WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))

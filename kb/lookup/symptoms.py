@@ -25,6 +25,8 @@ from kb.search.reading.symptom_facets import metrics_in
 YES = 10.0
 MAX_PARTS_READ = 12
 CALLS = "call =="
+TRAINER = "trainer"
+NO_LOSS = 'loss == "unlogged"'
 # The symptom of a NaN of which nothing more is known.
 ANY_NAN = "loss-nan"
 SENTENCE_END = re.compile(r"(?<=\w)[.!?;]\s(?=[A-Z#*-])|[。！？；]")
@@ -51,9 +53,21 @@ class Cause:
         return any(CALLS in one for one in self.because)
 
     @property
+    def strength(self) -> int:
+        """How many predicates or facts speak for it.
+
+        Two trainers, one on top of the other, are one.
+        """
+        parsed = [tellers.parse(one) for one in self.because]
+        trainers = sum(len(t) == 1 and t[0].fact == TRAINER for t in parsed)
+        terms = set(chain.from_iterable(parsed))
+        named = {t if t.fact != TRAINER else None for t in terms}
+        return max(len(parsed) - max(trainers - 1, 0), len(named))
+
+    @property
     def order(self) -> tuple[bool, float, int]:
         people = int(self.entry.get("people", 1))
-        return bool(self.against), -len(self.because) - self.said, -people
+        return bool(self.against), -self.strength - self.said, -people
 
 
 class Shown(NamedTuple):
@@ -70,16 +84,22 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     # Figures that are not finite say which symptom it is; words would add another's.
     texts = () if facts.figures.first_bad else written_in(paste)
     asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in texts]
-    found = []
+    found: list[Shown] = []
+    spoken: list[Shown] = []
+    silent: list[Shown] = []
     for row in every():
         printed = {number for number, letters in printed_in(row, lines) if letters}
-        if (
-            printed
-            or any(holds(sign, facts) for sign in row.signatures)
-            or is_asked_in(row, asked)
-        ):
+        signs = [sign for sign in row.signatures if holds(sign, facts)]
+        if printed or not all(map(is_silent, signs)):
             found.append(Shown(row, tuple(sorted(printed))))
-    return sorted(found, key=lambda row: (not row.lines, -specific(row.symptom, facts)))
+        elif is_asked_in(row, asked):
+            spoken.append(Shown(row, ()))
+        elif signs:
+            silent.append(Shown(row, ()))
+    return sorted(
+        found or spoken or silent,
+        key=lambda row: (not row.lines, -specific(row.symptom, facts)),
+    )
 
 
 def is_asked_in(row: Symptom, asked: Iterable[set[str]]) -> bool:
@@ -108,6 +128,11 @@ def specific(row: Symptom, facts: Facts) -> int:
     """How many facts its strictest signature that holds asks for: the rarer first."""
     asked = (len(tellers.parse(s["when"])) for s in row.signatures if holds(s, facts))
     return max(asked, default=1)
+
+
+def is_silent(sign: Json) -> bool:
+    """It holds where the paste has no figures: what else it shows says more."""
+    return NO_LOSS in sign.get("when", "")
 
 
 def holds(sign: Json, facts: Facts) -> bool:

@@ -47,9 +47,20 @@ class LookUpTest(SymptomTest):
                 "loss-zero-grad-norm-finite",
             ),
             ("step 9 loss 2.1 grad_norm 0.0 lr 1e-5", "grad-norm-zero"),
+            ("训练中 loss 正常，grad norm一直为0", "grad-norm-zero"),
+            ("64: nGT 42, loss: x 27.0, w 1.7e5, conf 2.7, total 3.1", None),
+            ("80: nGT 40, loss: x 23.9, w 2.0e6, conf nan, total nan", "loss-nan"),
         ):
             with self.subTest(log):
-                self.assertIn(slug, self.shown(log))
+                shown = self.shown(log)
+                self.assertIn(slug, shown) if slug else self.assertEqual(shown, [])
+
+    def test_options_without_figures_are_a_symptom_where_nothing_else_is(self) -> None:
+        options = "python train.py --fp16 --gradient_accumulation_steps 8 --lr 1e-4"
+        slug = "accumulation-changes-loss"
+        self.assertIn(slug, self.shown(options))
+        self.assertEqual(self.shown(f"{options}\n{NO_GRAPH}"), ["no-grad-fn"])
+        self.assertNotIn(slug, self.shown(f"{options}\neval loss is nan"))
 
     def test_half_of_a_symptom_is_none(self) -> None:
         for log in (
@@ -77,6 +88,19 @@ class LookUpTest(SymptomTest):
         self.assertEqual(self.causes(checkpoint)[0], "checkpoint-reentrant-lost-grad")
         cut = f"y = torch.argmax(model(x), dim=1)\nloss = f(y)\n{NO_GRAPH}"
         self.assertIn("argmax-cuts-gradient", self.causes(cut))
+
+    def test_two_facts_in_one_predicate_are_two(self) -> None:
+        log = "unsloth GRPO: {'loss': 0.1, 'grad_norm': nan}"
+        self.assertEqual(self.causes(log)[0], "unsloth-grpo-accumulation")
+
+    def test_a_trap_beside_a_message_of_known_causes_does_not_lead(self) -> None:
+        found = self.causes(f"probabilities = nn.Softmax()(scores)\n{NO_GRAPH}")
+        self.assertEqual(found[0], "checkpoint-reentrant-lost-grad")
+        self.assertIn("softmax-implicit-dim", found)
+
+    def test_chinese_ends_the_name_before_it(self) -> None:
+        log = "在自己数据集上微调，loss为0，grad_norm为nan"
+        self.assertEqual(self.causes(log)[0], "logged-nan-as-zero")
 
     def test_the_message_alone_is_sure_of_no_record(self) -> None:
         found = look_up(NO_GRAPH)
