@@ -116,7 +116,8 @@ class Calls(Expressions):
         made = callee.made
         if made is not None and made.name == "functools.partial" and made.args:
             return self.call_value(made.args[0], handed_on(made, event), node)
-        qualified = made is not None and made.name[0] not in ".[(" and not callee.cls
+        start = made.name[:1] if made is not None else ""
+        qualified = start not in ("", ".", "[", "(") and not callee.cls
         name = made.name if made and qualified else callee.called or callee.attribute
         event.name, event.owner = name + "()", callee
         self.note(event, node)
