@@ -158,7 +158,7 @@ def held(event: Event, word: str, tensors: List[Value]) -> FrozenSet[str]:
 def combined(event: Event) -> Value:
     """Of x + y: the type of both, or of one where the other is a number."""
     left, right = event.args
-    value = Value(made=event, inputs=event.args)
+    value = event.result = Value(made=event, inputs=event.args)
     if event.name in ("<", "<=", ">", ">=", "==", "!="):
         value.dtype = "bool"
         return value

@@ -59,8 +59,10 @@ class Function:
     def is_open(self, others: bool) -> bool:
         """Whether others than the file may call it, and train through it; `others`:
         what no class says of a function."""
+        # A method that begins with an underline is for its own class.
+        is_own = self.mention.startswith("._") and not self.name.startswith("__")
         is_layer = "Module" in self.bases
-        return not self.is_blocked and (is_layer or others)
+        return not self.is_blocked and not is_own and (is_layer or others)
 
 
 class File:

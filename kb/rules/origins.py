@@ -28,6 +28,11 @@ KEEP_DIMS = frozenset(
     "Linear() ReLU() LeakyReLU() ELU() GELU() SiLU() Tanh() Sigmoid() Identity() "
     "Dropout() LayerNorm() BatchNorm1d() leaky_relu elu + - * /".split()
 )
+# What has a dimension for time, or may have one.
+SEQUENCE = re.compile(
+    r"torch\.nn\.(?:LSTM|GRU|RNN|Embedding|Conv1d|MultiheadAttention|Transformer\w*)\(\)"
+    r"|@|.*\.(?:matmul|bmm|einsum|transpose|permute|stack|unsqueeze|embedding)"
+)
 REDUCE = frozenset("sum mean amax amin norm logsumexp max min".split())
 # Modules that have their arguments as parts.
 HOLDERS = ("torch.nn.Sequential", "torch.nn.ModuleList")
@@ -108,9 +113,28 @@ def dims_of(value: Value, depth: int = 0) -> Optional[int]:
         start = made.kwargs.get("start_dim", sizes[0] if sizes else Value(0))
         plain = len(sizes) < 2 and "end_dim" not in made.kwargs
         return start.const + 1 if plain and start.const in (0, 1) else None
-    if word in MATHS or word in KEEP_DIMS:
-        return dims_of(made.args[0], depth + 1) if word not in REDUCE else None
-    return None
+    if word in REDUCE or not (word in MATHS or word in KEEP_DIMS):
+        return None
+    return dims_of(made.args[0], depth + 1)
+
+
+def dims_taken(value: Value) -> Optional[int]:
+    """The same, with two for the scores of a Linear: of no sequence as far as is seen,
+    and not one score for each, as attention has them."""
+    dims, made = dims_of(value), value.made
+    for _ in range(DEEPEST):
+        if dims is not None or made is None or not made.args:
+            break
+        layer = made.owner.made if made.owner is not None else None
+        if made.name == "torch.nn.Linear()":
+            sizes = layer.args[1:2] if layer is not None else []
+            is_one = not sizes or sizes[0].const == 1
+            seen = (SEQUENCE.fullmatch(x.name) for x in made_by(made.args[0], True))
+            return None if is_one or any(seen) else 2
+        word = made.name.rpartition(".")[2]
+        keeps = word not in REDUCE and (word in MATHS or word in KEEP_DIMS)
+        made = made.args[0].made if keeps else None
+    return dims
 
 
 def is_plain(layer: Optional[Value]) -> bool:
@@ -217,8 +241,8 @@ CHECKS: Dict[str, Any] = {
     "mentions": mentions,
     "unmentioned": lambda value, wanted: not mentions(value, wanted),
     "sliced": lambda value, wanted: value.sliced == wanted,
-    "dims": lambda value, wanted: dims_of(value) in wanted,
-    "not_dims": lambda value, wanted: dims_of(value) not in wanted,
+    "dims": lambda value, wanted: dims_taken(value) in wanted,
+    "not_dims": lambda value, wanted: dims_taken(value) not in wanted,
     "returns": returns,
     "not_made_by": lambda value, wanted: not is_made_by(value, wanted, False),
     "not_from": lambda value, wanted: not is_made_by(value, wanted, True),

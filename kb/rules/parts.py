@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from typing import Any, FrozenSet
 
-from kb.rules.values import NOTHING, Value, joined
+from kb.rules.values import NOTHING, Event, Value, joined
 
 MOST_PARTS = 4
+# Which of what they give back are the values.
+DECOMPOSED = {"svd": 1, "eigh": 0, "symeig": 0}
+COMPARED = ("<", "<=", ">", ">=", "==", "!=")
 
 
 def index_of(node: ast.Subscript) -> Any:
@@ -40,6 +43,27 @@ def element_of(value: Value) -> Value:
     return result
 
 
+def part_at(value: Value, at: int) -> Value:
+    """One of several that a call gives back: singular values are no vectors."""
+    made = value.made
+    word = made.name.rpartition(".")[2] if made is not None else ""
+    if made is None or DECOMPOSED.get(word) != at:
+        return element_of(value)
+    given = Event("torch.linalg.%svals" % word, made.args, made.kwargs)
+    return Value(dtype=value.dtype, made=given, inputs=made.all_values())
+
+
+def whose_dims(node: ast.expr) -> Any:
+    """The x of x.ndim, x.dim() and len(x.shape); None of anything else."""
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len":
+        node = node.args[0] if node.args else node
+        words = ("shape", "size")
+    else:
+        words = ("ndim", "dim")
+    part: Any = node.func if isinstance(node, ast.Call) else node
+    return part.value if getattr(part, "attr", "") in words else None
+
+
 def named(name: str) -> Value:
     value = Value()
     value.called = name
@@ -56,6 +80,11 @@ def is_handed_on(value: Value) -> bool:
     """Whether an argument or a part of something is all that is known of it."""
     plain = not value.is_known and not value.name and value.made is None
     return plain and value.node is None and (bool(value.attribute) or not value.inputs)
+
+
+def is_mask(value: Value) -> bool:
+    """Whether it was made by comparing."""
+    return value.made is not None and value.made.name in COMPARED
 
 
 def is_count(const: Any) -> bool:

@@ -9,7 +9,16 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from kb.rules.calling import IN_PLACE, Calls
 from kb.rules.expressions import TooMuch
 from kb.rules.gradients import degrees_of, only_draws
-from kb.rules.parts import attributes_in, attributes_of, element_of, index_of
+from kb.rules.parts import (
+    attributes_in,
+    attributes_of,
+    element_of,
+    index_of,
+    is_count,
+    is_mask,
+    part_at,
+    whose_dims,
+)
 from kb.rules.values import Event, Value, joined
 
 # Nodes that are read of one function with all that it calls.
@@ -34,6 +43,7 @@ class Reader(Calls):
             ast.Assign: self.assign,
             ast.AnnAssign: self.assign_typed,
             ast.AugAssign: self.assign_more,
+            ast.Assert: self.claim,
             ast.Return: self.give_back,
             ast.If: self.branch,
             ast.For: self.loop,
@@ -122,17 +132,23 @@ class Reader(Calls):
         elif isinstance(target, (ast.Tuple, ast.List)):
             self.unpack(target.elts, value)
         elif isinstance(target, ast.Subscript):
-            owner = self.read(target.value)
-            place = index_of(target)
-            if isinstance(place, ast.Constant) and owner.entries is not None:
-                owner.entries[str(place.value)] = value
-                return
-            event = Event("=[]", [value], owner=owner)
-            self.note(event, target)
-            owner.holds |= value.holds
-            owner.attrs.pop("[%s]" % ast.dump(place), None)
+            self.put(target, self.read(target.value), value)
         elif isinstance(target, ast.Starred):
             self.bind(target.value, Value(dtype=value.dtype, inputs=[value]))
+
+    def put(self, target: ast.Subscript, owner: Value, value: Value) -> None:
+        """Set an element."""
+        place = index_of(target)
+        if isinstance(place, ast.Constant) and owner.entries is not None:
+            owner.entries[str(place.value)] = value
+            return
+        self.note(Event("=[]", [value], owner=owner), target)
+        owner.holds |= value.holds
+        owner.attrs.pop("[%s]" % ast.dump(place), None)
+        if value.is_known and is_mask(self.read(place)):
+            # What was made before has these elements no longer.
+            owner.made = Event("=[]", [owner.alike(), value])
+            owner.inputs = tuple(owner.made.args)
 
     def unpack(self, targets: List[ast.expr], value: Value) -> None:
         items = value.items
@@ -142,8 +158,18 @@ class Reader(Calls):
         if (sized or value.attribute == "shape") and value.inputs and not starred:
             value.inputs[0].dims = len(targets)
         for at, target in enumerate(targets):
-            part = items[at] if whole and items is not None else element_of(value)
+            part = items[at] if whole and items is not None else part_at(value, at)
             self.bind(target, part)
+
+    def claim(self, node: ast.Assert) -> None:
+        """`assert x.ndim == 2` says how many dimensions it has."""
+        test = node.test
+        self.read(test)
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+            owner = whose_dims(test.left)
+            right = self.read(test.comparators[0]).const
+            if owner is not None and is_count(right):
+                self.read(owner).dims = right
 
     def give_back(self, node: ast.Return) -> bool:
         value = self.read(node.value) if node.value is not None else Value(None)
@@ -244,8 +270,10 @@ class Reader(Calls):
     # --- a whole file -----------------------------------------------------------------
     def read_module(self, tree: ast.Module) -> Trace:
         """The module's own statements; afterwards its names are known."""
-        has_import = any(isinstance(x, (ast.Import, ast.ImportFrom)) for x in tree.body)
-        self.assumes_imports = not has_import
+        imports = [x for x in tree.body if isinstance(x, (ast.Import, ast.ImportFrom))]
+        # Where everything of a module is taken, its imports are too.
+        every = any(alias.name == "*" for x in imports for alias in x.names)
+        self.assumes_imports = every or not imports
         self.degrees = degrees_of(tree, self.is_alone)
         self.around_all = [frozenset(["draw"])] if only_draws(tree) else []
         return self.trace_of(lambda: self.run(tree.body))

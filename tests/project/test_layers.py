@@ -77,7 +77,7 @@ LINES = {
     "kb.publishing": 520,
     "kb.records": 2900,
     "kb.releases": 870,
-    "kb.rules": 3490,
+    "kb.rules": 3580,
     "kb.search": 4514,
     "kb.syndication": 1820,
     "kb.templatetags": 670,
