@@ -181,6 +181,14 @@ class AnswerTests(TestCase):
         yolo = look_up("yolov8 with amp: loss nan")["first_checks"]
         self.assertIn("yolo train ... amp=False", [row["code"] for row in yolo])
 
+    def test_a_stated_rate_and_a_named_gradient_bucket_are_checked(self) -> None:
+        for log, name in (
+            ("main.py --lr=0.15 --epochs=200: the loss is nan", "rate"),
+            ("AssertionError: Rank 11: found NaN in local grad norm", "data"),
+        ):
+            names = [row["name"] for row in look_up(log)["first_checks"]]
+            self.assertIn(name, names)
+
     def test_the_picture_and_the_chips(self) -> None:
         page = self.client.post("/en/lookup/", {"log": f"{STEPS}\n{BAD}\n{BAD}"})
         self.assertContains(page, '<svg class="trend"')
