@@ -85,19 +85,16 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     texts = () if facts.figures.first_bad else written_in(paste)
     asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in texts]
     found: list[Shown] = []
-    spoken: list[Shown] = []
     silent: list[Shown] = []
     for row in every():
         printed = {number for number, letters in printed_in(row, lines) if letters}
         signs = [sign for sign in row.signatures if holds(sign, facts)]
-        if printed or not all(map(is_silent, signs)):
+        if printed or is_asked_in(row, asked) or not all(map(is_silent, signs)):
             found.append(Shown(row, tuple(sorted(printed))))
-        elif is_asked_in(row, asked):
-            spoken.append(Shown(row, ()))
         elif signs:
             silent.append(Shown(row, ()))
     return sorted(
-        found or spoken or silent,
+        found or silent,
         key=lambda row: (not row.lines, -specific(row.symptom, facts)),
     )
 
