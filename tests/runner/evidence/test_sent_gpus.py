@@ -39,7 +39,7 @@ class SentGpuTest(TestCase):
         page = self.page("/NAN-9001")
         self.assertIn("Nobody has run it here on a GPU yet", page)
         self.assertIn("repro.py", page)
-        self.assertIn("this one file", page)
+        self.assertIn("Download the single file", page)
         (row,) = self.document()["rows"]
         self.assertEqual((row["device"], row["gpu"]), ("cuda", None))
 

@@ -75,7 +75,7 @@ class KitTest(KitCase):
         page = self.client.get("/NAN-9002", follow=True).content.decode()
         self.assertIn("Nobody has run it here on a GPU yet", page)
         self.assertIn(
-            'href="/api/v1/records/NAN-9002/repro.py" download>this one', page
+            'href="/api/v1/records/NAN-9002/repro.py" download>Download the', page
         )
         call_command("load_evidence", self.folder / "evidence.json", origin="test-gpu")
         page = self.client.get("/NAN-9002", follow=True).content.decode()
