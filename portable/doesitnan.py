@@ -132,8 +132,6 @@ def gpu_lines() -> List[str]:
 
 
 # --- the site ----------------------------------------
-
-
 class Trouble(Exception):
     """No answer; the text says why and what to do."""
 
@@ -336,17 +334,23 @@ def answer_of(affected: Dict[str, Any]) -> str:
     }.get((affected["answer"], tested), "unknown")
 
 
-def commands(site: str, record: str) -> List[str]:
-    """How to run the record's repros here."""
-    told = ask("%s/api/v1/records/%s" % (site, urllib.parse.quote(record)), site=site)
-    found = []
-    for repro in told["repros"]:
+def reproduce(site: str, record: str, language: str) -> None:
+    """Tell how to run the record's repros here; without an answer, why not."""
+    lines = [word("reproduce", language)]
+    try:
+        url = "%s/api/v1/records/%s" % (site, urllib.parse.quote(record))
+        repros = ask(url, site=site)["repros"]
+    except Trouble as error:
+        tell(str(error))
+        return
+    for repro in repros:
         url = urllib.parse.urljoin(site, plain(repro["url"]))
         if re.fullmatch(r"[\w:/.%-]+", url):
             name = "%s-%s.py" % (plain(record), plain(repro["name"]))
-            found.append("curl -fsS %s -o %s && python %s" % (url, name, name))
-            found.append("uv run %s" % url)
-    return found
+            lines.append("curl -fsS %s -o %s && python %s" % (url, name, name))
+            lines.append("uv run %s" % url)
+    if lines[1:]:
+        say("\n  ".join(lines))
 
 
 # --- command line ----------------------------------------
@@ -484,11 +488,7 @@ def show(found: Any, sent: List[Line], options: argparse.Namespace, site: str) -
     if records and not found["query"]["env"]["torch"]:
         say(word("name_torch", options.lang))
     if records:
-        lines = commands(site, records[0])
-        if lines:
-            say(word("reproduce", options.lang))
-        for line in lines:
-            say("  " + line)
+        reproduce(site, records[0], options.lang)
     return STATUS[found["outcome"]]
 
 

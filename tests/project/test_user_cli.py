@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 from django.test import LiveServerTestCase, SimpleTestCase, TestCase, tag
 
@@ -282,6 +284,24 @@ class CommandTest(LiveServerTestCase):
         empty = self.command("", "--no-echo")
         self.assertEqual(empty.returncode, 2)
         self.assertIn("Nothing was pasted", empty.stderr)
+
+    def test_what_was_found_stands_where_the_record_does_not_answer(self) -> None:
+        path, ask = self.folder / "train.log", doesitnan.ask
+        path.write_text(WARNING)
+
+        def asked(url: str, *rest: Any, **more: Any) -> Any:
+            if "/records/" in url:
+                raise doesitnan.Trouble("429: wait a minute")
+            return ask(url, *rest, **more)
+
+        given = [str(path), "--site", self.live_server_url]
+        options = doesitnan.arguments().parse_args(given)
+        said, told = io.StringIO(), io.StringIO()
+        patched = mock.patch.object(doesitnan, "ask", asked)
+        with patched, redirect_stdout(said), redirect_stderr(told):
+            self.assertEqual(doesitnan.run(options), 0)
+        self.assertIn("NAN-0002 explains line 1.", said.getvalue())
+        self.assertIn("429: wait a minute", told.getvalue())
 
     def test_what_several_causes_show_alike_is_told_apart(self) -> None:
         line = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.36}\n"
