@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kb.findings.checks import Words, title_of
+from kb.findings.checks import Words, kind_of, title_of
 from kb.models import Finding, Record
 from kb.releases.comparison import (
     BEHAVIOUR,
@@ -67,7 +67,7 @@ class Shown:
     def workaround(self) -> Words | None:
         """What it does, as a heading; None where the change is not a workaround's."""
         name = self.item.check
-        return title_of(self.record, name) if name.startswith("workaround_") else None
+        return title_of(self.record, name) if kind_of(name) == "workaround" else None
 
     @property
     def basis(self) -> str:

@@ -117,22 +117,22 @@ def workaround_lines(
     words: Json,
     evidence: Json,
     lang: str,
+    titles: Json,
     indent: str = "",
     code: Optional[Json] = None,
     costs: Optional[Json] = None,
-    titles: Optional[Json] = None,
 ) -> None:
-    """Each workaround with its status, on one line.
+    """Each workaround with its status, on one line, called by its title.
 
     `code`: of each by name; of those that helped it is shown. `costs`: of each by
-    name, in the order in which to try them. `titles`: what to call each.
+    name, in the order in which to try them.
     """
     order = list(costs or ())
     found = evidence["workarounds"]
     for name in sorted(found, key=lambda name: (position(order, name), name)):
         status = found[name]
         shape, text = words["workarounds"][status]
-        title = titles[name][lang] if titles and name in titles else name
+        title = titles[name][lang] if name in titles else name
         say(indent + "%s %s: %s" % (shape, text[lang], title))
         if status == "verified" and costs and name in costs:
             say(indent + "    " + str(costs[name][lang]))

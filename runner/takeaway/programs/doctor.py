@@ -148,7 +148,8 @@ class Examination:
             if self.options.json not in (None, "-"):
                 write(self.options.json, harness.dumps(self.whole(), indent=2))
             if self.options.json != "-" and not self.interrupted.is_set():
-                show(self.words, self.results[-1], self.options.lang)
+                titles = repro["titles"]
+                show(self.words, self.results[-1], titles, self.options.lang)
 
     def progress(self, repro: Json) -> Any:
         name = "%s %s" % (repro["record"], repro["name"])
@@ -248,7 +249,7 @@ def write(path: str, text: str) -> None:
     os.replace(part, path)
 
 
-def show(words: Json, result: Json, lang: str) -> None:
+def show(words: Json, result: Json, titles: Json, lang: str) -> None:
     """One row of the table: verdict and title, workarounds."""
     evidence = result["evidence"]
     badge = words["not_run"][lang]
@@ -261,7 +262,7 @@ def show(words: Json, result: Json, lang: str) -> None:
     reason = evidence and harness.reason_text(words, evidence["reason"], lang)
     carried.say(" " * 23 + (line + " · " + reason if reason else line))
     if result["verdict"] == "bug_present":
-        carried.workaround_lines(words, evidence, lang, " " * 23)
+        carried.workaround_lines(words, evidence, lang, titles, " " * 23)
         if result["page"]:
             carried.say(" " * 23 + result["page"])
 

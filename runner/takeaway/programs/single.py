@@ -197,9 +197,9 @@ def summarise(manifest: Any, repro: Any, evidence: Any, lang: str) -> None:
         words,
         evidence,
         lang,
+        repro["titles"],
         code=repro["code"],
         costs=repro["costs"],
-        titles=repro["titles"],
     )
     log_of_failure(evidence)
     upstream = {"en": "upstream: ", "zh": "上游："}[lang]
