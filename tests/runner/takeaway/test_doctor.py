@@ -13,6 +13,7 @@ from typing import Any
 
 from django.test import TestCase, tag
 
+from kb.models import Record
 from kb.publishing import saving
 from portable import harness
 from runner.takeaway.doctor import doctor
@@ -65,6 +66,16 @@ class DoctorCase(TestCase):
 
 @tag("long")
 class DoctorTest(DoctorCase):
+    def test_a_workaround_is_called_by_its_title(self) -> None:
+        self.add("NAN-9001", body=runs.CHECKS)
+        row = Record.objects.get()
+        workaround = {"name": "off", "kind": "code", "needs": "", "apply": ""}
+        row.workarounds = [{**workaround, "cost": {"en": "None.", "zh": "无。"}}]
+        title = {"en": "It is switched off", "zh": "将其关闭"}
+        row.check_titles = [{"name": "workaround_off", "text": title}]
+        saving.save(row)
+        self.assertIn(": It is switched off\n", self.run_doctor("--lang", "en").stdout)
+
     def test_a_bug_counts_unless_it_is_a_model_or_by_design(self) -> None:
         self.add("NAN-9001", upstream="by_design")
         self.add("NAN-9002", fidelity="mechanism_model")
