@@ -6,12 +6,12 @@ Where a function takes `lang`, it is "en" or "zh"; the API gives both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from kb import wording as words
-from kb.choices import Fidelity, Outcome, Verdict
+from kb.choices import JUDGED, Fidelity, Outcome, Verdict
 from kb.languages import Text
 from kb.wording import Said
 from portable import harness
@@ -126,9 +126,12 @@ def badge(
 
 
 def of_finding(row: Any, lang: str) -> Badge:
-    """The verdict that a `kb.Finding` is of."""
+    """The verdict that a `kb.Finding` is of, as a matrix says it, with its counts."""
     told = row.verdict, row.hits, row.trials, row.fidelity
-    return badge(*told, lang, row.verdict_reason)
+    found = badge(*told, lang, row.verdict_reason)
+    if row.is_model and row.verdict in JUDGED:
+        return found
+    return replace(found, word=words.STANDINGS[row.verdict][lang], rest="")
 
 
 def of_result(found: Mapping[str, Any], fidelity: str, lang: str) -> Badge:

@@ -55,7 +55,7 @@ LIKELY = {
     True: Said("⋯", _("likely affected")),
     False: Said("⋯", _("likely not affected")),
 }
-# As choices of a field and in facets.
+# As choices of a field.
 VERDICTS = {
     "bug_present": lazystr(Meaning(BADGES["bug_present"])),
     "bug_absent": lazystr(Meaning(BADGES["bug_absent"])),
@@ -182,9 +182,13 @@ CELLS = {
     "bug": pgettext("matrix cell", "Bug"),
     "clean": pgettext("matrix cell", "No bug seen"),
     "not_applicable": pgettext("matrix cell", "Not applicable"),
-    "inconclusive": pgettext("matrix cell", "No result"),
-    "error": pgettext("matrix cell", "No result"),
+    **dict.fromkeys(("inconclusive", "error"), pgettext("matrix cell", "No result")),
 }
+# The same of a verdict, wherever many stand: a strip, a list, a comparison.
+STANDINGS = {"bug_present": CELLS["bug"], "bug_absent": CELLS["clean"], **CELLS}
+# In a filter, where both without a result may stand.
+VERDICT_BOXES = {"untested": BADGES["untested"].text, "model": _("Model only")}
+VERDICT_BOXES |= {**STANDINGS, "error": _("No result: an error")}
 # Of a call that somebody sent: it is about the call, and no record's bug.
 CAPTURES = {
     "nan": Said("✖", pair("NaN", "NaN")),

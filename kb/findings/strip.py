@@ -22,16 +22,9 @@ from kb.models import Finding, Record
 from kb.versions import order
 from kb.versions.ranges import AFFECTED, in_range, parse_version
 
-# A verdict as a word of `wording.CELLS`, and the class of its cell; the first of these
-# that a repro shows is the build's.
-KINDS = {
-    Verdict.BUG_PRESENT: ("bug", "rs-bug"),
-    Verdict.BUG_ABSENT: ("clean", "rs-ok"),
-    Verdict.NOT_APPLICABLE: ("not_applicable", ""),
-    Verdict.INCONCLUSIVE: ("inconclusive", ""),
-    Verdict.ERROR: ("error", ""),
-}
-VERDICTS = list(KINDS)
+# The first of these that a repro shows is the build's.
+VERDICTS = list(Verdict)
+CSS = {Verdict.BUG_PRESENT: "rs-bug", Verdict.BUG_ABSENT: "rs-ok"}
 
 
 class Run(NamedTuple):
@@ -44,11 +37,11 @@ class Run(NamedTuple):
 
     @property
     def css(self) -> str:
-        return KINDS[Verdict(self.cell.verdict)][1]
+        return CSS.get(Verdict(self.cell.verdict), "")
 
     @property
     def word(self) -> str:
-        return wording.CELLS[KINDS[Verdict(self.cell.verdict)][0]][current_lang()]
+        return wording.STANDINGS[self.cell.verdict][current_lang()]
 
 
 Kind = TypeVar("Kind", bound="Shown")

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy
 
-from kb.choices import SymptomClass, Upstream, Verdict
-from kb.search.ranking.filters import (
-    FACETS,
-    MODEL,
-    UNTESTED,
-    VERIFIED,
-    most_tested,
-)
+from kb import wording
+from kb.choices import SymptomClass, Upstream
+from kb.search.ranking.filters import FACETS, VERIFIED, most_tested
 from kb.versions.order import tested_builds
 
 if TYPE_CHECKING:
@@ -89,11 +84,7 @@ LABELS: dict[str, dict[str, _StrPromise]] = {
     "symptom": dict(SymptomClass.choices),
     "upstream": dict(Upstream.choices),
     "workaround": {VERIFIED: gettext_lazy("verified by execution")},
-    "verdict": {
-        UNTESTED: gettext_lazy("not tested"),
-        MODEL: gettext_lazy("model only"),
-        **dict(Verdict.choices),
-    },
+    "verdict": {name: text.label for name, text in wording.VERDICT_BOXES.items()},
 }
 
 

@@ -37,7 +37,7 @@ def check_squares(findings: list[Finding | None]) -> list[Square]:
 def verdict_square(row: Finding, lang: str) -> Square:
     badge = badges.of_finding(row, lang)
     judged = JUDGED.get(Verdict(row.verdict), "")
-    text = wording.CELLS[judged or row.verdict][lang]
+    text = wording.STANDINGS[row.verdict][lang]
     shown = from_badge(badge, CSS.get(Verdict(row.verdict), "error"), text)
     return of_finding(shown, row, judged)
 

@@ -131,7 +131,7 @@ class BrowseTest(ListCase):
         ]:
             change()
             self.assertEqual(self.groups(""), expected)
-        self.assertNotIn("FAIL · bug", Page(self.page("/en/records/")).text)
+        self.assertNotIn("✖Bug", Page(self.page("/en/records/")).text)
         self.run_on("2.4.0")
         self.assertEqual(self.groups("?verdict=bug_present"), [("NaN gradient", "1")])
         self.run_on("2.4.0", bug=False)
@@ -141,7 +141,8 @@ class BrowseTest(ListCase):
         self.run_on("2.4.0")
         page = Page(self.page("/en/records/?workaround=verified&verdict=bug_present"))
         self.assertIn("1 of 1 match", page.text)
-        self.assertIn("FAIL · bug reproduced (1/1)", page.text)
+        self.assertIn("✖Bug (1/1)", page.text)
+        self.assertIn("On this build? ✖ Bug 1", page.text)
         self.assertIn("Nothing matches", self.page("/en/records/?verdict=bug_absent"))
 
 

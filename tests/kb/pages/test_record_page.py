@@ -156,10 +156,10 @@ class OpeningTest(RecordPageTest):
         for verdict in ("bug_present", "bug_absent"):
             self.record.findings.update(verdict=verdict)
             opened = self.strip()
-            self.assertNotIn("PASS", opened)
-            self.assertNotIn("FAIL", opened)
+            self.assertNotIn("✔", opened)
+            self.assertNotIn("✖", opened)
             self.assertIn("Your build", opened)
-        self.assertIn("PASS", self.strip(f"{PATH}?torch=2.14.0-cpu"))
+        self.assertIn("✔No bug seen", self.strip(f"{PATH}?torch=2.14.0-cpu"))
 
     def test_a_gpu_record_opens_on_what_is_documented_not_on_a_cpu_build(self) -> None:
         self.record.repros.update(device="cuda")

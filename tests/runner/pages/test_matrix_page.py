@@ -124,8 +124,8 @@ class FoldedTest(MatrixCase):
             self.run_trials(raw, trials)
         self.run_trials("2.7.0", 20, bug=False)
         first, second, *_others = self.cells()
-        self.assertEqual(first[1], "2.4.0 – 2.6.0: FAIL · bug reproduced (26/26)")
-        self.assertEqual(second[1], "2.7.0: PASS · bug not seen (0/20)")
+        self.assertEqual(first[1], "2.4.0 – 2.6.0: Bug (26/26)")
+        self.assertEqual(second[1], "2.7.0: No bug seen (0/20)")
 
     def test_a_folded_cell_leads_to_the_evidence_of_each_of_its_builds(self) -> None:
         for raw in ("2.4.0", "2.6.0"):
