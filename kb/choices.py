@@ -75,8 +75,18 @@ class Fidelity(TextChoices):
 
 
 class DeviceClass(TextChoices):
+    """What something ran on."""
+
     CPU = "cpu", "cpu"
     CUDA = "cuda", "cuda"
+    ROCM = "rocm", "rocm"
+    XPU = "xpu", "xpu"
+    NPU = "npu", "npu"
+    MPS = "mps", "mps"
+
+
+# What repros declare and workers find. The others come with evidence only.
+WORKER_DEVICES = DeviceClass.choices[:2]
 
 
 # Where the cause of a record holds: what torch calls devices, and why there.

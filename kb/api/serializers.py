@@ -304,7 +304,7 @@ class SourceSerializer(Serializer):
 class ReproItemSerializer(Serializer):
     name = string()
     fidelity = word(choices.Fidelity.choices)
-    device = word(choices.DeviceClass.choices)
+    device = word(choices.WORKER_DEVICES)
     digest = string()
     url = MadeString(
         lambda repro: absolute(

@@ -91,9 +91,11 @@ def standing_of(record: Record) -> Standing:
 def facets_of(record: Record, findings: Sequence[Finding]) -> dict[str, list[str]]:
     """The facets of the record, and those that runs and repros add."""
     repros = [repro for repro in record.repros.all() if not repro.is_model]
+    judged = (row for row in results.cells(findings) if row.verdict in JUDGED)
+    devices = {row.device_class for row in judged}
     statuses = {remedy.status for remedy in remedies.of_record(record, findings)}
     return record.facets() | {
-        "device": sorted({repro.device for repro in repros}),
+        "device": sorted({repro.device for repro in repros} | devices),
         "workaround": sorted(statuses & {VERIFIED}),
     }
 

@@ -12,10 +12,10 @@ from django.utils.translation import gettext_lazy as _
 from kb.choices import (
     LANGS,
     SECTIONS,
+    WORKER_DEVICES,
     AffectedWhen,
     ClaimKind,
     Depth,
-    DeviceClass,
     Expects,
     Fidelity,
     Publication,
@@ -178,7 +178,7 @@ class Repro(models.Model):
     source = models.TextField()
     digest = models.CharField(max_length=71, db_index=True)
     fidelity = models.CharField(max_length=16, choices=Fidelity.choices)
-    device = models.CharField(max_length=4, choices=DeviceClass.choices)
+    device = models.CharField(max_length=4, choices=WORKER_DEVICES)
     # The parsed header (`Header` of the harness as a dict) and the check names.
     header = models.JSONField(default=dict)
     checks = models.JSONField(default=list)

@@ -107,7 +107,7 @@ def device_words(run: Run) -> str:
     """The device of a run: a GPU by its name."""
     if run.device_class == CPU:
         return DEVICE_NAMES[CPU]
-    return run.device_name or DEVICE_NAMES[CUDA]
+    return run.device_name or DEVICE_NAMES[run.device_class]
 
 
 def version_words(run: Run) -> str:

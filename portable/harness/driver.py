@@ -214,7 +214,7 @@ class Run:
         elif self.devices:
             first = self.devices[0]
             named = ("name", "capability", "driver", "uuid")
-            device.update({key: first.get(key) for key in named})
+            device.update({key: first.get(key) or None for key in named})
         return device
 
     def evidence(self, name: str) -> Dict[str, Any]:

@@ -133,8 +133,9 @@ def identity(torch: Any, header: Optional[Header]) -> Dict[str, Any]:
         cudnn = torch.backends.cudnn.version()
     except RuntimeError:
         cudnn = None  # The library that was found is not the one it was built with.
+    where = "%s-%s" % (sys.platform, platform.machine())
     return {
-        "slug": build_slug(raw, cuda, _debian_name(torch)),
+        "slug": build_slug(raw, cuda, _debian_name(torch), where),
         "raw": raw,
         "dist": dist_version("torch"),
         "git": getattr(torch.version, "git_version", None),
@@ -142,7 +143,7 @@ def identity(torch: Any, header: Optional[Header]) -> Dict[str, Any]:
         "hip": getattr(torch.version, "hip", None),
         "cudnn": None if cudnn is None else str(cudnn),
         "python": "%d.%d" % sys.version_info[:2],
-        "platform": "%s-%s" % (sys.platform, platform.machine()),
+        "platform": where,
         "machine": platform.machine(),
         "packages": {n: dist_version(n) for n in sorted({*names} - {"torch"})},
     }

@@ -128,8 +128,12 @@ def visible(text: str) -> str:
     return INVISIBLE.sub(spell, text)
 
 
-def build_slug(raw: str, cuda: Optional[str] = None, override: str = "") -> str:
+def build_slug(
+    raw: str, cuda: Optional[str] = None, override: str = "", platform: str = ""
+) -> str:
     """The name of a build in addresses, queues and evidence.
+
+    The wheel of macOS has neither CUDA nor a mark; `platform` ("darwin-arm64") tells.
 
     >>> build_slug("2.13.0+cpu"), build_slug("2.5.1", "12.4")
     ('2.13.0-cpu', '2.5.1-cu124')
@@ -139,7 +143,8 @@ def build_slug(raw: str, cuda: Optional[str] = None, override: str = "") -> str:
     elif "+" in raw:
         name = raw.replace("+", "-")
     else:
-        name = raw + ("-cu" + cuda.replace(".", "") if cuda else "-cpu")
+        plain = "-macos" if platform.startswith("darwin") else "-cpu"
+        name = raw + ("-cu" + cuda.replace(".", "") if cuda else plain)
     return re.sub(r"[^a-z0-9._-]", "-", name.lower()).strip("._-")[:61]
 
 

@@ -22,7 +22,7 @@ from kb.api.endpoint import (
 )
 from kb.api.paging import PageQuery, listing
 from kb.api.views import get_record
-from kb.choices import DeviceClass, Verdict
+from kb.choices import WORKER_DEVICES, Verdict
 from kb.languages import current_lang
 from kb.models import Repro
 from kb.problems import Problem
@@ -105,7 +105,7 @@ class RunRequest(StartRequest):
         required=False,
         help_text="else one for this device that needs no further package",
     )
-    device = serializers.ChoiceField(choices=DeviceClass.choices, default="cpu")
+    device = serializers.ChoiceField(choices=WORKER_DEVICES, default="cpu")
     trials = serializers.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
     parameters = serializers.DictField(
         child=serializers.JSONField(),

@@ -22,7 +22,7 @@ from kb.api.fields import (
     word,
 )
 from kb.api.serializers import Json, LangUsed, Serializer, evidence_url, page_of
-from kb.choices import DeviceClass, Fidelity, Outcome, Verdict
+from kb.choices import WORKER_DEVICES, DeviceClass, Fidelity, Outcome, Verdict
 from portable import harness
 from runner import run_sentences
 from runner.api.evidence_shape import (
@@ -124,7 +124,7 @@ class RunSerializer(LangUsed):
     record = string(source="repro.record_id")
     repro = ReproOfRunSerializer(source="*")
     build = string(source="build_id")
-    device = word(DEVICE)
+    device = word(WORKER_DEVICES)
     state = word(Run.State.choices)
     phase = string(allow_blank=True)
     attempt = number()

@@ -14,7 +14,7 @@ from kb.addresses import page_urls
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation
 from kb.api.fields import MadeMaybe, MadeText, moment, number, string, word
 from kb.api.serializers import LangUsed, Serializer
-from kb.choices import LANGS, DeviceClass
+from kb.choices import LANGS, WORKER_DEVICES
 from kb.languages import current_lang
 from kb.models import Record
 from kb.problems import Problem
@@ -67,7 +67,7 @@ class SweepSerializer(LangUsed):
     id = serializers.UUIDField()
     record = string(source="record_id")
     repro = string(source="repro_name")
-    device = word(DeviceClass.choices)
+    device = word(WORKER_DEVICES)
     state = word(Sweep.State.choices)
     reason = string(allow_blank=True, help_text="why it ended before it was complete")
     created_at = moment()

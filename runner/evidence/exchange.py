@@ -157,6 +157,7 @@ def current_repro(body: Json) -> Repro:
 def check_against(body: Json, repro: Repro) -> None:
     """Check the evidence against its repro and its own observations."""
     header, names = harness.read_repro(repro.source)
+    header = on_its_device(header, body["device"])
     recorded = body["repro"]["fidelity"], body["device"]["class"]
     if recorded != (header.fidelity, header.device):
         refuse(f"The repro is a {header.fidelity} for {header.device}.", "verdict")
@@ -167,6 +168,14 @@ def check_against(body: Json, repro: Repro) -> None:
     for variant in body.get("variants", {}).values():
         check_variant(variant, header, harness.variant_checks(repro.source, names))
     check_build(body["build"])
+
+
+def on_its_device(header: harness.Header, device: Json) -> harness.Header:
+    """The header as it ran: on the device of the evidence, if it may run on any."""
+    moved = header.any_device and device["class"] != header.device
+    if moved and not device["count"]:
+        refuse(f"There was no {device['class']}, so nothing ran.", "verdict")
+    return harness.on_device(header, device["class"]) if moved else header
 
 
 def check_variant(variant: Json, header: harness.Header, planned: list[str]) -> None:
@@ -200,7 +209,8 @@ def check_build(build: Json) -> None:
         refuse(f"{build['raw'][:80]} is no version of torch as its builds are named.")
     for name in proof.strange_facts(build):
         refuse(f"build.{name}: no torch reports {build[name][:80]}.")
-    own = harness.build_slug(build["raw"], build["cuda"])
+    where = build["platform"] or ""
+    own = harness.build_slug(build["raw"], build["cuda"], platform=where)
     # Debian's name comes from dpkg and is not in the version.
     if build["slug"] != own and not proof.DEBIAN.fullmatch(build["slug"]):
         refuse(f"torch {build['raw'][:80]} is build {own}, not {build['slug'][:61]}.")

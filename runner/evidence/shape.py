@@ -160,7 +160,7 @@ BUILD: dict[str, Field] = {
     "packages": TABLE,
 }
 DEVICE: dict[str, Field] = {
-    "class": words(DeviceClass.values),
+    "class": words(("cpu", *harness.OTHER_DEVICES)),
     "name": Maybe(Text(most=120)),
     "capability": Maybe(Text(r"\d{1,2}\.\d{1,2}")),
     "driver": Maybe(Text(r"[A-Za-z0-9._-]{1,40}")),
@@ -310,7 +310,8 @@ def check_device(body: Json) -> None:
             refuse(f"device.name: the CPU of {platform[:40]} is called {machine[:30]}.")
         of_gpu = ("capability", "driver", "uuid")
     elif device["count"]:
-        of_gpu = ()
+        is_cuda = device["class"] == DeviceClass.CUDA
+        of_gpu = () if is_cuda else ("capability", "driver", "uuid")
     for key in of_gpu:
         if device.get(key) is not None:
             refuse(f"device.{key}: there is no GPU that it could be of.")

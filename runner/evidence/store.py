@@ -265,10 +265,15 @@ def known_build(identity: dict[str, Any]) -> Build:
 
 
 def device_class(body: dict[str, Any]) -> str:
-    """The device class the run used: a CUDA repro without a device ran on the CPU."""
+    """The device class the run used: a CUDA repro without a device ran on the CPU.
+
+    Torch calls a GPU of ROCm "cuda", too; its build tells.
+    """
     device = body["device"]
-    cuda = device["class"] == DeviceClass.CUDA and device["count"]
-    return DeviceClass.CUDA if cuda else DeviceClass.CPU
+    if not device["count"]:
+        return DeviceClass.CPU
+    is_rocm = device["class"] == DeviceClass.CUDA and body["build"]["hip"]
+    return DeviceClass.ROCM if is_rocm else DeviceClass(device["class"])
 
 
 # --- findings ----------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.db import models
 
 from kb import wording
-from kb.choices import DeviceClass
+from kb.choices import WORKER_DEVICES
 
 
 class QueueJob(models.Model):
@@ -30,7 +30,7 @@ class QueueJob(models.Model):
     REQUEUED: ClassVar[dict[str, Any]] = {}
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    device = models.CharField(max_length=4, choices=DeviceClass.choices)
+    device = models.CharField(max_length=4, choices=WORKER_DEVICES)
     protocol = models.PositiveSmallIntegerField()
     requester = models.CharField(max_length=120, blank=True)
     state = models.CharField(

@@ -15,6 +15,7 @@ from kb.pages.paging import Window, window
 from kb.search.index.generation import Generation, current_generation
 from kb.search.index.inverted import every_record, with_facet
 from kb.versions.order import build_order, release_of
+from portable import harness
 from runner.models import Build
 from runner.pages.grid import (
     Column,
@@ -76,7 +77,7 @@ class Filter:
         return cls(
             query.get("component", ""),
             device if device in DeviceClass.values else "",
-            wants_flips(query),
+            wants_flips(query, device),
             tuple(slug for slug in query.getlist("build") if slug),
         )
 
@@ -89,23 +90,32 @@ class Filter:
         rows = Standing.objects.order_by("pk")
         if self.component:
             rows = rows.filter(pk__in=with_facet("component", self.component))
-        if self.device:
+        if self.device in harness.DEVICES:
             rows = rows.filter(pk__in=with_facet("device", self.device))
+        elif self.device:
+            rows = rows.filter(pk__in=self.moved().values("record"))
         if self.only_flips:
             rows = rows.filter(Exists(Flip.objects.filter(record=OuterRef("pk"))))
         return rows
+
+    def moved(self) -> QuerySet[Repro]:
+        """Those that run on this device if somebody asks, none on those of workers."""
+        if self.device in ("", *harness.DEVICES):
+            return Repro.objects.none()
+        return Repro.objects.filter(header__any_device=True)
 
     def shows(self, row: MatrixRow) -> bool:
         on_device = not self.device or row.device == self.device
         return on_device and (not self.only_flips or row.flips)
 
 
-def wants_flips(query: QueryDict) -> bool:
+def wants_flips(query: QueryDict, device: str) -> bool:
     """The page shows what changes, where anything does; data are of everything."""
     show = query.get("show", "")
     if show or "format" in query:
         return show == "flips"
-    return Flip.objects.exists()
+    flips = Flip.objects.all()
+    return (flips.filter(device_class=device) if device else flips).exists()
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,11 @@ class Matrix:
     unrunnable: list[Record]
     components: list[str]
     window: Window
+
+    @property
+    def devices(self) -> list[str]:
+        """Those of which it can be asked."""
+        return DeviceClass.values
 
     @property
     def releases(self) -> list[Release]:
@@ -179,7 +194,7 @@ def every_column(
 @lru_cache(maxsize=2)
 def gpu_builds(generation: Generation) -> tuple[tuple[str, str, str], ...]:
     """Build, its raw version and the GPU of every verdict on one, each once."""
-    rows = Finding.objects.fresh().triggers().filter(device_class=DeviceClass.CUDA)
+    rows = Finding.objects.fresh().triggers().exclude(device_class=DeviceClass.CPU)
     named = rows.exclude(device_name="").order_by()
     columns = named.values_list("build", "build_raw", "device_name")
     return tuple(columns.distinct())
@@ -195,12 +210,13 @@ def build_matrix(query: QueryDict) -> Matrix:
     triggers = [row for record in records for row in record.findings.all()]
     columns = [item for item in every if item.slug in query_filter.builds] or every
     slugs = {column.slug for column in columns}
+    every_row = matrix_rows(records, columns, query_filter)
     return Matrix(
         filter=query_filter,
         columns=columns,
         every_column=every,
         tested=frozenset(map(release_of, tested.values())),
-        rows=[row for row in matrix_rows(records, columns) if query_filter.shows(row)],
+        rows=[row for row in every_row if query_filter.shows(row)],
         models=[row for row in triggers if row.is_model and row.build in slugs],
         unrun_models=[row for row in records if is_unrun_model(row, triggers)],
         unrunnable=[record for record in records if not record.repros.all()],
@@ -234,11 +250,14 @@ def is_unrun_model(record: Record, triggers: list[Finding]) -> bool:
     return only_models and all(row.record_id != record.id for row in triggers)
 
 
-def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]:
+def matrix_rows(
+    records: list[Record], columns: list[Column], asked: Filter
+) -> list[MatrixRow]:
     """One row per repro of the bug itself and device that was run or could be."""
     rows = []
+    moved = {(pk, asked.device) for pk in asked.moved().values_list("pk", flat=True)}
     for record in records:
-        for key, by_build in sorted(verdicts_by_build(record).items()):
+        for key, by_build in sorted(verdicts_by_build(record, moved).items()):
             cells = [by_build.get(column.slug) for column in columns]
             squares = row_squares(cells)
             spans = fold(columns, squares)
@@ -246,13 +265,16 @@ def matrix_rows(records: list[Record], columns: list[Column]) -> list[MatrixRow]
     return rows
 
 
-def verdicts_by_build(record: Record) -> dict[RowKey, dict[str, Finding]]:
-    """Each row's verdicts by build, of the bug itself.
+def verdicts_by_build(
+    record: Record, moved: set[tuple[int, str]]
+) -> dict[RowKey, dict[str, Finding]]:
+    """Each row's verdicts by build, of the bug itself; `moved`: repro, other device.
 
     A GPU repro on a processor says nothing, so it has no row of its own.
     """
     repros = [repro for repro in record.repros.all() if not repro.is_model]
     own = {(repro.name, repro.device) for repro in repros}
+    own |= {(r.name, device) for r in repros for pk, device in moved if pk == r.pk}
     by_row: dict[RowKey, dict[str, Finding]] = defaultdict(dict)
     for row in record.findings.all():
         if row.is_fresh_verdict and not row.is_model:
@@ -270,7 +292,7 @@ def verdicts_by_build(record: Record) -> dict[RowKey, dict[str, Finding]]:
 
 
 def gpu_of(row: Finding) -> str:
-    return row.device_name if row.device_class == DeviceClass.CUDA else ""
+    return row.device_name if row.device_class != DeviceClass.CPU else ""
 
 
 def is_judged(row: Finding) -> bool:

@@ -140,7 +140,7 @@ def make_repro(text: str = "", name: str = "repro", record: str = "NAN-9001") ->
             "digest": harness.source_digest(text),
             "fidelity": header.fidelity,
             "device": header.device,
-            "header": {"trials": header.trials},
+            "header": {"trials": header.trials, "any_device": header.any_device},
             "checks": checks,
         },
     )

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
-from kb.choices import DeviceClass
+from kb.choices import WORKER_DEVICES, DeviceClass
 from kb.models import Finding, Repro
 from kb.versions.order import column_labels
 from runner import exits
@@ -55,7 +55,7 @@ class Command(BaseCommand):
             text = f"a release (2.4.1) or build (2.4.1-cu121) {has} the bug"
             parser.add_argument(name, required=True, metavar="BUILD", help=text)
         parser.add_argument("--repro", default="repro", help="name in the record")
-        parser.add_argument("--device", choices=DeviceClass.values)
+        parser.add_argument("--device", choices=dict(WORKER_DEVICES))
         parser.add_argument(
             "--again", action="store_true", help="run again even if there is evidence"
         )

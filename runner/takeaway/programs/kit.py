@@ -354,7 +354,7 @@ def conclude(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
     if sweeping.left():
         counted = {"left": len(sweeping.left()), "file": shlex.quote(options.json)}
         carried.say(words["sweeps_left"].format(**counted))
-    told = words["own" if options.device else "load"]
+    told = words["load"]
     carried.say(told.format(file=shlex.quote(options.json)))
     return int(whole["exit"])
 

@@ -103,10 +103,6 @@ TEXTS: Dict[str, Tuple[str, str]] = {
         "Unfinished sweeps: {left}. Start the kit again with --resume {file}",
         "还有 {left} 项扫描未完成。请加 --resume {file} 再次启动",
     ),
-    "own": (
-        "{file} is for you: a site does not take results on other devices yet.",
-        "{file} 供你自己使用：站点目前不接收复现脚本在其他设备上的结果。",
-    ),
     "load": (
         "To load the results on the site:\n"
         ".venv/bin/python manage.py load_evidence {file} --origin NAME",

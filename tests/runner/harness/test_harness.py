@@ -107,6 +107,11 @@ class ValueTest(TestCase):
                 self.assertEqual(found, slug)
                 self.assertRegex(found, r"^[a-z0-9][a-z0-9._-]{0,60}$")
 
+    def test_the_wheel_of_macos_is_another_build(self) -> None:
+        found = harness.build_slug("2.13.0", platform="darwin-arm64")
+        self.assertEqual(found, "2.13.0-macos")
+        self.assertEqual(harness.build_slug("2.13.0", platform="linux-x"), "2.13.0-cpu")
+
     def test_control_characters_become_visible(self) -> None:
         self.assertEqual(
             harness.visible("a\tb\n\x1b[0m\x00\x9b\u202e\ud800中\u2028"),

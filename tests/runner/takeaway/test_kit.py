@@ -95,7 +95,7 @@ class KitTest(KitCase):
         self.assertEqual(self.finished(), ["NAN-9001", "NAN-9003"])
         status, out, _err = self.run_kit("--device", "npu", "--json", "npu.json")
         self.assertIn("Device: TEST NPU (npu)", out)
-        self.assertIn("npu.json is for you", out)
+        self.assertIn("load_evidence npu.json", out)
         (row,) = self.whole("npu.json")["results"]
         self.assertEqual((row["record"], row["device"]), ("NAN-9003", "npu"))
         self.assertEqual(row["evidence"]["verdict"], "bug_present")
