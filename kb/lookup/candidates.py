@@ -229,7 +229,7 @@ def rule_out(candidate: Candidate, asked: Asked) -> None:
     if candidate.known is None:
         return
     row = candidate.known.row
-    answer = affected.answer_for(row, asked.facts.environment, candidate.known.findings)
+    answer = affected.answer_for(row, asked.facts.environment, candidate.known.verdicts)
     candidate.affected = answer
     if candidate.is_sure or candidate.ruled_out:
         return

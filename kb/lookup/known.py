@@ -31,9 +31,15 @@ class Known:
     row: Record
     _workarounds: dict[str | None, list[Remedy]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def findings(self) -> list[Finding]:
         return list(self.row.findings.all())
+
+    @cached_property
+    def verdicts(self) -> list[Finding]:
+        """Of the findings those that can answer for an environment."""
+        rows = self.findings
+        return [row for row in rows if row.is_fresh_verdict and not row.is_model]
 
     @cached_property
     def diagnoses(self) -> list[Json]:

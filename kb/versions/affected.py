@@ -167,14 +167,15 @@ def said_of_device(
     made: list[Finding],
 ) -> list[Reason]:
     """What runs on another device say, where they do not decide."""
-    device = DEVICE_NAMES.get(device_of(env), "")
+    here = device_of(env)
+    device = DEVICE_NAMES.get(here, "")
     same = [run for run in made if runs.is_same(run, env)]
     clean = [run for run in same if run.verdict == Verdict.BUG_ABSENT]
     if clean and device and documented.answer != NOT_AFFECTED:
         ran = runs.device_words(clean[0])
         if ran != device:
             return [reason("torch", "clean_elsewhere", ran=ran, device=device)]
-    ran_there = any(run.device_class == device_of(env) for run in made)
+    ran_there = any(run.device_class == here for run in made)
     if documented.answer == AFFECTED and is_anywhere(record.holds_on) and not ran_there:
         return everywhere(env)
     return []
