@@ -1,10 +1,10 @@
-"""What nan_probe costs: python cost.py FOLDER prints seconds of steps as JSON.
+"""What nan_probe costs: python cost.py FOLDER [cuda] prints seconds of steps as JSON.
 
 Two transformers on one thread of the CPU, forward, backward and AdamW; of the tiny one
 most of the time is torch's own, not that of numbers. Blocks of ten steps take turns:
 without the probe, each step checked, every step op by op, and, of the small one, under
 what others offer. The time is the process's own, so that what else the machine does
-counts little.
+counts little. On another device it is a larger one by the clock, which waits for it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,27 @@ import nan_probe
 BLOCK, ROUNDS = 10, 5
 # Width, layers, tokens, batch.
 SIZES = {"small": (256, 4, 128, 4), "tiny": (32, 2, 16, 2)}
+LARGE = {"large": (1024, 12, 512, 16)}
+DEVICE = "".join(sys.argv[2:])
+
+
+def now():
+    """Seconds, once what was begun on the device is done."""
+    if not DEVICE:
+        return time.process_time()
+    getattr(torch, DEVICE).synchronize()
+    return time.perf_counter()
 
 
 def steps(model, optimizer, batch):
     """Seconds of each step of a block."""
     taken = []
     for _ in range(BLOCK):
-        begin = time.process_time()
+        begin = now()
         optimizer.zero_grad()
         model(batch).square().mean().backward()
         optimizer.step()
-        taken.append(time.process_time() - begin)
+        taken.append(now() - begin)
     return taken
 
 
@@ -92,5 +102,8 @@ def measure(width, layers, tokens, count):
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    found = {name: measure(*size) for name, size in SIZES.items()}
+    if DEVICE:
+        torch.set_default_device(DEVICE)
+    sizes = LARGE if DEVICE else SIZES
+    found = {name: measure(*size) for name, size in sizes.items()}
     print(json.dumps({"sizes": found, "torch": torch.__version__}))
