@@ -23,9 +23,10 @@ def lines(telemetry: dict[str, Any]) -> Iterator[str]:
     for gpu in telemetry.get("devices") or []:
         yield " · ".join(gpu_facts(gpu))
     driver: Any = telemetry.get("driver")
-    if is_error(driver):
-        yield _("No NVIDIA driver answered (%(error)s).") % {"error": driver["error"]}
-    elif driver:
+    # NVML's answer on a machine without a driver tells nothing of the run.
+    if is_error(driver) and driver["error"] != "LibraryNotFound":
+        yield _("The NVIDIA driver gave an error: %(error)s.") % driver
+    elif driver and not is_error(driver):
         yield _("NVIDIA driver %(version)s") % {"version": driver}
     cpu = telemetry.get("cpu") or {}
     # A run that ended before its first check used nothing that was counted.
