@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -17,6 +18,7 @@ TEXT_CHARS = 20
 RAISED_CHARS = 300
 # As the harness marks lines of standard error.
 STDERR = "[stderr] "
+EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Failed)\b")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class ObservationRow:
     cells: list[Any]
     outcome: Badge
     reason: str
-    # The last line of a traceback, as printed.
+    # The exception below a traceback, as printed.
     raised: str
 
 
@@ -92,11 +94,14 @@ def observation_row(item: dict[str, Any], keys: list[str]) -> ObservationRow:
         cells=[values.get(key) for key in keys],
         outcome=badges.of_check(item["name"], item["outcome"], lang),
         reason=badges.reason_text(item.get("reason"), lang),
-        raised=last_line(item) if item.get("reason") == "raised" else "",
+        raised=exception(item) if item.get("reason") == "raised" else "",
     )
 
 
-def last_line(item: dict[str, Any]) -> str:
-    """What Python prints last of an exception: its type and message."""
-    lines = ((item.get("log") or {}).get("text") or "").strip().splitlines()
-    return lines[-1].removeprefix(STDERR)[:RAISED_CHARS] if lines else ""
+def exception(item: dict[str, Any]) -> str:
+    """Its type and message, behind which torch may print advice; else the last line."""
+    text = (item.get("log") or {}).get("text") or ""
+    lines = [line.removeprefix(STDERR) for line in text.splitlines()]
+    lines = [line for line in lines if line.strip()]
+    named = [line for line in lines if EXCEPTION.match(line)]
+    return (named or lines or [""])[-1][:RAISED_CHARS]

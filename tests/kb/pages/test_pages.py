@@ -675,3 +675,6 @@ class RunPageTest(PageTest):
         page = Page(self.page(run.evidence.get_absolute_url())).text
         self.assertIn("PASS · bug not seen (0/1)", page)
         self.assertIn(run.evidence.digest, page)
+        checks = page.partition("Checks in the order")[2].partition("Environment")[0]
+        self.assertIn("turn off ✔clean", checks)
+        self.assertNotIn("workaround_", checks)

@@ -23,6 +23,14 @@ class RaisedTest(SimpleTestCase):
         (row,) = observations_of([RAISED], {}).rows
         self.assertEqual(row.raised, "RuntimeError: loss is nan")
 
+    def test_advice_below_the_exception_is_not_shown_for_it(self) -> None:
+        advice = "[stderr] \n[stderr] You can suppress this:\n[stderr]   flag = 1\n"
+        log = {"text": RAISED["log"]["text"] + advice + "[stderr] \n"}
+        (row,) = observations_of([{**RAISED, "log": log}], {}).rows
+        self.assertEqual(row.raised, "RuntimeError: loss is nan")
+        (bare,) = observations_of([{**RAISED, "log": {"text": advice}}], {}).rows
+        self.assertEqual(bare.raised, "  flag = 1")
+
     def test_trials_that_raised_differently_have_rows_of_their_own(self) -> None:
         other = {**RAISED, "log": {"text": "[stderr] ValueError: 1"}}
         rows = observations_of([RAISED, RAISED, other], {}).rows
