@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Prefetch
 
-from kb.models import Finding, Record
-from kb.pages.paging import Window, window
+from kb.choices import SymptomClass, Verdict
+from kb.models import Finding, Flip, Record
+from kb.search.ranking.filters import MODEL
 from kb.versions.order import build_order
 from runner import sandbox
 from runner.builds import inventory
@@ -23,7 +27,11 @@ from runner.models import (
 )
 from runner.runs import fleet
 
-VERDICTS_SHOWN = EVIDENCE_SHOWN = 50
+EVIDENCE_SHOWN = 50
+BUG = Verdict.BUG_PRESENT
+# The folds of a build's page: what was seen and, of a bug, its symptom.
+FOLDS = [(str(BUG), symptom) for symptom in SymptomClass.values]
+FOLDS += [(seen, "") for seen in (*Verdict.values, MODEL) if seen != BUG]
 # What the list of latest runs shows of each.
 RUN_SHOWN = (
     *("state", "verdict", "reason", "hits", "trials", "parameters", "created_at"),
@@ -95,13 +103,29 @@ class BuildList:
     gpus: list[Device]
 
 
+class Fold(NamedTuple):
+    """Records of which the same is known, each with its verdicts on the build."""
+
+    seen: str
+    symptom: str
+    records: list[list[Finding]]
+
+
 @dataclass(frozen=True)
 class BuildPage:
+    """`turned`: where it differs from the build that was tested before it."""
+
     row: BuildRow
-    findings: list[Finding]
-    window: Window
+    turned: list[Flip]
+    folds: list[Fold]
     evidence: list[Evidence]
     installations: list[InstallationRow]
+
+    @property
+    def tally(self) -> list[tuple[str, int]]:
+        """How many records there are with each verdict."""
+        alike = groupby(self.folds, key=attrgetter("seen"))
+        return [(seen, sum(len(fold.records) for fold in row)) for seen, row in alike]
 
 
 @dataclass(frozen=True)
@@ -187,24 +211,35 @@ def find_build(slug: str) -> Build | None:
     return Build.objects.filter(slug=slug).first()
 
 
-def build_page(build: Build, page: str) -> BuildPage:
-    """`page`: number of the page of verdicts, as in the address."""
+def build_page(build: Build) -> BuildPage:
+    records = Record.objects.only("slug", "title_en", "title_zh", "symptom_class")
+    listed = Prefetch("record", records)
     findings = Finding.objects.triggers().fresh().filter(build=build.slug)
-    here = window(page, findings.count(), VERDICTS_SHOWN)
-    rows = findings.prefetch_related(
-        Prefetch("record", Record.objects.only("slug", "title_en", "title_zh"))
-    )
+    findings = findings.order_by("record_id", "repro", "device_class")
+    flips = Flip.objects.filter(build=build.slug).order_by("-kind", "record_id")
     evidence = list(build.evidence.all()[:EVIDENCE_SHOWN])
     installations = list(build.installations.all())
     return BuildPage(
         row=row_of(build, installations, worker_rows(), build.evidence.count()),
-        findings=list(rows.order_by("record_id", "repro", "device_class")[here.rows]),
-        window=here,
+        turned=list(flips.prefetch_related(listed)),
+        folds=folds(findings.prefetch_related(listed).by_record().values()),
         evidence=evidence,
         installations=[
             InstallationRow(row, inventory.capabilities(row)) for row in installations
         ],
     )
+
+
+def folds(records: Iterable[list[Finding]]) -> list[Fold]:
+    """Of the records with their verdicts: bugs by symptom, then the others."""
+    found = defaultdict(list)
+    for rows in records:
+        verdicts = {row.verdict for row in rows if not row.is_model}
+        # The bug is there where any repro shows it.
+        seen = min(verdicts, key=Verdict.values.index, default=MODEL)
+        symptom = rows[0].record.symptom_class if seen == BUG else ""
+        found[seen, symptom].append(rows)
+    return [Fold(*key, found[key]) for key in FOLDS if key in found]
 
 
 def worker_list() -> WorkerList:

@@ -86,8 +86,7 @@ def build_detail(request: HttpRequest, slug: str) -> HttpResponse:
     build = builds.find_build(slug)
     if build is None:
         raise Http404(_("There is no build %s.") % slug)
-    page = builds.build_page(build, request.GET.get("page", ""))
-    return render(request, "runner/build.html", {"page": page})
+    return render(request, "runner/build.html", {"page": builds.build_page(build)})
 
 
 @login_not_required

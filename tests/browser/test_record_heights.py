@@ -21,6 +21,7 @@ MOST_BLOCKS = 9
 # Records of each kind, to be seen in Chinese as well: with a fix, of two devices, never
 # run, with many conditions, brief, brief without a repro.
 KINDS = ("NAN-0008", "NAN-0070", "NAN-0003", "NAN-0059", "NAN-0120", "NAN-0132")
+HEIGHT = "document.documentElement.scrollHeight"
 MEASURE = """
 () => {
   const bottom = (node) => node ? Math.round(node.getBoundingClientRect().bottom) : 0;
@@ -68,3 +69,13 @@ class HeightsTest(BrowserTest):
         ):
             with self.subTest(path):
                 self.assertEqual(self.faults(page, path), {})
+
+    def test_the_first_screen_of_a_build_names_its_bugs(self) -> None:
+        page = self.context(viewport={"width": 1280, "height": 900}).new_page()
+        for path in ("/en/builds/2.13.0-cpu/", "/zh/builds/2.5.1-cu124/"):
+            page.goto(f"{self.live_server_url}{path}")
+            for what in (".lead .v-fail", ".recs li", ".folds summary .v-fail"):
+                box = page.locator(what).first.bounding_box()
+                assert box, (path, what)
+                self.assertLess(box["y"] + box["height"], FIRST_SCREEN, (path, what))
+            self.assertLess(page.evaluate(HEIGHT), LONGEST, path)

@@ -13,7 +13,7 @@ from django.test import Client, RequestFactory, TestCase, tag
 from django.utils import timezone
 from django.views.defaults import server_error
 
-from kb.models import Record
+from kb.models import Finding, Record
 from kb.publishing import saving
 from kb.versions import order
 from runner.evidence import store
@@ -464,6 +464,24 @@ class ListPageTest(PageTest):
         text = Page(self.page(f"/en/builds/{runs.SLUG}/")).text
         self.assertIn("cpu · other ·", text)
         self.assertNotIn("cpu · repro ·", text)
+
+    def test_a_build_answers_what_it_suffers_from_and_what_turned_on_it(self) -> None:
+        other = runs.make_repro(name="repro_other", record="NAN-9001")
+        model = runs.make_repro(record="NAN-9002")
+        runs.run_on(self.repro, "2.4.0")
+        runs.run_on(self.repro, "2.5.0", bug=False)
+        runs.run_on(model, "2.5.0")
+        Finding.objects.filter(record="NAN-9002").update(fidelity="mechanism_model")
+        clean = Page(self.page("/en/builds/2.5.0-cpu/")).text
+        self.assertIn("2.5.0-cpu ✔No bug seen 1 ◇Model only 1 Fixed and new", clean)
+        self.assertIn("✔bug gone in 2.5.0-cpu cpu · 2.4.0-cpu → 2.5.0-cpu", clean)
+        self.assertIn("Verdicts ✔No bug seen 1 NAN-9001", clean)
+        # Where any repro shows the bug it is there, whatever another one shows.
+        runs.run_on(other, "2.5.0")
+        affected = Page(self.page("/en/builds/2.5.0-cpu/")).text
+        self.assertIn("2.5.0-cpu ✖Bug 1 ◇Model only 1 Fixed and new", affected)
+        self.assertIn("Verdicts ✖NaN gradient 1 NAN-9001", affected)
+        self.assertNotIn("✔No bug seen 1", affected)
 
     def test_claims_by_state(self) -> None:
         self.finished_run()
