@@ -490,6 +490,13 @@ class ListPageTest(PageTest):
         self.assertIn("Turning it off helps.", html)
         self.assertNotIn("Nobody ran this.", html)
 
+    def test_a_kind_that_says_nothing_is_not_shown(self) -> None:
+        self.record.claims.filter(cid="c1").update(kind="cause")
+        self.record.claims.filter(cid="c2").update(kind="other")
+        text = Page(self.page("/en/claims/")).text
+        self.assertIn("cause · ", text)
+        self.assertNotIn("other · ", text)
+
     def test_claims_that_nothing_contradicts_are_folded_by_record(self) -> None:
         self.finished_run()
 
