@@ -1,6 +1,6 @@
 """Evidence of a kit as files of the records: `evidence/<repro>-<build>-<machine>.json`.
 
-The machine's name begins with its device where that is none of workers: "mps-m3".
+The machine's name begins with its device if the repro is for another: "mps-m3".
 
 For whoever stands for that machine: what is committed with the records is the
 repository's own. Each object is written as it was made, on one line.
@@ -14,7 +14,7 @@ from typing import Any
 from kb.models import Record
 from portable import harness
 from runner.evidence import store
-from runner.evidence.exchange import validate
+from runner.evidence.exchange import current_repro, validate
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.sent_files import bodies_in
 
@@ -28,9 +28,9 @@ def keep_evidence(path: Path, root: Path, machine: str, report: EvidenceReport) 
                 if body["is_affected"] is not None:
                     made = f"{body['repro']['name']}-{body['build']['slug']}"
                     device = store.device_class(body)
-                    moved = "" if device in harness.DEVICES else f"{device}-"
-                    name = f"{made}-{moved}{machine}.json"
-                    keep(root, body, "evidence", name, report)
+                    own = device == current_repro(body).device
+                    where = machine if own else f"{device}-{machine}"
+                    keep(root, body, "evidence", f"{made}-{where}.json", report)
 
 
 def keep(
