@@ -39,11 +39,13 @@ CODE_CHARS = 12_000
 # A list of so many packages names all that is installed.
 WHOLE_LIST = 12
 VALUES = re.compile(rf"(?<![A-Za-z]){NUMBER}", re.IGNORECASE)
+# A first line without is a title: "Grad=inf and Loss=nan with mixed precision".
+NUMBERED = re.compile(r"\d|^\W*\w+\W+nan\W*$", re.IGNORECASE)
 GIVES = re.compile(r"[\d:=|,{]|：")
 # "NLL Loss: 2.3" is a column of a log, no call of nll_loss.
 LOSSES = re.compile(r"\b[A-Za-z]{2,12}[ _][Ll]oss\b")
 MEASURED = re.compile(r"(?:loss|norm)\W{0,3}[:= ]\s?tensor\(", re.IGNORECASE)
-BACKWARD = re.compile(r"\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
+BACKWARD = re.compile(r"(?<!grad_fn=<)\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
 CARD_LINES, CARD_CHARS = 60, 300
 ENV_LINE = 0
 ABSENT = re.compile(
@@ -58,6 +60,7 @@ randn zeros ones rand arange manual_seed nn parameter parameters linear model de
 float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
 allclose grad sum item reshape contiguous module optim any all inf nan na_ns na_n
 grad_norm loss base gpu gpus nvidia py_torch ge_force lo_ra qlo_ra train training tensor
+amp lora peft com org io py max min abs mean gtx rtx runtime_error value_error
 """
 COMMON = frozenset(COMMON_LIST.split())
 WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))
@@ -196,7 +199,11 @@ def lines_of_figures(
         (number, line)
         for number, line in lines
         if shapes[VALUES.sub("#", line.strip())] == 1
-        and (paste.kind_of_line.get(number) == Kind.WORDS or is_said(line))
+        and (
+            paste.kind_of_line.get(number) == Kind.WORDS
+            or is_said(line)
+            or (number == lines[0][0] and not NUMBERED.search(line))
+        )
     ]
     numbers = {number for number, _line in written}
     return [row for row in lines if row[0] not in numbers], written
@@ -250,6 +257,7 @@ def measure(figures: Figures, values: dict[str, dict[str, int]]) -> dict[str, fl
             numbers[f"last_{kind}"] = points[-1].value
     if len(values["onset"]) > 1:
         values["onset"] = {}  # the text says both
+    values["first_bad"] = {k: p.line for k, p in filter(None, [figures.first_bad])}
     if figures.first_bad and figures.first_bad[0] not in figures.said:
         kind, point = figures.first_bad
         numbers["finite_steps"] = figures.finite_before(kind)

@@ -33,7 +33,13 @@ KINDS = (
     (RATE, re.compile(r"^(?:lr|learning[ _]?rate)$")),
     (LOSS, re.compile(r"loss$|^(?:box|cls|dfl|obj|total)$")),
 )
-NOT_TRAINING = re.compile(r"^(?:eval|val\.?|valid|validation|test|aux|moe|router)[_/]")
+NOT_TRAINING = re.compile(
+    r"^(?:eval|val\.?|vali|valid|validation|test|aux|moe|router)[_/]"
+)
+# Beside a loss of the training on the same line: "Train Loss: 1.3 Vali Loss: nan".
+EVALUATED = re.compile(
+    rf"\b(?:val|vali|valid|validation|test) loss\W{{0,4}}{NUMBER}", re.I
+)
 # "grad_norm: 0.39 (nan)": the mean over steps stands in brackets.
 MEAN = re.compile(r"\b(\w*(?:loss|norm))['\"]?\s?[:=]\s?[\d.e+-]+\s\((nan|inf)\)", re.I)
 SCALED = re.compile(
@@ -59,7 +65,7 @@ SAID = re.compile(
 # "zero gradients", "the gradients are all zero", "梯度全是 0"
 SAID_OF_NORM = re.compile(
     r"\b(zero) gradients?\b|\bgrad(?:ient)?s?\b[^.,;:=\n]{0,24}?\b(?:is|are|stays?"
-    r"|bec[ao]mes?|all|always)\b[^.,;:=\n]{0,16}?\b(0|zeros?)\b(?![.\w])"
+    r"|bec[ao]mes?|go(?:es)?|all|always)\b[^.,;:=\n]{0,16}?\b(0|zeros?)\b(?![.\w])"
     r"|梯度\s?(?:一直|始终|总是|都|全部|全|均){0,2}(?:变)?[为是成]\s?(0)(?![\d.])",
     BESIDE_HAN,
 )
@@ -69,10 +75,12 @@ PART = re.compile(
     r"\w{1,24}$",
     re.I,
 )
+# "step: 5", "Iter [5/900]", "Epoch [1][5/900]"
 STEP = re.compile(
-    r"\b(?:global[ _]?step|iteration|iter|step)['\"]?\s?[:=]?\s{0,9}(\d+)"
+    r"(?:\b(?:global[ _]?step|iteration|iter|step)['\"]?\s?[:=]?\s{0,9}\[?"
+    r"|\bepoch[^\]\n]{0,16}\]\s?\[\s{0,9})(\d+)"
 )
-EPOCH = re.compile(r"\bepochs?['\"]?\s?[:=]?\s?\[?(\d+)")
+EPOCH = re.compile(r"\bepochs?(?:\(train\))?['\"]?\s?[:=]?\s?\[?(\d+)")
 # A line of a later step or epoch was not pasted from the beginning.
 LATE_STEP, LATE_EPOCH = 100, 2
 
@@ -208,6 +216,8 @@ def add_line(figures: Figures, number: int, line: str) -> None:
     low = line.lower()
     if not any(word in low for word in WORDS):
         return
+    if "train loss" in low:
+        line = EVALUATED.sub(" ", line)
     pairs = METRIC.findall(line) + row_of(line) + other_forms(line) + MEAN.findall(line)
     pairs += pairs_of(line)
     found = dict[str, str]()
