@@ -50,7 +50,7 @@ MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness orders what is equal.
 SURE_MATCH, LINE, TRAP = 20.0, 2.5, 4.0
 # Of a trap of another symptom than the one that the paste complains of.
-BESIDE = 1.5
+BESIDE = 0.2
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 # A node or a number that at most so many records show is a name of its own.
 RARE = 3
@@ -80,7 +80,7 @@ class Asked:
 def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     """Those that may be it, best first; and those that something rules out."""
     matches = match_log(asked.paste.reading, asked.index)
-    near = Near(Text(weights.weights_of(asked.paste), asked.index), bool(asked.shown))
+    near = Near(Text(weights.weights_of(asked.paste), asked.index), asked.shown)
     causes, weight = causes_of(asked.shown, asked.facts, asked.said), 1.0
     if not causes:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
@@ -171,7 +171,9 @@ def add_match(
         candidate.score += (line + 1) * match.why[0].coverage + 0.05 * match.score
     lines = [why.line for why in match.why]
     candidate.lines = sorted({*candidate.lines, *lines})
-    said = [reasons.of_line(why, asked.paste.reading) for why in match.why]
+    # That a loss is NaN is the symptom itself, and no reason for this cause.
+    told = [why for why in match.why if not (asked.shown and is_plain(why))]
+    said = [reasons.of_line(why, asked.paste.reading) for why in told]
     candidate.because = [*said[:1], *candidate.because, *said[1:]]
 
 

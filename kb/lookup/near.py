@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kb.lookup import reasons
 from kb.lookup.candidate import Candidate
 from kb.lookup.facts import COMMON, Facts
 from kb.lookup.known import Known
 from kb.lookup.needs import flags_of, is_possible_here
+from kb.lookup.symptoms import Shown
 from kb.search.ranking.nearness import Text
 from kb.search.reading.names import PREFIX
 
 # What nearness (0 to 1) is worth, and at most where no operator is named.
 NEAR, MOST_BY_WORDS = 7.0, 1.0
 # The share of it where a symptom is shown and nothing else speaks for the record.
-UNTOLD = 0.2
+UNTOLD = 0.1
 # Of an argument that the bug takes, and that the code gives by name.
 PASSED = 0.6
 # Where a card, a package or a mode that it takes is not said, or it makes no NaN.
@@ -26,9 +27,10 @@ MOST_NEAR, MOST_NAMES = 20, 3
 class Near:
     """How near each record is to what the paste speaks of; words order, no more."""
 
-    def __init__(self, text: Text, others: bool) -> None:
-        """`others`: whether the paste shows a symptom, of which causes are listed."""
-        self.text, self.others = text, others
+    def __init__(self, text: Text, shown: Sequence[Shown]) -> None:
+        """`shown`: symptoms of the paste, of which causes are listed."""
+        self.text, self.others = text, bool(shown)
+        self.printed = any(row.lines for row in shown)
         self.documents = {document.record: document for document in text.nearest()}
         self.nearness = {
             pk: text.nearness(document) for pk, document in self.documents.items()
@@ -42,22 +44,28 @@ class Near:
             facts
         ):
             worth *= UNLIKE
+        named = self.named(pk, candidate, facts)
         # A short sentence is near to whatever shares its few words.
         calls = facts.values["call"] or facts.names_operators
-        worth = worth if calls else min(worth, MOST_BY_WORDS)
-        told = calls or candidate.is_told or not self.others
+        worth = worth if calls and named else min(worth, MOST_BY_WORDS)
+        told = candidate.is_told or not self.others
+        if candidate.cause is None or not self.printed:
+            told = told or bool(named and facts.is_written)
+        # Not what the message is about, whose causes are known.
+        if candidate.cause is None and self.printed:
+            worth = min(worth, MOST_BY_WORDS)
         candidate.score += worth if told else UNTOLD * worth
         if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
             candidate.score += PASSED
-        if pk in self.documents and not candidate.because and facts.is_written:
-            add_names(candidate, self.text.shares(self.documents[pk]), facts)
+        # Words order; only named things that both have are a reason to list a record.
+        if named and not candidate.because and facts.is_written:
+            candidate.because.append(reasons.of_names(named, facts))
 
-
-def add_names(candidate: Candidate, shares: Mapping[str, float], facts: Facts) -> None:
-    """Words order; only named things that both have are a reason to list a record."""
-    shared = named_things(shares, candidate.known, facts) if candidate.known else []
-    if shared:
-        candidate.because.append(reasons.of_names(shared, facts))
+    def named(self, pk: str, candidate: Candidate, facts: Facts) -> list[str]:
+        if candidate.known is None or pk not in self.documents:
+            return []
+        shares = self.text.shares(self.documents[pk])
+        return named_things(shares, candidate.known, facts)
 
 
 def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> list[str]:

@@ -41,6 +41,7 @@ FACTS = {
     "loss": _("the loss is {value}"),
     "grad_norm": _("grad_norm is {value}"),
     "loss_scale": _("the loss scale: {value}"),
+    "first_bad": _("{value} is the first that is not finite"),
     "call": _("your code calls {value}"),
     "named": _("you name {value}"),
     "error": _("the error is {value}"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count, Max
 
-from kb.lookup.facts import Facts
+from kb.lookup.facts import Facts, is_said
 from kb.lookup.paste import Paste
 from kb.models import Record, Symptom
 from kb.records import tellers
@@ -19,7 +19,7 @@ from kb.search.reading.log import key_line
 from kb.search.reading.parts import Kind, is_sentence
 from kb.search.reading.query import MAX_QUERY, Query, Term, read_query
 from kb.search.reading.signatures import Signature, read_signature
-from kb.search.reading.symptom_facets import metrics_in
+from kb.search.reading.symptom_facets import metrics_in, says_nan
 
 # What a reader answered to a cause's question: it decides.
 YES = 10.0
@@ -53,16 +53,18 @@ class Cause:
         return any(CALLS in one for one in self.because)
 
     @property
-    def strength(self) -> int:
+    def strength(self) -> float:
         """How many predicates or facts speak for it.
 
-        Two trainers, one on top of the other, are one.
+        Two trainers, one on top of the other, are one. When it began is half of one,
+        as it fits many causes.
         """
         parsed = [tellers.parse(one) for one in self.because]
         trainers = sum(len(t) == 1 and t[0].fact == TRAINER for t in parsed)
         terms = set(chain.from_iterable(parsed))
         named = {t if t.fact != TRAINER else None for t in terms}
-        return max(len(parsed) - max(trainers - 1, 0), len(named))
+        begins = {term.fact for term in terms} == {"onset"}
+        return max(len(parsed) - max(trainers - 1, 0), len(named)) - begins / 2
 
     @property
     def order(self) -> tuple[bool, float, int]:
@@ -118,7 +120,13 @@ def written_in(paste: Paste) -> Iterator[str]:
             comments = (text.partition("#")[2] for text in lines)
             yield from (text for text in comments if is_sentence(text))
         else:
-            yield from (text for text in lines[:MAX_PARTS_READ] if is_sentence(text))
+            read = lines[:MAX_PARTS_READ]
+            yield from (text for text in read if is_sentence(text) or is_title(text))
+
+
+def is_title(text: str) -> bool:
+    """No number, and it speaks of a NaN, or ends as a sentence does."""
+    return is_said(text) and (says_nan(text.lower()) or text.endswith((".", "?", "!")))
 
 
 def specific(row: Symptom, facts: Facts) -> int:

@@ -27,6 +27,7 @@ FACTS = {
     "loss": False,
     "grad_norm": False,
     "loss_scale": False,
+    "first_bad": False,
     "onset": False,
     "call": False,
     "named": False,
@@ -67,7 +68,7 @@ class Term:
         """None where the facts say nothing of it."""
         known = facts[self.fact]
         if isinstance(known, str):
-            return str(self.value).lower() in known
+            return bool(said(self.value).search(known))
         if isinstance(known, float | int):
             return self.of_number(known)
         if not known:
@@ -80,6 +81,13 @@ class Term:
         if self.op in ORDER:
             return bool(ORDER[self.op](known, self.value))
         return bool(abs(known - self.value) < 1e-4) == (self.op == "==")
+
+
+@lru_cache(maxsize=2000)
+def said(value: str) -> re.Pattern[str]:
+    """The text where a word begins: "iou" is not said by "various"."""
+    start = "(?<![a-z])" if value[:1].isascii() and value[:1].isalpha() else ""
+    return re.compile(start + re.escape(value.lower()))
 
 
 @lru_cache(maxsize=2000)
