@@ -20,6 +20,7 @@ LIKELY = _("“{title}” has several causes; your paste points to {cause} first
 COULD = _("No certain match. Of {n} candidates, test this first: {cause}.")
 COULD_ONE = _("No certain match. One candidate is worth a test: {cause}.")
 NOTHING = _("No known cause explains this.")
+NEXT = _("The first checks narrow it down.")
 LINE, LINES = _("line {lines}"), _("lines {lines}")
 AFTER = _("{what} is {state} after {n} finite steps")
 AFTER_ONE = _("{what} is {state} after one finite step")
@@ -59,12 +60,12 @@ def of_symptom(candidates: Sequence[Candidate], shown: Sequence[Shown]) -> Json 
     first = next(iter(candidates), None)
     if first and first.cause and first.cause.because:
         return LIKELY.filled(title=title, cause=name_of(first))
-    return SYMPTOM.filled(title=title)
+    return joined([SYMPTOM.filled(title=title), NEXT.filled()])
 
 
 def of_candidates(candidates: Sequence[Candidate]) -> Json:
     if not candidates:
-        return NOTHING.filled()
+        return joined([NOTHING.filled(), NEXT.filled()])
     cause = name_of(candidates[0])
     if len(candidates) == 1:
         return COULD_ONE.filled(cause=cause)
