@@ -38,7 +38,11 @@ def first_checks(facts: Facts) -> list[Json]:
 
 
 def fits(row: Json, facts: Facts) -> bool:
-    return any(tellers.holds(one, facts) is True for one in row["when"])
+    speaks, never = (
+        any(tellers.holds(one, facts) is True for one in row.get(key, ()))
+        for key in ("when", "never")
+    )
+    return speaks and not never
 
 
 def document(row: Json, facts: Facts) -> Json:

@@ -53,6 +53,27 @@ class FigureTests(ReportTest):
             self.assertIn("loss 为 nan", answer["decision"]["zh"])
             self.assertNotIn("data", self.checks(log))
 
+    def test_a_title_of_figures_is_none_of_them(self) -> None:
+        log = "Norm=inf and Loss=nan under autocast\n" + "\n".join(
+            f"12:00 | INFO | Train | Epoch {n} | Loss={value} | Norm=3.0"
+            for n, value in enumerate(["0.91", "0.77", "nan"], 1)
+        )
+        found = self.figures(log)
+        self.assertEqual((found["first_bad"]["line"], found["finite_before"]), (4, 2))
+
+    def test_a_line_of_a_later_step_is_no_beginning(self) -> None:
+        for line in ("Iter [4200/90000] loss: {}", "Epoch [1][850/5000]\tloss: {}"):
+            log = "\n".join(line.format("nan") + tail for tail in ("", ", lr: 0.1"))
+            self.assertNotIn("first", look_up(log)["decision"]["en"], line)
+
+    def test_the_loss_of_a_validation_is_not_that_of_the_training(self) -> None:
+        log = "Epoch: 4, Train Loss: 0.71 Vali Loss: nan Test Loss: 0.80"
+        self.assertIsNone(self.figures(log)["first_bad"])
+        self.assertEqual(self.checks(log)[0], "evaluation")
+
+    def test_a_norm_follows_from_a_loss_that_is_nan(self) -> None:
+        self.assertEqual(self.shown("{'loss': nan, 'grad_norm': nan}"), ["loss-nan"])
+
     def test_a_program_that_speaks_chinese_is_a_program(self) -> None:
         rows = [
             f"训练轮数：{n}，当前批次的Loss：{v}" for n, v in ((1, 0.9), (2, "nan"))
@@ -156,6 +177,24 @@ class EnvironmentTests(ReportTest):
 
 
 class ReasonTests(ReportTest):
+    def test_of_causes_that_nothing_speaks_for_the_commonest_leads(self) -> None:
+        for log in ("why is the loss nan?", "Loss nan on 4 x A100(80G), WarpGAN repo"):
+            self.assertEqual(self.causes(log)[0], "divergence", log)
+
+    def test_a_word_is_not_said_by_another(self) -> None:
+        said = "loss is nan with various pictures"
+        self.assertNotIn("iou", self.reasons(said))
+        self.assertIn("iou", self.reasons("loss is nan with the iou loss"))
+
+    def test_an_address_names_no_operator(self) -> None:
+        log = "DDP unwraps the module at https://github.com/some/repo/run.py#L9 and so"
+        self.assertIn("you name ddp", reasons := self.reasons(f"{log} each is alone"))
+        self.assertNotIn("com", reasons)
+
+    def test_a_printed_tensor_is_no_node_of_anomaly_mode(self) -> None:
+        log = "loss is nan: tensor([nan], grad_fn=<DivBackward0>)"
+        self.assertNotIn(("node", "DivBackward"), self.facts(log))
+
     def test_common_words_are_no_reason(self) -> None:
         for log in (
             "I get NaN in the middle of training on my own dataset, why?",
@@ -185,6 +224,11 @@ class CheckTests(ReportTest):
     def test_labels_are_counted_where_the_trainer_prints_zero(self) -> None:
         log = "SFT with cutoff_len: 512\n{'loss': 0.0, 'grad_norm': nan}"
         self.assertIn("labels", self.checks(log))
+
+    def test_bf16_alone_is_not_asked_to_leave_fp16(self) -> None:
+        log = "mixed_precision: {}\nloss is nan"
+        self.assertNotIn("dtype", self.checks(log.format("bf16")))
+        self.assertIn("dtype", self.checks(log.format("fp16")))
 
     def test_what_goes_into_exp_is_bounded(self) -> None:
         log = "epoch 3 KLD loss: 3.1e+09 recon loss: 1.2\nepoch 4 KLD loss: nan"
