@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kb.choices import DEVICE_NAMES, DeviceClass
+from kb.choices import DEVICE_NAMES, WORKER_DEVICES
 from kb.languages import COMMA, LIST_COMMA, SPACE, Text as _
 from kb.releases.comparison import (
     BEGINS,
@@ -122,7 +122,7 @@ def unrun(found: Comparison) -> list[dict[str, str]]:
     """On which of the devices that are asked for nothing was judged on both."""
     if not found.devices:
         return [dict(NOTHING_RUN)]
-    asked = [found.device] if found.device else DeviceClass.values
+    asked = [found.device] if found.device else list(dict(WORKER_DEVICES))
     missing = named([device for device in asked if device not in found.devices])
     return [NOTHING_RUN_THERE.filled(device=missing)] if missing["en"] else []
 
