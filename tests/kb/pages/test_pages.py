@@ -654,6 +654,7 @@ class RunPageTest(PageTest):
         self.assertIn('<i class="nan">nan</i>', html)
         self.assertIn("status/?after=2", html)
         self.assertRegex(html, r'aria-current="step">\s*<b>trigger</b>')
+        self.assertIn('<p class="lead">A sample</p>', html)
         for odd in ("-1", "x", "9" * 50, "٣"):
             self.page(f"/en/runs/{run.id}/status/?after={odd}")
         found = store.add(runs.make_evidence(self.repro), origin="site")
@@ -690,7 +691,9 @@ class RunPageTest(PageTest):
         run = runs.make_run(self.repro, requester=runs.CLIENT)
         response = self.client.post(f"/en/runs/{run.id}/cancel/")
         self.assertRedirects(response, f"/en/runs/{run.id}/")
-        self.assertIn("Cancelled", self.page(f"/en/runs/{run.id}/"))
+        cancelled = self.page(f"/en/runs/{run.id}/")
+        self.assertIn("Cancelled", cancelled)
+        self.assertIn('<p class="lead">A sample</p>', cancelled)
         self.assertEqual(self.client.get(f"/en/runs/{run.id}/cancel/").status_code, 405)
         self.assertFalse(jobs.cancel(Run.objects.get()))
 
