@@ -11,6 +11,7 @@ from django.test import tag
 from playwright.sync_api import Page
 
 from kb.models import Record
+from tests.browser import page_faults
 from tests.browser.test_browser import DOCUMENT_WIDTH, SLACK_PX, BrowserTest
 from tests.support import loaded
 
@@ -21,6 +22,7 @@ MOST_BLOCKS = 9
 # Records of each kind, to be seen in Chinese as well: with a fix, of two devices, never
 # run, with many conditions, brief, brief without a repro.
 KINDS = ("NAN-0008", "NAN-0070", "NAN-0003", "NAN-0059", "NAN-0120", "NAN-0132")
+UNFOLD = "document.querySelectorAll('main details').forEach(it => it.open = true)"
 HEIGHT = "document.documentElement.scrollHeight"
 MEASURE = """
 () => {
@@ -69,6 +71,20 @@ class HeightsTest(BrowserTest):
         ):
             with self.subTest(path):
                 self.assertEqual(self.faults(page, path), {})
+
+    def test_what_is_folded_is_not_beside_the_page_either(self) -> None:
+        page = self.context(viewport={"width": 360, "height": 800}).new_page()
+        for at, name in enumerate(Record.objects.visible().values_list("id", flat=True)):
+            lang = ("en", "zh")[at % 2]
+            page.goto(f"{self.live_server_url}/{lang}/{name}")
+            page.evaluate(UNFOLD)
+            for width in (360, 1280):
+                with self.subTest(name, lang=lang, width=width):
+                    page.set_viewport_size({"width": width, "height": 800})
+                    self.assertLessEqual(page.evaluate(DOCUMENT_WIDTH), SLACK_PX)
+        page.set_viewport_size({"width": 820, "height": 800})
+        page.goto(f"{self.live_server_url}/en/claims/")
+        self.assertEqual(page_faults.faults(page), [])
 
     def test_the_first_screen_of_a_build_names_its_bugs(self) -> None:
         page = self.context(viewport={"width": 1280, "height": 900}).new_page()
