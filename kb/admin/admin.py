@@ -19,7 +19,7 @@ from kb.models import Claim, Record, Repro
 
 admin.site.site_header = _("Does it NaN? · Administration")
 admin.site.site_title = _("Does it NaN?")
-admin.site.index_title = _("What may be looked at")
+admin.site.index_title = _("What you may see")
 
 PROSE = {
     "title": _("Title"),
