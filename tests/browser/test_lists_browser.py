@@ -71,6 +71,15 @@ class ListsTest(BrowserTest):
             page.keyboard.press("Escape")
             self.assertFalse(meaning.is_visible())
 
+    def test_the_filter_can_be_skipped_without_script(self) -> None:
+        for path in ("records/", "search/?q=sample"):
+            page = self.open(f"/en/{path}", java_script_enabled=False)
+            page.get_by_role("link", name="Skip the filter").focus()
+            for key in ("Enter", "Tab"):
+                page.keyboard.press(key)
+            focused = page.locator(":focus").get_attribute("href") or ""
+            self.assertRegex(focused, r"NAN-9001|symptoms/", path)
+
     def test_the_other_language_keeps_path_query_and_filters(self) -> None:
         page = self.open("/en/records/?component=sdpa&group=package")
         page.get_by_role("link", name="中文").click()
