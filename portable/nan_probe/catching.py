@@ -17,8 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from .calls import name_of
-from .tape import is_writing
-from .values import tensors
+from .values import is_writing, tensors
 
 LARGEST, SECONDS = 64 * 2**20, 120
 PASSED_BY = {"__get__", "__set__", "backward"}

@@ -1,4 +1,5 @@
-"""Hooks by which a session learns of backward, optimizers and loss scales."""
+"""Hooks by which a session learns of backward, optimizers and loss scales; a step of
+each op."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ import threading
 
 import torch
 from torch.optim import optimizer as optimizers
+from torch.utils import _python_dispatch as dispatch
 
 from .tape import is_compiling
+from .values import tensors
 
 register_before = getattr(optimizers, "register_optimizer_step_pre_hook", None)
 register_after = getattr(optimizers, "register_optimizer_step_post_hook", None)
@@ -38,7 +41,9 @@ class Patches:
         # Of a tensor, too: within a torch function the tape is off its stack already.
         self.replace(torch.Tensor, "backward", self.backward)
         self.replace(torch.autograd, "backward", self.backward)
+        self.replace(torch.autograd, "grad", self.grad)
         self.replace(amp, "scale", self.scale)
+        self.replace_apply()
         if hasattr(torch, "compile"):
             self.replace(torch, "compile", self.compile)
         if register_before is not None:
@@ -67,8 +72,36 @@ class Patches:
         setattr(where, name, patched)
         self.undo.append(lambda: setattr(where, name, original))
 
+    def replace_apply(self):
+        """Of an autograd.Function, which no mode sees: its call is one of a step."""
+        kind = torch.autograd.Function
+        before = vars(kind).get("apply")
+
+        def apply(cls, *args, **kwargs):
+            # Before torch 2.0 it is that of its base.
+            run = before.__get__(None, cls) if before else super(kind, cls).apply
+            if is_compiling() or not self.is_here() or not self.session.is_call():
+                return run(*args, **kwargs)
+            return self.session.tape.call(run, args, kwargs)
+
+        kind.apply = classmethod(apply)
+        undo = functools.partial(setattr, kind, "apply", before)
+        self.undo.append(undo if before else functools.partial(delattr, kind, "apply"))
+
     def backward(self, original, args, kwargs):
-        return self.session.backward(original, args, kwargs)
+        gradients = kwargs.get("grad_tensors", kwargs.get("gradient"))
+        gradients = args[1] if len(args) > 1 else gradients
+        return self.session.backward(original, args, kwargs, gradients)
+
+    def grad(self, original, args, kwargs):
+        """That of weights is a backward pass, where it ends a step."""
+        keeps = any(kwargs.get(one) for one in ("create_graph", "retain_graph"))
+        wanted = tensors(args[1] if len(args) > 1 else kwargs.get("inputs"))
+        is_of_weights = any(isinstance(one, torch.nn.Parameter) for one in wanted)
+        if keeps or any(args[3:5]) or not is_of_weights:
+            return original(*args, **kwargs)
+        gradients = args[2] if len(args) > 2 else kwargs.get("grad_outputs")
+        return self.session.backward(original, args, kwargs, gradients)
 
     def scale(self, original, args, kwargs):
         """What is scaled is the loss; the scaled one may well overflow."""
@@ -103,3 +136,40 @@ class Patches:
     def after(self, optimizer, args, kwargs):
         if self.is_here():
             self.session.after_optimizer(optimizer)
+
+
+class Mode(dispatch.TorchDispatchMode):
+    """Hands every op to the step being watched, if there is one."""
+
+    supports_higher_order_operators = True
+    step = None
+
+    def __init__(self):
+        super().__init__()
+        self.here = threading.local()  # each thread has a stack of its own
+
+    @property
+    def is_on(self):
+        return getattr(self.here, "is_on", False)
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        """Else torch.compile gives up, for good, on code that it first meets here."""
+        return True
+
+    def enter(self):
+        if not self.is_on:
+            self.__enter__()
+            self.here.is_on = True
+
+    def leave(self):
+        """Off the stack, unless another mode lies on top: then at the next end."""
+        if self.is_on and dispatch._get_current_dispatch_mode() is self:
+            self.here.is_on = False
+            self.__exit__(None, None, None)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        step, kwargs = self.step, kwargs or {}
+        if step is None or (step.public is not None and step.public.is_copying):
+            return func(*args, **kwargs)
+        return step.call(func, args, kwargs)

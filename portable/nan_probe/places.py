@@ -50,7 +50,8 @@ class Look:
             self.end(frame.f_locals["site"])
             return True
         if kind == "engine":
-            if self.line is not None and self.direction == "forward":
+            is_forward = self.line is not None and self.direction == "forward"
+            if is_forward and torch.is_grad_enabled():
                 return True  # autograd repeats a forward: a checkpoint
             self.direction, self.engine = "backward", self.engine or frame
         elif kind == "custom" and self.line is not None:

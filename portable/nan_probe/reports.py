@@ -18,11 +18,24 @@ CAUSES = {
     "constant": "a constant in the code that is not finite",
     "weight": "a weight or buffer that was not finite before; where no optimizer of "
     "torch.optim wrote it, watch(model, every=1) names the op that did",
+    "loaded": "a weight or buffer that was not finite before the first step: as it was "
+    "made or loaded",
     "input": "an input: the tensor came from outside the step",
     "unwritten": "memory of torch.empty that no op seen here wrote: unwritten, or "
     "written by a kernel outside torch",
     "unseen": "not seen: compiled code, a kernel outside torch, another rank, or what "
     "ran before the step",
+}
+
+# What to do then, by cause; of a call that was kept, what heals it stands there.
+KEEP = "python nan_probe.py --capture DIR … keeps this call and tries what fixes it"
+NEXT = {
+    "op": KEEP,
+    "inf": KEEP,
+    "constant": "see where the number comes from that this line is given",
+    "loaded": "initialize it, as with torch.nn.init; of a checkpoint look at the file",
+    "input": "look at these elements in the loader, its transforms and its files",
+    "unwritten": "torch.zeros instead of torch.empty, or write to it before it is read",
 }
 
 
@@ -183,9 +196,13 @@ class Owner:
             file.write(self.text + "\n")
             file.flush()
 
+    def cause_of(self, birth):
+        is_early = birth.cause == "weight" and self.steps <= 1
+        return "loaded" if is_early else birth.cause
+
     def rows(self, now):
         birth = now.reached.first()
-        facts, place = birth.facts, birth.place
+        facts, place, cause = birth.facts, birth.place, self.cause_of(birth)
         # The NaN that this Inf became.
         later = [one for one in now.births if one.goes_back_to(birth)]
         then = next((one for one in later if one is not birth), None)
@@ -194,7 +211,8 @@ class Owner:
             ("direction", place.direction),
             ("module", place.module),
             ("op", birth.op),
-            ("cause", CAUSES[birth.cause]),
+            ("cause", CAUSES[cause]),
+            ("next", NEXT.get(cause)),
             ("line", shown(place.line)),
             ("called at", place.caller and shown(place.caller)),
             ("dtype", f"{facts.dtype} (up to {limit(facts.dtype):.5g})"),

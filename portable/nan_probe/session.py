@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import math
 from collections import deque
 
 import torch
 
 from .captures import read
 from .catching import Public, kept
-from .cheap import Models, any_bad, gradients_of, growth, is_plain, losses_of
+from .cheap import Models, any_bad, gradients_of, growth, losses_of
 from .explaining import CLASSES
 from .known import known_by
-from .patches import Patches, registered
-from .places import Place, again, inside_backward
-from .reports import Birth, Owner, compiled, ranks, written
+from .patches import Mode, Patches, registered
+from .places import again, inside_backward
+from .reports import KEEP, Owner, compiled, ranks, written
 from .slices import Chain
-from .states import State, Weights
-from .steps import Mode, Step
-from .tape import Call, Cannot, Replay, Tape, context, site, unwrapped
-from .values import has_nan, tensors
+from .states import Cannot, Replay, State, Weights, unwrapped
+from .steps import Step
+from .tape import Call, Tape, context, site, transform
+from .values import tensors
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale.
 HALVINGS = 8
 sessions = []
 DIVERGES = "lower the learning rate, warm it up, or clip the gradients"
+ELSEWHERE = "another thread or process that trains needs `with watch(model)` of its own"
 compiler = getattr(torch, "compiler", None)
 
 
@@ -58,6 +58,7 @@ class Session(contextlib.ContextDecorator, Owner):
         self.weights = Weights()
         self.patches = Patches(self)
         self.stepping = None  # the Call of a step function while it runs
+        self.step_seen = None  # what the last repeat saw
         self.losses, self.backwards, self.bad_in_row = [], 0, 0
         self.is_repeating = self.is_in_backward = False
         self.ends_at_optimizer = self.is_counted = False
@@ -109,15 +110,19 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def hook(self, module):
         def begin(module, args, kwargs=None):
-            if self.is_mine() and not inside_backward():
+            if self.is_call():
                 self.tape.begin_module(module, args, kwargs or {})
 
         def end(module, *given):
-            if self.is_mine() and not inside_backward():
+            if self.is_call():
                 self.tape.end_module(module, given[-1])
 
         self.handles.append(registered(module.register_forward_pre_hook, begin))
         self.handles.append(registered(module.register_forward_hook, end))
+
+    def is_call(self):
+        """Whether the call of a module is one of a step, and not within autograd."""
+        return self.is_mine() and not inside_backward() and transform() is None
 
     def is_mine(self):
         is_busy = self.stepping or self.is_repeating or self.found
@@ -125,40 +130,41 @@ class Session(contextlib.ContextDecorator, Owner):
 
     # --- what the patches tell ---
 
-    def backward(self, original, args, kwargs):
+    def backward(self, original, args, kwargs, gradients):
         """Before it the loss is looked at, after it the gradients."""
         if self.is_in_backward:
             return original(*args, **kwargs)
         self.is_in_backward = True
         try:
-            return self.outer_backward(original, args, kwargs)
+            return self.outer_backward(original, args, kwargs, gradients)
         finally:
             self.is_in_backward = False
 
-    def outer_backward(self, original, args, kwargs):
-        given = args[0] if args else kwargs.get("tensors")
+    def outer_backward(self, original, args, kwargs, gradients):
+        given = args[0] if args else kwargs.get("tensors", kwargs.get("outputs"))
         if self.stepping is not None or not self.is_mine() or inside_backward():
             self.losses = [given]
             self.backwards += 1
             return original(*args, **kwargs)
         where = site(self.meet)
         self.tape.leave()
+        for end in self.tape.left_out(given):
+            if self.check_rest(end):
+                return original(*args, **kwargs)
         is_bad = any_bad(losses_of(self.unscaled or given), self.totals["loss"])
         try:
-            original(*args, **kwargs)
-            is_bad = is_bad or self.are_gradients_bad()
+            result = original(*args, **kwargs)
+            is_bad = is_bad or self.are_gradients_bad() or any_bad(tensors(result))
         finally:
             self.tape.enter()
         self.steps += not self.is_counted
         self.is_counted = False
         if is_bad:
-            given_gradients = kwargs.get("grad_tensors", kwargs.get("gradient"))
-            gradients = args[1] if len(args) > 1 else given_gradients
             self.find(lambda: self.again_by_tape(given, gradients, where), where, given)
-        if not (kwargs.get("retain_graph") or args[2:3] == (True,)):
+        if not (kwargs.get("retain_graph") or any(one is True for one in args[2:3])):
             self.tape.clear()
         self.unscaled = []
-        return None
+        return result
 
     def are_gradients_bad(self):
         leaves = self.tape.parameters()
@@ -305,18 +311,22 @@ class Session(contextlib.ContextDecorator, Owner):
             if step.reached is None:
                 why = self.why_gone(repeat)
         except Exception as error:  # of the program's own code, which runs again
-            step, notes, why = (
-                Step(self),
-                [],
-                f"not repeated: {str(error) or repr(error)}",
-            )
-        self.repeated = "; ".join(["once, under the full probe", *sorted(set(notes))])
+            step, notes = self.seen_of(), []
+            why = f"not repeated: {str(error) or repr(error)}"
+        once = "; ".join(["once, under the full probe", *sorted(set(notes))])
+        self.repeated = why or once
         if step.reached is None:
-            self.repeated = why
-            self.unseen(step, where, losses)
+            step.unseen(where, losses)
         elif self.capture:
             self.keep(step.reached.first())
         self.say(step, False)
+
+    def seen_of(self):
+        """Of a repeat that was cut short: what it had made, if that was bad."""
+        step = self.step_seen or Step(self)
+        step.graphs.leave()
+        step.reach(step.last, "the last result before the repeat ended")
+        return step if step.reached is not None else Step(self)
 
     def keep(self, birth):
         """The call behind a finding, and what is known of it once it is small."""
@@ -378,37 +388,16 @@ class Session(contextlib.ContextDecorator, Owner):
             for one in self.model.parameters():
                 one.grad = None
 
-    def unseen(self, step, where, losses):
-        """A finding without an op: that loss, gradients or weights are not finite."""
-        bad = [one for one in losses_of(losses) if any_bad([one])]
-        direction, module = "forward", "(the loss)"
-        if not bad:
-            direction, module = "backward", "(a gradient)"
-            bad = [g for g in gradients_of(self.model.parameters()) if any_bad([g])]
-        if not bad:
-            direction, module = "optimizer", "(a weight)"
-            bad = [one for one in self.model.parameters() if any_bad([one])]
-        value = bad[0] if bad else torch.tensor(math.nan)
-        place = Place(direction, where, None, module)
-        birth = Birth("unseen", "(not seen)", place, value)
-        step.births.append(birth)
-        step.reach(birth, module)
-
-    def check_rest(self):
-        """A program that never calls backward, or stops at a bad loss by itself."""
+    def check_rest(self, end=None):
+        """A program that never calls backward, or leaves a bad loss out by itself."""
         if not self.is_mine():
-            return
-        if not self.steps and not self.tape.calls:  # it only evaluates
-            self.tape.calls = [call for _, call in self.tape.plain]
-        read = {id(one) for call in self.tape.calls for one in tensors(call[1:3])}
-        for at, call in reversed(list(enumerate(self.tape.calls, 1))):
-            ends = [one for one in tensors(call.result) if id(one) not in read]
-            # Of more than one number an infinity may well be a mask.
-            if any_bad(losses_of(ends)) or any(map(has_nan, filter(is_plain, ends))):
-                self.steps += 1
-                del self.tape.calls[at:]
-                self.find(self.forward_only, call.site, call.result)
-                return
+            return False
+        call = self.tape.cut_at_bad_end(end, may_evaluate=not self.steps)
+        if call is None:
+            return False
+        self.steps += 1
+        self.find(self.forward_only, call.site, call.result)
+        return True
 
     def forward_only(self):
         replay = Replay(self.tape, self.step_seen)
@@ -435,7 +424,7 @@ class Session(contextlib.ContextDecorator, Owner):
         if self.text:
             return self.text
         seen = f"{self.steps} steps, each by its loss, gradients and weights"
-        rows = [("watched", seen if self.steps else "no step was seen")]
+        rows = [("watched", seen if self.steps else f"no step was seen: {ELSEWHERE}")]
         title = "nothing found" if self.steps else "nothing watched"
         return written(title, rows + self.surroundings())
 
@@ -452,4 +441,5 @@ class Session(contextlib.ContextDecorator, Owner):
             ("of this law", "; ".join(alike)),
         ]
         captured = [row for row in self.captured if row[0] != "law"]
+        found = [row for row in found if not (captured and row[1] == KEEP)]
         return [("diverges", self.diverges()), *captured, *found]

@@ -8,8 +8,13 @@ import sys
 
 import torch
 
+from .places import again
+from .values import is_weight, is_writing, place_of, storage_of, tensors, weight_of
+
 # Of weights and optimizer state that are kept for a repeat.
 LARGEST = 16 * 2**20
+FULLY_SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
+FAILS = (RuntimeError, TypeError, ValueError, AttributeError, LookupError)
 
 
 class Chance:
@@ -32,9 +37,25 @@ class Chance:
             torch.cuda.set_rng_state_all(self.cuda)
 
 
+def held_by(model):
+    """(dictionary, name, tensor) of each buffer and plain attribute of the modules: a
+    program writes to them, or puts others in their place (`self.mean = 0.9 * ...`)."""
+    for _, module in getattr(model, "named_modules", tuple)():
+        for home in (module._buffers, vars(module)):
+            for name, one in home.items():
+                if isinstance(one, torch.Tensor) and is_state(one, home):
+                    yield home, name, one
+
+
+def is_state(one, home):
+    if one.requires_grad or one.is_inference():
+        return False
+    return "_buffers" not in home or one.numel() * one.element_size() <= LARGEST
+
+
 class Buffers:
-    """Copies of a model's buffers as a step found them, made anew only of what was
-    written to since the last step."""
+    """What a model holds beside its weights as a step found it, copied anew only where
+    it was written to since the last step."""
 
     def __init__(self):
         self.before, self.kept = {}, {}
@@ -45,35 +66,38 @@ class Buffers:
             self.before, self.kept = self.kept, {}
 
     def keep(self, model):
-        for buffer in getattr(model, "buffers", list)():
-            if id(buffer) in self.kept:
+        for home, name, one in held_by(model):
+            key = id(home), name
+            if key in self.kept:
                 continue
-            known = self.before.get(id(buffer))
-            if known is None or known[1] != buffer._version:
-                known = (buffer, buffer._version, buffer.detach().clone())
-            self.kept[id(buffer)] = known
+            known = self.before.get(key)
+            if known is None or known[2] is not one or known[3] != one._version:
+                known = (home, name, one, one._version, one.detach().clone())
+            self.kept[key] = known
 
     def restore(self):
         with torch.no_grad():
-            for buffer, version, copy in self.kept.values():
-                if buffer._version != version:
-                    buffer.copy_(copy)
+            for home, name, one, version, copy in self.kept.values():
+                home[name] = one
+                if one._version != version:
+                    one.copy_(copy)
 
 
 class State:
-    """Random states, buffers and, if asked for, gradients."""
+    """Random states, what modules hold and, if asked for, gradients."""
 
     def __init__(self, model, with_grads=False):
         self.model = model
         self.chance = Chance()
-        self.buffers = [buffer.detach().clone() for buffer in model.buffers()]
+        self.held = [(*row, row[2].detach().clone()) for row in held_by(model)]
         self.grads = [p.grad for p in model.parameters()] if with_grads else None
 
     def restore(self):
         self.chance.restore()
         with torch.no_grad():
-            for buffer, value in zip(self.model.buffers(), self.buffers):
-                buffer.copy_(value)
+            for home, name, one, copy in self.held:
+                home[name] = one
+                one.copy_(copy)
         if self.grads is not None:
             for parameter, grad in zip(self.model.parameters(), self.grads):
                 parameter.grad = grad
@@ -151,3 +175,117 @@ def copy_of(state):
         name: value.clone() if isinstance(value, torch.Tensor) else value
         for name, value in state.items()
     }
+
+
+class Cannot(Exception):
+    """Why a step cannot be repeated, in words."""
+
+
+class Replay:
+    """The calls of a tape, each with what those before it have returned anew."""
+
+    def __init__(self, tape, step):
+        """`step`: what watches the repeat."""
+        self.tape, self.step = tape, step
+        gradients = [one.grad for one in step.owner.model.parameters()]
+        self.owned = {*step.weight_names(), *map(storage_of, tensors(gradients))}
+        # By place in memory the calls to come that write there, the next one last.
+        self.earlier = {}
+        self.made = {}
+        self.notes = []
+
+    def forward(self, losses=()):
+        calls = list(self.tape.ordered(losses, self.owned))
+        self.step.is_hidden = self.tape.is_hidden
+        for call, _ in reversed(calls):
+            if call.held is not None:
+                self.earlier.setdefault(place_of(call.args[0]), []).append(call)
+        for call, is_plain in calls:
+            later = [one for one, version in call.versions if one._version != version]
+            if any(not self.earlier.get(place_of(one)) for one in later):
+                self.notes.append("a tensor was written to after the step had read it")
+            try:
+                self.repeat(call, is_plain)
+            except FAILS:
+                if not is_plain:
+                    raise  # else what it gave then is used
+            if call.held is not None:
+                self.earlier[place_of(call.args[0])].pop()
+
+    def repeat(self, call, is_plain):
+        function, args = unwrapped(call.function), self.mapped(call.args)
+        name = getattr(function, "__name__", "")
+        if is_writing(name, call.kwargs) and isinstance(args[0], torch.Tensor):
+            args = (self.target(call), *args[1:])
+        if call.chance is not None:
+            call.chance.restore()
+        if isinstance(function, torch.nn.Module):
+            # What a model is called with is the batch.
+            given = tensors([args, call.kwargs])
+            self.step.batch.update((storage_of(one), one) for one in given)
+        with contextlib.ExitStack() as stack:
+            for kind, dtype in call.context:
+                stack.enter_context(torch.autocast(kind, dtype=dtype))
+            stack.enter_context(torch.set_grad_enabled(not is_plain))
+            result = again(function, args, self.mapped(call.kwargs), call.site)
+        if is_plain and self.is_owned(call, args[:1]):
+            return
+        if call.result is None:
+            self.made[id(call.args[0])] = args[0]
+        for old, new in zip(tensors(call.result), tensors(result)):
+            # A weight stays itself: gradients go to it.
+            self.made[id(old)] = old if is_weight([old]) else new
+
+    def is_owned(self, call, written):
+        """A weight keeps what it became: only who made that is told."""
+        storage = weight_of(call, self.owned)
+        if storage is None:
+            return False
+        birth = self.step.origins.get(storage_of(written[0]))
+        if birth is not None:
+            self.step.origins[storage] = birth
+        return True
+
+    def target(self, call):
+        """What an op in place writes to: never what the program itself holds."""
+        one = call.args[0]
+        if id(one) in self.made:
+            return self.made[id(one)]
+        return (one if call.held is None else call.held).detach().clone()
+
+    def backward(self, losses, gradients, site):
+        roots = [self.made.get(id(one)) for one in tensors(losses)]
+        if not roots or not any(getattr(one, "requires_grad", False) for one in roots):
+            raise Cannot("the loss was made by what is not kept, such as a Function")
+        gradients = self.mapped(gradients)
+        again(torch.autograd.backward, (roots, gradients), {}, site)
+
+    def mapped(self, value):
+        if isinstance(value, torch.Tensor):
+            if id(value) in self.made:
+                return self.made[id(value)]
+            waiting = self.earlier and self.earlier.get(place_of(value))
+            if waiting:
+                return waiting[-1].held
+            if value.is_leaf:
+                return value
+            # What made it is not kept; gradients end here.
+            self.step.hidden.add(storage_of(value))
+            return value.detach()
+        if type(value) in (list, tuple):
+            return type(value)(map(self.mapped, value))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self.mapped, value))
+        if type(value) is dict:
+            return {name: self.mapped(one) for name, one in value.items()}
+        return value
+
+
+def unwrapped(function):
+    """A model without what makes the ranks wait for one another."""
+    names = {kind.__name__ for kind in type(function).__mro__}
+    if names & set(FULLY_SHARDED):
+        raise Cannot("each rank has a part of the weights only")
+    if "DistributedDataParallel" in names:
+        return function.module
+    return function

@@ -7,9 +7,9 @@ import threading
 from collections import namedtuple
 
 import torch
-from torch.utils import _python_dispatch as dispatch
 
 from .catching import caught
+from .cheap import any_bad, gradients_of, losses_of
 from .laws import GIVEN, law
 from .places import Graphs, Look, Place, inside_backward
 from .reports import SHOWN, Birth, NotFinite, written
@@ -41,36 +41,6 @@ current_node = getattr(torch._C, "_current_autograd_node", None)
 Held = namedtuple("Held", "facts birth copy")
 
 
-class Mode(dispatch.TorchDispatchMode):
-    """Hands every op to the step being watched, if there is one."""
-
-    supports_higher_order_operators = True
-    step = None
-    is_on = False
-
-    @classmethod
-    def ignore_compile_internals(cls):
-        """Else torch.compile gives up, for good, on code that it first meets here."""
-        return True
-
-    def enter(self):
-        if not self.is_on:
-            self.__enter__()
-            self.is_on = True
-
-    def leave(self):
-        """Off the stack, unless another mode lies on top: then at the next end."""
-        if self.is_on and dispatch._get_current_dispatch_mode() is self:
-            self.is_on = False
-            self.__exit__(None, None, None)
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        step, kwargs = self.step, kwargs or {}
-        if step is None or (step.public is not None and step.public.is_copying):
-            return func(*args, **kwargs)
-        return step.call(func, args, kwargs)
-
-
 class Step:
     """One watched step: which op made which value that is not finite."""
 
@@ -83,6 +53,8 @@ class Step:
         # By storage: the birth of what is not finite in it; the op that wrote it last.
         self.origins, self.places = {}, {}
         self.unwritten, self.batch, self.weights = set(), {}, None
+        # What calls that are not kept have made; whether some made what looks like it.
+        self.hidden, self.is_hidden = set(), False
         # The birth in the last result of the forward; the one that had an effect.
         self.last = self.reached = self.reached_as = self.collective = None
         self.phase = "forward"
@@ -157,7 +129,7 @@ class Step:
         if direction == "backward":
             if current_node is None:
                 self.graphs.enter(seen.engine)
-            if self.phase != "backward":
+            if self.phase != "backward" or plan.base == "ones_like":
                 self.phase = "backward"
                 self.begin_backward(plan, args)
         elif self.phase == "backward" and here and not inside_backward():
@@ -205,6 +177,22 @@ class Step:
     def reach(self, birth, what):
         if birth is not None and self.reached is None:
             self.reached, self.reached_as = birth, what
+
+    def unseen(self, where, losses):
+        """A finding without an op: that loss, gradients or weights are not finite."""
+        weights = self.owner.model.parameters()
+        looked_at = [
+            *(("forward", "(the loss)", one) for one in losses_of(losses)),
+            *(("backward", "(a gradient)", one) for one in gradients_of(weights)),
+            *(("optimizer", "(a weight)", one) for one in weights),
+        ]
+        none = ("optimizer", "(a weight)", torch.tensor(math.nan))
+        bad = (row for row in looked_at if any_bad([row[2]]))
+        direction, module, value = next(bad, none)
+        place = Place(direction, where, None, module)
+        birth = Birth("unseen", "(not seen)", place, value)
+        self.births.append(birth)
+        self.reach(birth, module)
 
     def before(self, plan, value, place):
         """What a tensor that the op writes to held, where the op reads that, too."""
@@ -393,6 +381,7 @@ class Step:
         if storage in self.unwritten:
             return "unwritten", ""
         fresh = value.grad_fn is None and not value.requires_grad
+        fresh = fresh and not self.is_hidden and storage not in self.hidden
         if fresh and torch.is_grad_enabled():
             return "input", "(a batch or target)"
         return "unseen", ""

@@ -8,31 +8,43 @@ make batches and targets, only the last ones.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections import deque, namedtuple
+from itertools import accumulate
 
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
-from .places import again, kind_of, kinds, line_of
+from .cheap import any_bad, is_plain, losses_of
+from .places import kind_of, kinds, line_of
 from .states import Buffers, Chance
-from .values import REPLACES, storage_of, tensors
+from .values import (
+    REPLACES,
+    has_nan,
+    is_weight,
+    is_writing,
+    size_of,
+    tensors,
+    weight_of,
+)
 
-FULLY_SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
-LONGEST, LARGEST = 4096, 256 * 2**20
+LONGEST, LARGEST = 16384, 256 * 2**20
 # Of calls without a gradient; of what a tensor held before it is written to.
 PLAIN, PLAIN_BYTES, COPIED = 512, 64 * 2**20, 2**20
 # A property is a call, too: of these only what carries a gradient matters, as x.T does.
 PROPERTY = "__get__"
-READING = ("__invert__", "__int__", "__index__", "__iter__")
 # What these draw is drawn again in a repeat.
 DRAWS = ("rand", "dropout", "bernoulli", "normal", "multinomial", "rrelu", "gumbel")
 IGNORED = {"backward", "__set__", "requires_grad_", "retain_grad", "register_hook"}
+# By which a program asks whether its loss is finite, before it leaves a step out.
+READS = {"item", "__float__", "isnan", "isinf", "isfinite", "tolist"}
 call_of_module = torch.nn.Module._call_impl.__code__
 compiler = getattr(torch, "compiler", None)
 is_compiling = getattr(compiler, "is_compiling", bool)
 modes_on_stack = torch._C._len_torch_function_stack
+functorch = getattr(torch._C, "_functorch", None)
+# Within a transform of torch.func tensors stand for others, and have no numbers.
+transform = getattr(functorch, "peek_interpreter_stack", lambda: None)
 
 # `versions`: how often each tensor that came from outside had been written to.
 # `chance`: of what draws, as what draws between two calls, a sampler, is not repeated.
@@ -57,6 +69,9 @@ class Tape(TorchFunctionMode):
         # Those without a gradient: (how many of the others came before, the call).
         self.plain, self.plain_bytes = deque(), 0
         self.broken = None
+        # After how many calls the program looked at a number; whether one was hidden.
+        self.read_at, self.is_hidden = [], False
+        self.was_read = set()  # ids of what came from outside
         self.buffers.end_step()
 
     def enter(self):
@@ -86,13 +101,21 @@ class Tape(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if is_compiling() or name in IGNORED or "out" in kwargs:
             return func(*args, **kwargs)
+        if transform() is not None:
+            self.is_hidden = True
+            return func(*args, **kwargs)
+        if name in READS and self.read_at[-1:] != [len(self.calls)]:
+            self.read_at.append(len(self.calls))
         if name != PROPERTY and torch.is_grad_enabled():
             self.begin()
         given = list(tensors([args, kwargs]))
         draws = any(one in name for one in DRAWS)
         is_kept = draws and any(one.requires_grad for one in given)
         chance = Chance() if is_kept else None
-        held = held_before(name, args) if is_writing(name, kwargs) else None
+        held = None
+        if is_writing(name, kwargs):
+            held = held_before(name, args, self.was_read)
+        self.was_read.update(map(id, given))
         versions = versions_of(given)
         result = func(*args, **kwargs)
         made = list(tensors(args[0] if result is None and args else result))
@@ -113,6 +136,7 @@ class Tape(TorchFunctionMode):
             return
         kept = (function, args, kwargs, result, where, context(), *rest)
         self.calls.append(Call(*kept))
+        self.was_read.update(id(one) for one, _ in rest[0])
 
     def add_plain(self, function, args, kwargs, result, where, *rest):
         """What makes a batch or a target; one that writes needs what was there."""
@@ -149,20 +173,66 @@ class Tape(TorchFunctionMode):
         """(call, whether it is one without a gradient) of what leads to a loss, or was
         written into a weight."""
         needed = {id(one) for one in tensors([losses, [c[1:3] for c in self.calls]])}
-        found = []
-        for before, call in reversed(self.plain):
-            is_used = not needed.isdisjoint(map(id, written_by(call)))
-            if is_used or weight_of(call, weights) is not None:
+
+        def is_used(call):
+            return not needed.isdisjoint(map(id, written_by(call)))
+
+        used = set()
+        for _, call in reversed(self.plain):
+            if is_used(call) or weight_of(call, weights) is not None:
                 needed.update(map(id, tensors(call[1:3])))
-                found.append((before, call))
+                used.add(id(call))
+        # And what wrote over a tensor after it was read: a batch is fetched ahead.
+        found = [
+            (before, call)
+            for before, call in reversed(self.plain)
+            if id(call) in used or (call.held is not None and is_used(call))
+        ]
         for at, call in enumerate(self.calls):
             while found and found[-1][0] <= at:
                 yield found.pop()[1], True
             yield call, False
         yield from ((call, True) for _, call in reversed(found))
 
+    def cut_at_bad_end(self, end, may_evaluate):
+        """The last call that gave what is not finite, and that no other read; what came
+        after it is no part of the step."""
+        calls = self.calls[:end]
+        if may_evaluate and not calls:
+            self.calls = calls = [call for _, call in self.plain]
+        elif not has_begun(calls):
+            return None
+        read = {id(one) for call in calls for one in tensors(call[1:3])}
+        for at, call in reversed(list(enumerate(calls, 1))):
+            ends = [one for one in tensors(call.result) if id(one) not in read]
+            # Of more than one number an infinity may well be a mask.
+            if any_bad(losses_of(ends)) or any(map(has_nan, filter(is_plain, ends))):
+                del self.calls[at:]
+                self.plain = deque(one for one in self.plain if one[0] < at)
+                return call
+        return None
+
+    def left_out(self, losses):
+        """After how many calls the program looked at a number and then left the step
+        out: nothing that came later, nor a loss, was made of what came before."""
+        makers, crossed = {}, [0] * (len(self.calls) + 2)
+        given = [*(one[1:3] for one in self.calls), losses]
+        for at, these in enumerate(given if self.read_at else ()):
+            made = [makers[id(one)] for one in tensors(these) if id(one) in makers]
+            if made:
+                crossed[min(made) + 1] += 1
+                crossed[at + 1] -= 1
+            for one in tensors([call.result for call in self.calls[at : at + 1]]):
+                makers.setdefault(id(one), at)
+        crossed = list(accumulate(crossed))
+        return [
+            at for at in self.read_at if not crossed[at] and has_begun(self.calls[:at])
+        ]
+
     def call(self, function, args, kwargs):
-        """One of a compiled function."""
+        """One of a compiled function, or of a Function."""
+        if self.begun is not None:  # within that of a model
+            return function(*args, **kwargs)
         self.begin_module(function, args, kwargs)
         result = None
         try:
@@ -185,32 +255,24 @@ def versions_of(given):
     return [(one, one._version) for one in given if is_counted(one)]
 
 
-def is_writing(name, kwargs):
-    """Whether a function writes to its first argument, by its name."""
-    if name.startswith("__"):
-        return name == "__setitem__" or (name[2] == "i" and name not in READING)
-    return name.endswith("_") or bool(kwargs.get("inplace"))
-
-
-def held_before(name, args):
-    """A copy of what is written to; a stand-in if nothing reads it."""
+def held_before(name, args, was_read):
+    """A copy of what is written to; a stand-in if nothing reads it or has read it."""
     one = args[0] if args else None
     if not isinstance(one, torch.Tensor) or one.is_inference():
         return None
-    if name in REPLACES:
+    if name in REPLACES and id(one) not in was_read:
         return one.detach()
     if size_of(one) > COPIED or (one.requires_grad and torch.is_grad_enabled()):
         return None
     return one.detach().clone()
 
 
-def weight_of(call, weights):
-    """The weight that a call without a gradient writes to, by its storage."""
-    name = getattr(call.function, "__name__", "")
-    if call.held is None or not is_writing(name, call.kwargs):
-        return None
-    storage = storage_of(call.args[0])
-    return storage if storage in weights else None
+def has_begun(calls):
+    """Whether a model or a weight is among what was called, as in a step."""
+    return any(
+        isinstance(call.function, torch.nn.Module) or is_weight(tensors(call[1:3]))
+        for call in calls
+    )
 
 
 def has_graph(one):
@@ -218,18 +280,6 @@ def has_graph(one):
         return one.requires_grad and not one.is_leaf
     except RuntimeError:  # a view that was made in no_grad, of what was written to
         return False
-
-
-def is_weight(made):
-    return any(one.is_leaf and one.requires_grad for one in made)
-
-
-def place_of(one):
-    return one.data_ptr(), one.dtype, one.shape, one.stride()
-
-
-def size_of(one):
-    return one.numel() * one.element_size()
 
 
 def bytes_of(call):
@@ -271,115 +321,3 @@ def site(meet):
     if outermost is not None:
         meet(outermost.f_locals["self"])
     return line
-
-
-FAILS = (RuntimeError, TypeError, ValueError, AttributeError, LookupError)
-
-
-class Cannot(Exception):
-    """Why a step cannot be repeated, in words."""
-
-
-class Replay:
-    """The calls of a tape, each with what those before it have returned anew."""
-
-    def __init__(self, tape, step):
-        """`step`: what watches the repeat."""
-        self.tape, self.step = tape, step
-        gradients = [one.grad for one in step.owner.model.parameters()]
-        self.owned = {*step.weight_names(), *map(storage_of, tensors(gradients))}
-        # By place in memory the calls to come that write there, the next one last.
-        self.earlier = {}
-        self.made = {}
-        self.notes = []
-
-    def forward(self, losses=()):
-        calls = list(self.tape.ordered(losses, self.owned))
-        for call, _ in reversed(calls):
-            if call.held is not None:
-                self.earlier.setdefault(place_of(call.args[0]), []).append(call)
-        for call, is_plain in calls:
-            if any(one._version != version for one, version in call.versions):
-                self.notes.append("a tensor was written to after the step had read it")
-            try:
-                self.repeat(call, is_plain)
-            except FAILS:
-                if not is_plain:
-                    raise  # else what it gave then is used
-            if call.held is not None:
-                self.earlier[place_of(call.args[0])].pop()
-
-    def repeat(self, call, is_plain):
-        function, args = unwrapped(call.function), self.mapped(call.args)
-        name = getattr(function, "__name__", "")
-        if is_writing(name, call.kwargs) and isinstance(args[0], torch.Tensor):
-            args = (self.target(call), *args[1:])
-        if call.chance is not None:
-            call.chance.restore()
-        if isinstance(function, torch.nn.Module):
-            # What a model is called with is the batch.
-            given = tensors([args, call.kwargs])
-            self.step.batch.update((storage_of(one), one) for one in given)
-        with contextlib.ExitStack() as stack:
-            for kind, dtype in call.context:
-                stack.enter_context(torch.autocast(kind, dtype=dtype))
-            stack.enter_context(torch.set_grad_enabled(not is_plain))
-            result = again(function, args, self.mapped(call.kwargs), call.site)
-        if is_plain and self.is_owned(call, args[:1]):
-            return
-        if call.result is None:
-            self.made[id(call.args[0])] = args[0]
-        for old, new in zip(tensors(call.result), tensors(result)):
-            # A weight stays itself: gradients go to it.
-            self.made[id(old)] = old if is_weight([old]) else new
-
-    def is_owned(self, call, written):
-        """A weight keeps what it became: only who made that is told."""
-        storage = weight_of(call, self.owned)
-        if storage is None:
-            return False
-        birth = self.step.origins.get(storage_of(written[0]))
-        if birth is not None:
-            self.step.origins[storage] = birth
-        return True
-
-    def target(self, call):
-        """What an op in place writes to: never what the program itself holds."""
-        one = call.args[0]
-        if id(one) in self.made:
-            return self.made[id(one)]
-        return (one if call.held is None else call.held).detach().clone()
-
-    def backward(self, losses, gradients, site):
-        roots = [self.made.get(id(one)) for one in tensors(losses)]
-        if not roots or any(one is None for one in roots):
-            raise Cannot("the loss was made by what is not kept, such as a Function")
-        gradients = self.mapped(gradients)
-        again(torch.autograd.backward, (roots, gradients), {}, site)
-
-    def mapped(self, value):
-        if isinstance(value, torch.Tensor):
-            if id(value) in self.made:
-                return self.made[id(value)]
-            waiting = self.earlier and self.earlier.get(place_of(value))
-            if waiting:
-                return waiting[-1].held
-            # Its graph is gone: gradients end here.
-            return value if value.is_leaf else value.detach()
-        if type(value) in (list, tuple):
-            return type(value)(map(self.mapped, value))
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*map(self.mapped, value))
-        if type(value) is dict:
-            return {name: self.mapped(one) for name, one in value.items()}
-        return value
-
-
-def unwrapped(function):
-    """A model without what makes the ranks wait for one another."""
-    names = {kind.__name__ for kind in type(function).__mro__}
-    if names & set(FULLY_SHARDED):
-        raise Cannot("each rank has a part of the weights only")
-    if "DistributedDataParallel" in names:
-        return function.module
-    return function

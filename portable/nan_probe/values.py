@@ -182,3 +182,39 @@ def written_to(plan, args, kwargs):
         value = args[index] if index < len(args) else kwargs.get(name)
         for one in tensors(value):
             yield one, is_read
+
+
+# --- calls ---
+
+# By their names these look as if they wrote.
+READING = ("__invert__", "__int__", "__index__", "__iter__")
+
+
+def is_writing(name, kwargs):
+    """Whether a function writes to its first argument, by its name."""
+    if name.startswith("__"):
+        return name == "__setitem__" or (name[2] == "i" and name not in READING)
+    return name.endswith("_") or bool(kwargs.get("inplace"))
+
+
+def weight_of(call, weights):
+    """The weight that a call without a gradient writes to, by its storage."""
+    name = getattr(call.function, "__name__", "")
+    if call.held is None or not is_writing(name, call.kwargs):
+        return None
+    storage = storage_of(call.args[0])
+    return storage if storage in weights else None
+
+
+def is_weight(made):
+    return any(one.is_leaf and one.requires_grad for one in made)
+
+
+def place_of(one):
+    if one.layout != torch.strided:
+        return id(one)
+    return one.data_ptr(), one.dtype, one.shape, one.stride()
+
+
+def size_of(one):
+    return one.numel() * one.element_size()

@@ -6,12 +6,12 @@ import contextlib
 
 import torch
 
-from .patches import registered
+from .patches import Mode, registered
 from .places import inside_backward
 from .reports import SHOWN, Owner, compiled, ranks, written
 from .session import Session
 from .states import State, compared
-from .steps import Mode, Step
+from .steps import Step
 from .values import storage_of, tensors
 
 RERUNS = 2

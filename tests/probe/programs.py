@@ -177,6 +177,153 @@ def a_function_of_ones_own():
     return trained(model, lambda x, step: model(x * (step != BAD)).sum())
 
 
+@program
+def a_function_of_ones_own_outside_the_model():
+    model = nn.Linear(3, 3, bias=False)
+    return trained(model, lambda x, step: Norm.apply(model(x * (step != BAD))).sum())
+
+
+@program
+def a_bad_batch_that_the_program_leaves_out():
+    """It looks at the loss by itself; later steps are good."""
+    model = nn.Linear(3, 3)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        x = torch.randn(4, 3) * (1e6 if step == BAD else 1)
+        loss = torch.softmax(model(x), -1).log().mean()  # made here
+        if not math.isfinite(loss.detach().item()):
+            continue
+        sgd.zero_grad()
+        loss.backward()
+        sgd.step()
+    return [*model.parameters()]
+
+
+@program
+def metrics_that_no_step_is_left_out_for():
+    """Of nothing, and the least of what is masked; each is looked at, and logged."""
+    model, seen = nn.Linear(3, 3), []
+
+    def loss_of(x, step):
+        y = model(x)
+        seen.append(y[x.sum(-1) > 99].mean().isnan())
+        masked = torch.where(y > 0, y, torch.full_like(y, -math.inf))
+        top = masked.topk(2).values
+        hidden.append(top)
+        return y.square().mean()
+
+    hidden = []
+
+    def after(step):
+        seen.append(hidden.pop().min().detach())
+        hidden.append(seen[-1].item())
+
+    return [*trained(model, loss_of, after), *seen]
+
+
+@program
+def what_a_model_puts_in_the_place_of_what_it_held():
+    """A buffer and an attribute, which hold NaN once the step is over."""
+
+    class Centred(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.Linear(3, 3)
+            self.register_buffer("mean", torch.zeros(3))
+            self.last = torch.zeros(3)
+
+        def forward(self, x, by):
+            y = (self.up(x) - self.mean - self.last) / by  # made here
+            self.mean = 0.9 * self.mean + 0.1 * y.detach().mean(0)
+            self.last = y.detach().mean(0)
+            return y
+
+    model = Centred()
+    return trained(model, lambda x, step: model(x, float(step != BAD)).square().mean())
+
+
+@program
+def gradients_without_a_backward():
+    model = nn.Linear(3, 3)
+    weights = [*model.parameters()]
+    for step in range(STEPS):
+        y = model(torch.randn(4, 3))
+        goal = y.detach() if step == BAD else y.detach() + 1
+        loss = (y - goal).square().sum(-1).sqrt().mean()  # made here
+        gradients = torch.autograd.grad(loss, weights)
+        with torch.no_grad():
+            for one, gradient in zip(weights, gradients):
+                one.sub_(0.1 * gradient)
+    return weights
+
+
+@program
+def a_hook_of_a_gradient():
+    model = nn.Linear(3, 1)
+
+    def unit(gradient):
+        return gradient / gradient.norm()  # made here
+
+    for one in model.parameters():
+        one.register_hook(unit)
+    return trained(model, lambda x, step: model(x).square().mean() * (step != BAD))
+
+
+@program
+def several_losses():
+    model = nn.Linear(3, 3)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        y = model(torch.randn(4, 3))
+        y = y * (1e6 if step == BAD else 1)
+        bad = torch.softmax(y, -1).log().mean()  # made here
+        sgd.zero_grad()
+        torch.autograd.backward([y.square().mean(), bad])
+        sgd.step()
+    return [*model.parameters()]
+
+
+@program
+def a_batch_that_is_fetched_ahead():
+    model, batch = nn.Linear(3, 1), torch.ones(4, 3)
+
+    def loss_of(x, step):
+        y = model(batch / batch.norm(dim=1, keepdim=True))  # made here
+        batch.copy_(x * (step + 1 != BAD))
+        return y.square().mean()
+
+    return trained(model, loss_of)
+
+
+@program
+def a_scripted_function():
+    """What makes it is not seen, and its repeat has no graph."""
+    model = nn.Linear(3, 3)
+
+    @torch.jit.script
+    def logs(x):
+        return x.log()
+
+    def loss_of(x, step):
+        return logs(model(x).square() * (step != BAD)).mean()  # made here
+
+    return trained(model, loss_of)
+
+
+@program
+def a_transform_of_torch_func():
+    """Its tensors have no numbers; there is no backward."""
+    model = nn.Linear(3, 1)
+    weights = {name: one.detach() for name, one in model.named_parameters()}
+
+    def loss_of(weights, x):
+        return torch.func.functional_call(model, weights, (x,)).sum().sqrt()
+
+    x = -torch.eye(3) * model.weight.detach().sign() * 9
+    gradients = torch.vmap(torch.func.grad(loss_of), (None, 0))(weights, x)
+    return [gradients["weight"].mean()]  # made here
+
+
 class Doubled(TorchFunctionMode):
     """Doubles what softplus gives."""
 
@@ -330,7 +477,6 @@ def both(run):
 
 
 if __name__ == "__main__":
-    wanted = [
-        one for one in PROGRAMS if hasattr(torch, "compile") or "piled" not in one
-    ]
+    new = () if hasattr(torch, "compile") else ("compiled", "transform", "scripted")
+    wanted = [one for one in PROGRAMS if not any(word in one for word in new)]
     print(json.dumps({name: both(PROGRAMS[name]) for name in wanted}))

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import weakref
 from pathlib import Path
 
@@ -291,6 +292,28 @@ def every_third():
             loss_of(model, ONES if number < 5 else ONES * INF).backward()
             seen.append([probe.steps, probe.watched, *state(model)])
     return {"report": out.getvalue(), "seen": seen, "after": state(model)}
+
+
+@toy
+def every_second_in_threads():
+    """The first call is that of another thread, which ends before its step does."""
+    model, out = Model(nn.Tanh()), io.StringIO()
+    with nan_probe.watch(model, every=2, file=out) as probe:
+        other = threading.Thread(target=model, args=(ONES,))
+        other.start()
+        other.join()
+        for number in range(1, 5):
+            loss_of(model, ONES if number < 4 else ONES * INF).backward()
+    return {"report": out.getvalue(), "missed": probe.missed, "after": state(model)}
+
+
+@toy
+def bad_from_the_beginning():
+    model, out = Model(nn.Tanh()), io.StringIO()
+    model.up.weight.data.fill_(NAN)
+    with nan_probe.watch(model, file=out):
+        loss_of(model, ONES).backward()
+    return out.getvalue()
 
 
 @toy

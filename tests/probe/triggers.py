@@ -19,9 +19,10 @@ from harness.contract import parse_header
 from harness.identity import load_repro, offer_parameters
 from nan_probe.catching import Public, kept
 from nan_probe.known import known_by
+from nan_probe.patches import Mode
 from nan_probe.session import Session
 from nan_probe.slices import Chain
-from nan_probe.steps import Mode, Step
+from nan_probe.steps import Step
 
 
 def loaded(path):

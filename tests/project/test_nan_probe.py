@@ -239,6 +239,13 @@ class EveryTorchTests(SimpleTestCase):
             self.assertEqual(rows(flat)["module"], "weight")
             self.assertEqual(rows(by_hand)["reached"], "bias, written by hand")
 
+    def test_a_weight_that_was_bad_from_the_beginning(self) -> None:
+        for report in self.each("bad_from_the_beginning"):
+            found = rows(report)
+            self.assertEqual(found["reached"], "the loss")
+            self.assertIn("as it was made or loaded", found["cause"])
+            self.assertIn("initialize it", found["next"])
+
     def test_a_repeat_that_the_program_refuses(self) -> None:
         for report in self.each("a_model_that_runs_once"):
             self.assertEqual(rows(report)["repeated"], "not repeated: Again()")
@@ -276,6 +283,12 @@ class EveryTorchTests(SimpleTestCase):
                     *([7, 3, 1, 1], [8, 3, 0, 0], [8, 3, 0, 0]),
                 ],
             )
+            self.assertEqual(found["after"], [0, 0])
+
+    def test_every_second_step_after_a_call_in_another_thread(self) -> None:
+        for found in self.each("every_second_in_threads"):
+            self.assertEqual(rows(found["report"])["step"][:2], "4 ")
+            self.assertEqual(found["missed"], 0)
             self.assertEqual(found["after"], [0, 0])
 
     def test_steps_by_hand_and_a_decorated_function(self) -> None:
@@ -422,12 +435,25 @@ class EveryStepTests(SimpleTestCase):
                 with self.subTest(name, python=python):
                     self.assertTrue(found["same"], "the program went on otherwise")
                     line = rows(found["report"]).get("line", "")
-                    is_healthy = name == "a_metric_without_effect"
+                    is_healthy = name.startswith("a_metric") or "metrics" in name
                     self.assertEqual("# made here" in line, not is_healthy, found)
             steep = rows(said["a_rate_that_is_too_high"]["report"])
             self.assertIn("lower the learning rate", steep["diverges"])
             own = rows(said["a_function_of_ones_own"]["report"])
             self.assertEqual((own["direction"], own["law"]), ("backward", "0 / 0"))
+            for name, op in (
+                ("what_a_model_puts_in_the_place_of_what_it_held", "aten.div"),
+                ("several_losses", "aten.log"),
+            ):
+                self.assertEqual(rows(said[name]["report"])["op"][: len(op)], op)
+            hook = rows(said["a_hook_of_a_gradient"]["report"])
+            self.assertEqual((hook["direction"], hook["law"]), ("backward", "0 / 0"))
+            for name in {
+                "a_scripted_function",
+                "a_transform_of_torch_func",
+            } & said.keys():
+                hidden = rows(said[name]["report"])
+                self.assertTrue(hidden["cause"].startswith("not seen"), hidden)
             clipped = rows(said["gradients_that_are_clipped_by_hand"]["report"])
             self.assertNotIn("diverges", clipped)
 

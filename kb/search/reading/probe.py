@@ -15,7 +15,7 @@ ROW = re.compile(
     r"|inputs|made from|then|reached|other ranks|rerun|compiled|hidden|loss_scale|rank"
     r"|torch|watched|not watched|not finite, without effect|skipped|not read"
     r"|output|before it|repeated|diverges|indices|heals|law|slice|known|of this law"
-    r"|class|capture)"
+    r"|class|capture|next)"
     r":\s(.{1,1000})"
 )
 OVERLOAD = re.compile(r"(?<=Backward)\d{1,3}$")
