@@ -38,7 +38,11 @@ FORMS = {
     ],
     INF_MINUS_INF: ["a.nan_to_num() - b.nan_to_num()"],
     ZERO_TIMES_INF: ["a * torch.where(a == 0, torch.zeros_like(b), b)"],
-    ROOT_AT_ZERO: ["torch.sqrt(a + 1e-12)", "torch.sqrt(a.clamp_min(1e-12))"],
+    ROOT_AT_ZERO: [
+        "torch.sqrt(a + 1e-12)",
+        "torch.sqrt(a.clamp_min(1e-12))",
+        "torch.pow(a.clamp_min(1e-12), b)",
+    ],
     SHUT: [
         "torch.softmax(a.clamp_min(torch.finfo(a.dtype).min), -1)",
         "torch.softmax(a, -1).nan_to_num(0)",
