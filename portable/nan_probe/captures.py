@@ -41,8 +41,10 @@ WORDS = {
 def candidates(call):
     """Runs that may fail by themselves, the public call first."""
     name, args = call["function"], call["args"]
-    # What a function hands on to modes with its arguments: its defaults.
+    # What a function hands on to modes with its arguments: its defaults, and where
+    # its warnings point to.
     kwargs = {key: one for key, one in call["kwargs"].items() if one is not None}
+    kwargs.pop("_stacklevel", None)
     is_gradient = call["direction"] == "backward" and call["gradients"] is not None
     if name is not None and is_gradient:
         for one in (*call["gradients"], None):

@@ -110,8 +110,8 @@ def computed(function, row):
         return math.nan
     except OverflowError:
         return math.inf
-    except ValueError:  # outside the domain of the function
-        return math.nan
+    except ValueError:  # outside the domain of the function, or log(0)
+        return -math.inf if function is math.log and row[0] == 0 else math.nan
 
 
 def ways(run):

@@ -18,7 +18,7 @@ import torch
 sys.path.insert(0, sys.argv[1])
 from nan_probe import captures, reports, shrinking
 from nan_probe.calls import Run, decoded, encoded
-from nan_probe.explaining import explained
+from nan_probe.explaining import explained, ways
 from nan_probe.session import Session
 from triggers import births_of
 
@@ -40,6 +40,7 @@ def runs():
         "division": Run("torch.Tensor.__truediv__", [x, x]),
         "softmax": Run("torch.softmax", [masked, -1]),
         "root": Run("torch.sqrt", [x], None, torch.rand(8, 16)),
+        "power": Run("torch.Tensor.pow", [x, 0.3], None, torch.rand(8, 16)),
         "exp": Run("torch.exp", [(x * 20).to(torch.float32) * 8]),
         "labels": Run(F + "cross_entropy", [torch.randn(8, 5), labels]),
         "sum": Run("torch.Tensor.sum", [torch.full((9, 9), 2e38)]),
@@ -57,7 +58,8 @@ def shrunk():
     found = {}
     for name, run in runs().items():
         small = shrinking.Shrinker(run).shrunk()
-        found[name] = {"numbers": small.numbers(), **explained(small)}
+        told = {"reference": ways(small).get("reference"), **explained(small)}
+        found[name] = {"numbers": small.numbers(), **told}
     return found
 
 
@@ -65,6 +67,13 @@ def made(folder, name="log"):
     small = shrinking.Shrinker(runs()[name]).shrunk()
     call = {"aten": ["torch.log", []], "direction": "forward"}
     return captures.written(captures.capture_of(small, call), folder)
+
+
+def handed_on():
+    """What F.softmax hands on to modes, of which one writes only `dim`."""
+    kwargs = {"dim": -1, "_stacklevel": 3, "dtype": None}
+    call = {"function": F + "softmax", "args": [], "kwargs": kwargs}
+    return next(captures.candidates({**call, "direction": "forward"})).kwargs
 
 
 def killed():
@@ -226,7 +235,7 @@ def repro():
 
 if __name__ == "__main__":
     kinds = {"shrunk": shrunk, "killed": killed, "cut_off": cut_off}
-    kinds["overwritten"] = overwritten
+    kinds.update({"overwritten": overwritten, "handed_on": handed_on})
     kinds.update(
         {"told": told, "repro": repro, "sliced": sliced, "merged": merged, "bits": bits}
     )

@@ -36,6 +36,7 @@ EXPECTED = {
     "division": ("0 / 0", "mathematics", 2),
     "softmax": ("softmax of -inf only", "mathematics", 1),
     "root": ("root or power at 0, in backward", "mathematics", 1),
+    "power": ("root or power at 0, in backward", "mathematics", 1),
     "exp": ("overflow of exp", "range", 1),
     "labels": ("mean of nothing", "mathematics", 2),
     "sum": ("overflow of a sum", "range", 4),
@@ -80,10 +81,15 @@ class CallTests(SimpleTestCase):
         self.assertEqual(found["constant"]["heals"], [])
         self.assertIn("in torch.float64", found["sum"]["heals"])
         self.assertIn("in torch.float64", found["log"]["does_not_heal"])
+        self.assertEqual(found["power"]["heals"], ["torch.pow(a.clamp_min(1e-12), b)"])
+        self.assertEqual(found["log"]["reference"], "inf")
         # Of the same law, but another function: its forms are not this call's.
         for name in ("other log", "arc"):
             self.assertEqual(found[name]["heals"], [])
             self.assertEqual(found[name]["does_not_heal"], ["in torch.float64"])
+
+    def test_what_only_a_warning_needs_is_not_kept(self) -> None:
+        self.assertEqual(made()["handed_on"], {"dim": -1})
 
     def test_killed_while_it_is_written_nothing_half_is_taken(self) -> None:
         found = made()["killed"]
