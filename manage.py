@@ -7,12 +7,21 @@ import sys
 
 def main() -> None:
     # Not on top: where the data lie is read when it is imported.
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
 
     from config import datadir
 
-    datadir.ensure()
-    execute_from_command_line(sys.argv)
+    try:
+        datadir.ensure()
+        execute_from_command_line(sys.argv)
+    except (ImproperlyConfigured, OperationalError) as error:
+        if "--traceback" in sys.argv:
+            raise
+        is_database = isinstance(error, OperationalError)
+        what = "the database (DATABASE_URL): " if is_database else ""
+        sys.exit(f"manage.py: {what}{error}")
 
 
 if __name__ == "__main__":

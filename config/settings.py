@@ -5,7 +5,9 @@ The table in docs/operate.md lists the variables; each default suits one machine
 
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import dj_database_url
@@ -47,6 +49,20 @@ def env_choice(name: str, default: str, choices: str) -> str:
     return text
 
 
+def env_read(name: str, default: str, read: Callable[[str], Any]) -> Any:
+    """What a parser makes of it that raises ValueError."""
+    try:
+        return read(env_str(name, default))
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} cannot be read: {error}.") from error
+
+
+def address(text: str) -> str:
+    if text and not text.startswith(("https://", "http://")):
+        raise ValueError("it begins with https:// or http://")
+    return text.rstrip("/")
+
+
 def read_secret_key() -> str:
     key = env_str("SECRET_KEY") or datadir.secret_key()
     if not key:
@@ -62,15 +78,15 @@ DEBUG = env_bool("DEBUG", False)
 SECRET_KEY = read_secret_key()
 HOST = env_str("HOST", "127.0.0.1")
 PORT = env_int("PORT", 8000)
-SITE_URL = env_str("SITE_URL").rstrip("/")
+SITE_URL = env_read("SITE_URL", "", address)
 # Where readers report about a record: the page of its issues is below it.
-REPOSITORY_URL = env_str("REPOSITORY_URL").rstrip("/")
+REPOSITORY_URL = env_read("REPOSITORY_URL", "", address)
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 NUM_PROXIES = env_int("NUM_PROXIES", 0)
 
 # --- runs ---------------------------------------------------------------------
-BUILDS = [Path(path) for path in shlex.split(env_str("BUILDS"))]
+BUILDS = [Path(path) for path in env_read("BUILDS", "", shlex.split)]
 # What `make run` was called in; a torch there is used where it is, and never changed.
 ACTIVE_ENVIRONMENTS = {
     "VIRTUAL_ENV": env_str("VIRTUAL_ENV"),
@@ -170,13 +186,9 @@ TEMPLATES = [
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # A web thread keeps its connection for a minute: opening one took a sixth of the
 # processor time of a look-up.
-DATABASES = {
-    "default": dj_database_url.parse(
-        env_str("DATABASE_URL", f"sqlite:///{quote(str(DATA_DIR / 'db.sqlite3'))}"),
-        conn_max_age=60,
-        conn_health_checks=True,
-    )
-}
+SQLITE = f"sqlite:///{quote(str(DATA_DIR / 'db.sqlite3'))}"
+DATABASE = env_read("DATABASE_URL", SQLITE, dj_database_url.parse)
+DATABASES = {"default": DATABASE | {"CONN_MAX_AGE": 60, "CONN_HEALTH_CHECKS": True}}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # A file does not go away as a server does; the check is a statement a request.
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = False

@@ -64,7 +64,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # How many lines of Python a room may have, migrations left out. A room may shrink, and
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
-    "config": 1810,
+    "config": 1820,
     "kb": 1410,
     "kb.admin": 230,
     "kb.api": 1860,

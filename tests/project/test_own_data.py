@@ -24,6 +24,29 @@ ONE = (
 )
 
 
+class SettingsTest(SimpleTestCase):
+    def test_a_wrong_setting_is_one_line(self) -> None:
+        nowhere = "postgres://127.0.0.1:9/none"
+        for name, value, said in (
+            ("LOG_DAYS", "soon", "LOG_DAYS must be a whole number, not 'soon'."),
+            ("BUILDS", '"open', "BUILDS cannot be read: No closing quotation."),
+            ("SITE_URL", "kb.example", "SITE_URL cannot be read: it begins with"),
+            ("DATABASE_URL", "none", "DATABASE_URL cannot be read: Scheme"),
+            ("DATABASE_URL", nowhere, "the database (DATABASE_URL): connection"),
+        ):
+            with self.subTest(f"{name}={value}"):
+                done = subprocess.run(
+                    [sys.executable, "manage.py", "migrate", "--check"],
+                    cwd=ROOT,
+                    env={**os.environ, name: value},
+                    capture_output=True,
+                    text=True,
+                )
+                self.assertEqual(done.returncode, 1)
+                self.assertTrue(done.stderr.startswith(f"manage.py: {said}"), done)
+                self.assertNotIn("Traceback", done.stderr)
+
+
 class OwnDataTest(SimpleTestCase):
     def test_what_tests_write_to_is_not_the_clone_s(self) -> None:
         written = (
