@@ -75,6 +75,9 @@ class Command(BaseCommand):
 
 def drafted(capture: str) -> dict[str, str]:
     """What a capture gives a record; torch reads it, which the site itself has not."""
+    # The probe runs any other file: as a training script.
+    if not capture.endswith(".json") and not Path(capture, "capture.json").is_file():
+        raise CommandError(f"{capture} is no capture.json of nan_probe.")
     python = registry.default_interpreter()
     if python is None:
         raise CommandError(

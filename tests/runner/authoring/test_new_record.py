@@ -134,6 +134,9 @@ class SkeletonTest(TestCase):
         said = self.refused("other", root, "--from", "pytorch/pytorch#12345")
         self.assertIn(f"known already: NAN-0001, in the folder {draft.SLUG}", said)
         self.assertIn("not a folder", self.refused("other", str(self.folder / "no")))
+        # The probe would run it.
+        said = self.refused("other", root, "--from-capture", str(Path(__file__)))
+        self.assertIn("is no capture.json", said)
         stub = Path(folder) / "known" / "other.log"
         stub.write_text("mine")
         self.assertIn("other.log exists", self.refused("other", root, logs, folder))
