@@ -180,9 +180,10 @@ def problem_of(error: urllib.error.HTTPError) -> str:
     """What the site says is wrong (RFC 9457)."""
     try:
         told = json.loads(error.read(ANSWER_BYTES).decode("utf-8"))
-        return plain("%s. %s" % (told["title"], told["detail"]))
+        title, detail = told["title"], told["detail"]
+        return plain(detail if detail.startswith(title) else title + ". " + detail)
     except (ValueError, KeyError, TypeError, OSError, http.client.HTTPException):
-        return "HTTP %d" % error.code
+        return "HTTP %d; is this the address of the site?" % error.code
 
 
 def plain(text: Any) -> str:
@@ -247,12 +248,11 @@ def details(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None
 
 def remedy(entry: Dict[str, Any], lang: str) -> str:
     """A workaround by its status and cost; its name is for authors."""
-    said = (
-        "现在怎么做（%s）。代价：%s"
-        if lang == "zh"
-        else "What to do now (%s). Cost: %s"
+    en, zh = "What to do now (%s). Cost: %s", "现在怎么做（%s）。代价：%s"
+    return (zh if lang == "zh" else en) % (
+        word(entry["status"], lang),
+        plain(entry["cost"][lang]),
     )
-    return said % (word(entry["status"], lang), plain(entry["cost"][lang]))
 
 
 # --- to be posted below an issue -----------------------------
@@ -268,8 +268,7 @@ def markdown(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> N
     """The decision, the facts it rests on, the first candidate with test and strip."""
     say("**%s**\n" % marked(numbers_of_file(plain(found["decision"][lang]), sent)))
     facts = found["facts"]
-    named = [(row["value"], row["line"]) for row in facts["named"]]
-    rows = ["`%s`" % plain(value) for value, _line in named]
+    rows = ["`%s`" % plain(row["value"]) for row in facts["named"]]
     rows += ["%s `%s`" % pair for pair in sorted(facts["packages"].items())]
     if rows:
         say("- " + ", ".join(map(plain, rows)))
@@ -364,7 +363,9 @@ def tell(text: str) -> None:
 
 def lines_of(stream: Any, echo: bool) -> Iterator[Line]:
     """Numbered lines of a byte stream; what a bar overwrote is apart on its line."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    # What a shell of Windows writes to a file.
+    is_wide = stream.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    decoder = codecs.getincrementaldecoder("utf-16" if is_wide else "utf-8")("replace")
     rest, number = "", 0
     for data in iter(lambda: stream.read1(65536), b""):
         text = decoder.decode(data)
@@ -452,10 +453,7 @@ def run(options: argparse.Namespace) -> int:
         tell("no line shows a failure: nothing was sent (--all sends every line)")
         return NONE
     sent = within([(at, masks.apply(text)) for at, text in telling])
-    body = {
-        "log": "\n".join(text for _, text in sent),
-        "env": environment(options),
-    }
+    body = {"log": "\n".join(text for _, text in sent), "env": environment(options)}
     if options.dry_run:
         say(body["log"])
         if body["env"]:
@@ -498,6 +496,8 @@ def main() -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")
     try:
         return run(arguments().parse_args())
+    except BrokenPipeError:  # nobody reads on: `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Trouble, OSError) as error:
         tell(str(error))
     except KeyboardInterrupt:

@@ -303,6 +303,32 @@ class CommandTest(LiveServerTestCase):
         self.assertIn("NAN-0002 explains line 1.", said.getvalue())
         self.assertIn("429: wait a minute", told.getvalue())
 
+    def test_a_log_that_a_shell_of_windows_wrote(self) -> None:
+        path = self.folder / "train.log"
+        path.write_text("step 1\n" + WARNING, "utf-16")
+        done = self.command("", str(path))
+        self.assertIn("NAN-0002 explains line 2.", done.stdout, done.stderr)
+
+    def test_who_reads_no_further_hears_of_no_error(self) -> None:
+        inner, outer = os.pipe()
+        os.close(inner)
+        environment = {**os.environ, "DOESITNAN_SITE": self.live_server_url}
+        done = subprocess.run(
+            [sys.executable, str(self.script)],
+            input=WARNING.encode(),
+            stdout=outer,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+        os.close(outer)
+        self.assertEqual((done.returncode, done.stderr), (2, b""))
+
+    def test_what_is_wrong_is_said_once(self) -> None:
+        done = self.command("")
+        self.assertEqual(done.stderr.count("Nothing was pasted"), 1)
+        done = self.command(WARNING, site=self.live_server_url + "/nowhere")
+        self.assertIn("is this the address of the site?", done.stderr)
+
     def test_what_several_causes_show_alike_is_told_apart(self) -> None:
         line = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.36}\n"
         done = self.command(line, "--no-echo")
