@@ -116,7 +116,7 @@ class Parent:
         self.process.wait()
 
     def __del__(self) -> None:
-        if self.process.returncode is None:
+        if hasattr(self, "process") and self.process.returncode is None:  # it started
             self.end()
 
 

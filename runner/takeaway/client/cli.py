@@ -50,17 +50,18 @@ def look_up(arguments: Arguments) -> int:
 
 def run(arguments: Arguments) -> int:
     if any(text.endswith(".json") for text in arguments[:1]):
-        return with_probe(pythons.with_torch("run"), arguments)
+        return with_probe(of_capture("run", arguments), arguments)
     name, rest = repro_of("run", arguments)
     return carried.start(name, with_torch("run", rest))
 
 
 def bisect(arguments: Arguments) -> int:
     if any(text.endswith(".json") for text in arguments[:1]):
-        python = pythons.with_torch("bisect")
-        return with_probe(python, [*arguments, "--bisect"])
+        return with_probe(of_capture("bisect", arguments), [*arguments, "--bisect"])
     name, rest = repro_of("bisect", arguments)
     if not set(OF_ITSELF) & set(rest):
+        if not rest or rest[0].startswith("-"):
+            raise carried.Missing("name two releases A..B after it, such as 2.3..2.8")
         rest = ["--bisect-releases", *rest]
     return carried.start(name, rest)
 
@@ -87,6 +88,17 @@ def watch(arguments: Arguments) -> int:
     else:
         python = pythons.with_torch("watch")
     return with_probe(python, arguments)
+
+
+def of_capture(command: str, arguments: Arguments) -> str:
+    """One with torch, else the first that --python names. Raises pythons.NoTorch."""
+    try:
+        return pythons.with_torch(command)
+    except pythons.NoTorch:
+        for at, option in enumerate(arguments[:-1]):
+            if option == "--python" and pythons.has_torch(arguments[at + 1]):
+                return arguments[at + 1]
+        raise
 
 
 def with_probe(python: str, arguments: Arguments) -> int:

@@ -32,8 +32,8 @@ def with_torch(command: str) -> str:
             sys.stderr.write("doesitnan %s: the torch of %s\n" % (command, path))
             return path
     raise NoTorch(
-        "found no Python with torch (looked at this one, %s, PATH): activate its "
-        "environment, or name it with --python PATH" % ", ".join(ACTIVE)
+        "found no Python with torch (looked at this one, %s, PATH): activate or name "
+        "one: --python PATH, or `doesitnan watch PYTHON train.py`" % ", ".join(ACTIVE)
     )
 
 

@@ -188,9 +188,19 @@ class OfflineTest(ClientCase, TestCase):
         self.assertEqual(json.loads(done.stdout)["verdict"], "bug_present")
         self.assertIn(str(inner / "python"), done.stderr)
 
+    def test_a_capture_is_read_by_the_torch_that_is_named(self) -> None:
+        path = self.folder / "capture.json"
+        path.write_text("{}")
+        for command in ("run", "bisect"):
+            done = self.ask(command, str(path), "--python", torch_python())
+            self.assert_refused(done, "capture.json")
+            self.assertNotIn("found no Python", done.stderr)
+
     def test_without_torch_it_says_what_to_do(self) -> None:
         for command in (["run", "NAN-9001"], ["doctor"]):
             self.assert_refused(self.ask(*command), "--python PATH")
+        # Its options are the script's own.
+        self.assert_refused(self.ask("watch", "train.py"), "watch PYTHON train.py")
         done = self.ask("run", "NAN-9001", "--source")
         self.assertEqual(done.stdout, runs.make_record().repros.get().source)
         self.assertIn("NAN-9001", self.ask("doctor", "--list").stdout)
@@ -233,7 +243,8 @@ class OfflineTest(ClientCase, TestCase):
             ("run", "NAN-0404"): "NAN-9001 to NAN-9001",
             ("run", "NAN-9001/other"): "NAN-9001/repro",
             ("lookup", "nothing.log"): "nothing.log",
-            ("bisect", "NAN-9001"): "A..B",
+            ("bisect", "NAN-9001"): "name two releases A..B",
+            ("run", "NAN-9001", "--python", "nothing"): "nothing",
         }
         for arguments, words in rows.items():
             with self.subTest(arguments):
