@@ -115,8 +115,8 @@ REASONS = {
     "memory": _("this needs a GPU with more memory"),
     "devices": _("this needs more GPUs"),
     "stack": _(
-        "this build cannot import a package that the repro tests; install it with "
-        "`manage.py builds add --with`"
+        "this Python lacks a package that the repro tests; install it there, on a "
+        "site with `manage.py builds add --with`"
     ),
     "api": _("this build lacks an API that the repro calls"),
     "compiler": _(
