@@ -63,7 +63,7 @@ class EveryPageTest(BrowserTest):
         page.goto(f"{self.live_server_url}/en/health/")
         for style, fault in [
             ("position: absolute; left: 400px", "beside the page: planted"),
-            ("overflow: hidden; width: 9px; height: 20px", "cut: planted"),
+            ("overflow: hidden; width: 9px; white-space: nowrap", "cut: planted"),
             ("position: fixed; top: 20px; left: 60px", " meets planted"),
         ]:
             page.evaluate(
