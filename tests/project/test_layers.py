@@ -95,7 +95,7 @@ LINES = {
     "runner.captures": 610,
     "runner.evidence": 1720,
     "runner.gpus": 1040,
-    "runner.management": 2060,
+    "runner.management": 2070,
     "runner.models": 780,
     "runner.pages": 4460,
     "runner.pool": 1530,

@@ -34,6 +34,9 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        site = options["site"].rstrip("/")
+        if site and not site.startswith(("https://", "http://")):
+            raise CommandError("--site begins with https:// or http://")
         try:
             files = read_all(settings.ISSUES_DIR)
         except RecordError as error:
@@ -41,7 +44,7 @@ class Command(BaseCommand):
         published = Publication.PUBLISHED.value
         with scratch_database():
             publish((f for f in files if f.facts["publication"] == published), "")
-            made = wheel.wheel(options["site"].rstrip("/"))
+            made = wheel.wheel(site)
         folder: Path = options["output"]
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / made.name

@@ -8,8 +8,10 @@ import sys
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from kb.models import Record
+from runner.models import Build
 from runner.runs import backfill, fleet
 from runner.runs.backfill import Filler, Progress, Result
 
@@ -53,6 +55,12 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        named = {*options["record"], *options["build"]}
+        named -= {*Record.objects.visible().values_list("id", flat=True)}
+        named -= {*Build.objects.runnable().values_list("slug", flat=True)}
+        if named:
+            text = "No record, and no build that is installed here, is called "
+            raise CommandError(text + ", ".join(sorted(named)), returncode=2)
         cells = backfill.cells(
             options["record"], options["build"], again=options["again"]
         )

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from portable import harness
 from runner.builds import registry
@@ -92,6 +92,8 @@ class Command(BaseCommand):
                 "name", flat=True
             )
         )
+        if name and not draining:
+            raise CommandError(f"No worker {name} is online on this host.")
         rows.filter(name__in=draining).update(draining=True)
         reported: set[str] = set()
         while remaining := draining & set(

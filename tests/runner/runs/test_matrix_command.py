@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import SimpleTestCase, TestCase, tag
 
 from kb.publishing import saving
@@ -52,6 +52,13 @@ class CellsTest(TestCase):
         runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
         store.refresh_staleness(self.repro.record)
         self.assertEqual(len(self.missing()), 2)
+
+    def test_a_name_that_nothing_has_is_refused(self) -> None:
+        for option in ("--record", "--build"):
+            with self.assertRaisesMessage(CommandError, "is called nothing"):
+                call_command("matrix", option, "nothing", "--dry-run")
+        for given in (["--build", OTHER], ["--record", "NAN-9001"]):
+            call_command("matrix", *given, "--dry-run", stdout=StringIO())
 
     def test_drafts_are_left_out_and_names_narrow(self) -> None:
         runs.make_repro(record="NAN-9002")
