@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Django's entry point."""
 
+import errno
 import os
 import sys
 
 
 def main() -> None:
+    """What operators cause is one line; `--traceback` shows the rest."""
     # Not on top: where the data lie is read when it is imported.
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
@@ -16,8 +18,12 @@ def main() -> None:
     try:
         datadir.ensure()
         execute_from_command_line(sys.argv)
-    except (ImproperlyConfigured, OperationalError) as error:
-        if "--traceback" in sys.argv:
+    except BrokenPipeError:  # nobody reads on: `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2)
+    except (ImproperlyConfigured, OperationalError, OSError) as error:
+        is_ours = isinstance(error, OSError) and error.errno != errno.ENOSPC
+        if is_ours or "--traceback" in sys.argv:
             raise
         is_database = isinstance(error, OperationalError)
         what = "the database (DATABASE_URL): " if is_database else ""

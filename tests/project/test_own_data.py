@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from django.conf import settings
-from django.test import SimpleTestCase
+from django.core.management import CommandError, call_command
+from django.test import SimpleTestCase, TestCase
 
 from config import bootstrap
 from runner.pool import client, keeper
@@ -45,6 +46,37 @@ class SettingsTest(SimpleTestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertTrue(done.stderr.startswith(f"manage.py: {said}"), done)
                 self.assertNotIn("Traceback", done.stderr)
+
+
+class CommandTest(TestCase):
+    def test_who_reads_no_further_hears_of_no_error(self) -> None:
+        inner, outer = os.pipe()
+        os.close(inner)
+        done = subprocess.run(
+            [sys.executable, "manage.py", "spectacular"],
+            cwd=ROOT,
+            stdout=outer,
+            stderr=subprocess.PIPE,
+        )
+        os.close(outer)
+        self.assertEqual(done.returncode, 2)
+        self.assertNotIn(b"Traceback", done.stderr)
+
+    def test_a_full_disk_is_one_line(self) -> None:
+        call = [sys.executable, "manage.py", "spectacular"]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(call, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"manage.py: [Errno 28] No space left", done.stderr)
+        self.assertNotIn(b"Traceback", done.stderr)
+
+    def test_what_is_named_wrongly_is_refused(self) -> None:
+        for call, said in (
+            ("worker --drain --name none", "No worker none@"),
+            ("build_client --site kb.example", "--site begins with https://"),
+        ):
+            with self.assertRaisesMessage(CommandError, said):
+                call_command(*call.split())
 
 
 class OwnDataTest(SimpleTestCase):
