@@ -50,7 +50,7 @@ MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness orders what is equal.
 SURE_MATCH, LINE, TRAP = 20.0, 2.5, 4.0
 # Of a trap of another symptom than the one that the paste complains of.
-BESIDE = 0.2
+BESIDE = 0.6
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 # A node or a number that at most so many records show is a name of its own.
 RARE = 3
@@ -167,8 +167,8 @@ def add_match(
     elif not {why.line for why in match.why} <= shared_lines(asked):
         # Beside a symptom's message another line is a hint, such as a thread's title.
         candidate.is_told = True
-        line = ASKED if shared_lines(asked) else LINE
-        candidate.score += (line + 1) * match.why[0].coverage + 0.05 * match.score
+        line = ASKED if shared_lines(asked) else LINE + 1
+        candidate.score += line * match.why[0].coverage + 0.05 * match.score
     lines = [why.line for why in match.why]
     candidate.lines = sorted({*candidate.lines, *lines})
     # That a loss is NaN is the symptom itself, and no reason for this cause.

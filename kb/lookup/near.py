@@ -16,7 +16,7 @@ from kb.search.reading.names import PREFIX
 # What nearness (0 to 1) is worth, and at most where no operator is named.
 NEAR, MOST_BY_WORDS = 7.0, 1.0
 # The share of it where a symptom is shown and nothing else speaks for the record.
-UNTOLD = 0.1
+UNTOLD = 0.15
 # Of an argument that the bug takes, and that the code gives by name.
 PASSED = 0.6
 # Where a card, a package or a mode that it takes is not said, or it makes no NaN.
@@ -53,7 +53,7 @@ class Near:
             told = told or bool(named and facts.is_written)
         # Not what the message is about, whose causes are known.
         if candidate.cause is None and self.printed:
-            worth = min(worth, MOST_BY_WORDS)
+            worth = min(worth, MOST_BY_WORDS / 2)
         candidate.score += worth if told else UNTOLD * worth
         if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
             candidate.score += PASSED
