@@ -64,7 +64,7 @@ class CommandTest(TestCase):
 
     def test_a_full_disk_is_one_line(self) -> None:
         call = [sys.executable, "manage.py", "spectacular"]
-        with open("/dev/full", "w") as full:
+        with Path("/dev/full").open("w") as full:
             done = subprocess.run(call, cwd=ROOT, stdout=full, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"manage.py: [Errno 28] No space left", done.stderr)
