@@ -102,9 +102,12 @@ CONDITION: tuple[Key, ...] = tuple(
         "not_from": NAMES,
         "from": NAMES,
         "of": arguments,
+        "asked": truth,
         "attribute": truth,
+        "imported": truth,
         "member": truth,
         "called": NAMES,
+        "uncalled": NAMES,
         "mentions": WORDS,
         "unmentioned": WORDS,
         "sliced": truth,
@@ -125,6 +128,7 @@ WAY = (
     Key("keywords", WORDS, optional=True),
     Key("without", NAMES, optional=True),
     Key("trained", one_of(TRAINED), optional=True),
+    Key("used", truth, optional=True),
 )
 STEP = (Key("any", list_of(table(WAY), empty=False), optional=True), *WAY)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Set
 
 from kb.rules.effects import result_of
 from kb.rules.expressions import Expressions
-from kb.rules.gradients import MAYBE
-from kb.rules.parts import element_of, is_read_off
+from kb.rules.gradients import GIVEN, MAYBE
+from kb.rules.parts import element_of, is_count, is_read_off
 from kb.rules.values import (
     MOST_ITEMS,
     UNKNOWN,
@@ -22,6 +22,10 @@ from kb.rules.values import (
 
 # Methods that change a model in place where nobody takes what they give back.
 IN_PLACE = ("half", "bfloat16", "float", "double", "to", "type")
+# Methods after which a tensor holds other numbers.
+CHANGES = frozenset(
+    "add_ sub_ mul_ div_ clamp_ clamp_min_ clamp_max_ masked_fill_ nan_to_num_".split()
+)
 # Methods by which a list or dict gets what it holds.
 COLLECTS = frozenset(["append", "extend", "add", "insert"])
 MOST_LAYERS = 32
@@ -44,6 +48,8 @@ class Calls(Expressions):
         self.active: List[ast.AST] = []
         # Functions that were defined and not followed yet.
         self.pending: Dict[int, Value] = {}
+        # All that were followed, by whomever.
+        self.followed: Set[int] = set()
 
     def run(self, body: List[ast.stmt]) -> bool:
         raise NotImplementedError
@@ -77,6 +83,10 @@ class Calls(Expressions):
             owner.is_open = True
         if method is not None:
             return self.follow(method, handed_on(event, Event("", [])))
+        if func.attr == "size" and len(event.args) > 1:
+            at = event.args[1].const
+            # The last of its sizes that anybody asks for.
+            owner.dims = max(owner.dims, at + 1 if is_count(at) and at else 0)
         return self.once(result_of(event))
 
     def arguments(self, node: ast.Call) -> Event:
@@ -170,6 +180,7 @@ class Calls(Expressions):
         """What a function of the file returns for these arguments."""
         node = function.node
         self.pending.pop(id(node), None)
+        self.followed.add(id(node))
         if len(self.active) >= self.deepest or self.active.count(node) > 0:
             return Value(inputs=event.all_values())
         before, self.scope = self.scope, Scope(function.scope)
@@ -236,8 +247,12 @@ class Calls(Expressions):
             names[parameter.arg] = self.taken(
                 kwargs, parameter.arg, default, event.open_kwargs, function
             )
-        for name, value in names.items():
+        for name, value in list(names.items()):
             value.called = value.called or name
+            if GIVEN.fullmatch(name) and value.is_cut is None:
+                # Whatever it was called outside.
+                names[name] = value.alike()
+                names[name].is_cut = True
         if spec.vararg:
             names[spec.vararg.arg] = rest = listed(values[len(plain) :])
             rest.is_open = event.open_args

@@ -26,7 +26,9 @@ from kb.rules.settings import Settings, WrongUse, check_records, read_settings
 NONE, FOUND, WRONG = 0, 1, 2
 # With fewer files starting other processes takes longer than it saves.
 FEW_FILES = 60
-SKIPPED = ("__pycache__", "node_modules", "site-packages")
+SKIPPED = ("__pycache__", "node_modules", "site-packages", "tests", "test")
+# What only tests run, nobody trains; named itself it is read.
+TESTS = ("test_*.py", "*_test.py", "conftest.py")
 Json = Dict[str, Any]
 HELP = {
     "paths": "files and folders; - is standard input / 文件和文件夹；- 为标准输入",
@@ -221,7 +223,7 @@ def below(folder: str, exclude: Sequence[str]) -> Iterator[str]:
             path = os.path.join(here, name)
             # A pipe or a device has no end.
             is_source = name.endswith(".py") and os.path.isfile(path)
-            if is_source and not is_excluded(path, exclude):
+            if is_source and not is_excluded(path, [*TESTS, *exclude]):
                 yield path
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Dict, FrozenSet, List, Optional
 
-from kb.rules.values import NOTHING, Event, Value, common_dtype, keyed
+from kb.rules.parts import is_padding
+from kb.rules.values import IGNORED, NOTHING, Event, Value, common_dtype, keyed
 
 # Words for a type of elements, as torch and its methods have them.
 DTYPES: Dict[str, str] = {
@@ -152,7 +153,10 @@ def held(event: Event, word: str, tensors: List[Value]) -> FrozenSet[str]:
         named = ("value", "fill_value", "other")
         values += event.args[1:]
         values += [event.kwargs[name] for name in named if name in event.kwargs]
-    return NOTHING.union(*(value.holds for value in values))
+    found = NOTHING.union(*(value.holds for value in values))
+    # Of padding alone no row is made.
+    is_filled = any(map(is_padding, event.args[1:2]))
+    return found - {str(IGNORED)} if is_filled else found
 
 
 def combined(event: Event) -> Value:

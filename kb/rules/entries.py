@@ -12,7 +12,8 @@ import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
 from kb.rules.calling import FUNCTIONS, is_static, of_class
-from kb.rules.reading import OF_ENTRY, Reader, Trace
+from kb.rules.flows import Trace
+from kb.rules.reading import OF_ENTRY, Reader
 from kb.rules.values import Event, Value
 
 # Nodes that are read of one file.
@@ -20,6 +21,10 @@ OF_FILE = 400_000
 WORD = re.compile(r"\w+")
 # Calling something by such a name does not say what is called.
 COMMON = frozenset(["forward", "__init__", "__call__", "step", "__new__", "main"])
+
+
+# What others call, whatever the file calls itself.
+ENTRIES = frozenset(["forward", "training_step", "loss", "step", "log_prob"])
 
 
 class Entries:
@@ -45,6 +50,14 @@ class Entries:
         self.left = most_nodes
         # What the making of an object does, which comes before each of its methods.
         self.makings: Dict[int, Trace] = {}
+        # Methods that an object calls on itself.
+        self.own_calls = {
+            node.func.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and getattr(node.func.value, "id", "") == "self"
+        }
 
     def traces(self) -> Iterator[Trace]:
         """What each part of the file does."""
@@ -60,7 +73,18 @@ class Entries:
                 entries.append(value)
             elif isinstance(value.node, ast.ClassDef):
                 entries += self.methods(value, wanted)
-        yield from self.each(entries, wanted)
+        helpers = [value for value in entries if self.is_helper(value)]
+        found = {id(value) for value in helpers}
+        yield from self.each([x for x in entries if id(x) not in found], wanted)
+        # Whoever calls a helper says what it gets.
+        done = self.reader.followed
+        yield from self.each([x for x in helpers if id(x.node) not in done], wanted)
+
+    def is_helper(self, value: Value) -> bool:
+        """Whether the file's own calls show what a method or function is for."""
+        name = getattr(value.node, "name", "")
+        is_own = name.startswith("_") or (value.called and name in self.own_calls)
+        return bool(is_own) and name not in ENTRIES and not name.endswith("__")
 
     def each(self, entries: List[Value], wanted: Optional[Set[int]]) -> Iterator[Trace]:
         seen = set()
@@ -70,7 +94,7 @@ class Entries:
             if key in seen or not self.is_wanted(value.node, wanted):
                 continue
             seen.add(key)
-            making = self.makings.get(id(value.receiver), [])
+            making = self.makings.get(id(value.receiver), Trace())
             if making and value.node.name == "__init__":
                 yield making
                 continue

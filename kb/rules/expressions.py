@@ -6,11 +6,13 @@ import ast
 from typing import Any, Callable, Dict, FrozenSet, List, Optional, Tuple
 
 from kb.rules.effects import MATHS, SHAPES, combined
+from kb.rules.flows import Trace
 from kb.rules.gradients import MAYBE
 from kb.rules.parts import (
     attributes_in,
     element_of,
     index_of,
+    is_between_rows,
     is_count,
     is_handed_on,
     is_read,
@@ -59,8 +61,8 @@ FRESH = (
     "tensor masked_fill_ add_ mul_ nan_to_num_"
 )
 FUNCTIONS_OF_TENSORS = (MATHS | SHAPES | set(OPERATORS.values())) - set(FRESH.split())
-# Dicts of what was loaded, of which nobody takes the gradient.
-LOADED = ("batch", "feats", "sample", "target", "targets")
+# Dicts and objects of what was loaded, of which nobody takes the gradient.
+LOADED = ("batch", "data", "feats", "sample", "target", "targets")
 INFINITIES = ("math.inf", "torch.inf", "numpy.inf", "numpy.Inf")
 # What code means that was pasted without its imports.
 CUSTOMARY = {
@@ -92,7 +94,7 @@ class Expressions:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.scope = Scope()
-        self.events: List[Event] = []
+        self.events = Trace()
         self.contexts: List[Value] = []
         self.path: List[Tuple[int, int]] = []
         self.guards: List[FrozenSet[str]] = []
@@ -123,6 +125,7 @@ class Expressions:
             ast.GeneratorExp: self.comprehension,
             ast.SetComp: self.comprehension,
             ast.NamedExpr: self.named,
+            ast.Yield: self.yielded,
         }
 
     def read(self, node: ast.AST) -> Value:
@@ -193,6 +196,8 @@ class Expressions:
             if found is not None:
                 return found
             owner.attrs[name] = part_of(owner, name)
+            if owner.called in LOADED:
+                owner.attrs[name].is_cut = True
         found = owner.attrs[name]
         if owner.cls is None or not is_handed_on(found) or is_read_off(found, owner):
             return found
@@ -245,7 +250,10 @@ class Expressions:
         for one, other in ((left, right), (right, left)):
             if operator == "*" and one.items is not None and is_count(other.const):
                 return listed(one.items * other.const)
-        return self.once(combined(self.note(Event(operator, [left, right]), node)))
+        result = self.once(combined(self.note(Event(operator, [left, right]), node)))
+        if operator == "-" and is_between_rows(left, right):
+            result.made = Event("-[]", [left, right])
+        return result
 
     def unary(self, node: ast.UnaryOp) -> Value:
         value = self.read(node.operand)
@@ -277,6 +285,10 @@ class Expressions:
 
     def compared(self, operator: str, left: Value, right: Value) -> Any:
         found = compared(operator, left.const, right.const)
+        if left.options:
+            # One answer for all that it may be.
+            ways = {self.compared(operator, x, right) for x in left.options}
+            found = ways.pop() if len(ways) == 1 else found
         if found is not UNKNOWN or operator not in ("is", "is not", "==", "!="):
             return found
         if left.name and right.name:
@@ -373,6 +385,11 @@ class Expressions:
             # One can go through it once, as through what it goes through.
             result.made = Event("(for)", made.args)
         return result
+
+    def yielded(self, node: ast.Yield) -> Value:
+        value = self.other(node)
+        self.note(Event("[do]", [value]), node)
+        return Value(inputs=[value])
 
     def named(self, node: ast.NamedExpr) -> Value:
         value = self.read(node.value)

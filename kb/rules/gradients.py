@@ -19,7 +19,13 @@ NO_GRADIENT = ("no_grad", "inference_mode")
 # Bases of classes that see data, measure, draw or step.
 UNTRAINED = re.compile(
     r"(?:Dataset|Metric|Callback|Optimizer|Sampler|LogitsProcessor|Augment\w*|Loader"
-    r"|DataModule|Evaluator|TestCase|BaseTransform|MapTransform|^Function)$"
+    r"|DataModule|Evaluator|Cost|Matcher|Assigner|TestCase|BaseTransform|MapTransform"
+    r"|^Function|^Frozen\w*)$"
+)
+# What code calls numbers that no gradient is asked of: what it is told to come to, and
+# what was drawn.
+GIVEN = re.compile(
+    r"(?:\w*_)?(?:gt|targets?|labels?|truth|actions)(?:_[23]d)?|gt_\w+|y_true"
 )
 # Packages of arrays and pictures: a file with them may only look at numbers.
 ARRAYS = re.compile(
@@ -42,6 +48,12 @@ class Function:
         self.mention = "." + self.name if owner is not None else self.name
         # Methods as ".name".
         self.mentions = set(mentioned(node))
+        parts = list(ast.walk(node))
+        self.said = {getattr(x, "id", "." + getattr(x, "attr", "")) for x in parts}
+        if self.name == "__init__":
+            # What it calls at once makes weights; what it keeps is called later.
+            calls = [x.func for x in parts if isinstance(x, ast.Call)]
+            self.mentions -= {getattr(x, "id", "") for x in calls}
         self.bases = file.bases_of(owner) if owner is not None else []
         self.is_blocked = any(map(UNTRAINED.search, self.bases)) or any(
             set(names_in(part)) & set(NO_GRADIENT) for part in node.decorator_list
@@ -60,7 +72,7 @@ class Function:
         """Whether others than the file may call it, and train through it; `others`:
         what no class says of a function."""
         # A method that begins with an underline is for its own class.
-        is_own = self.mention.startswith("._") and not self.name.startswith("__")
+        is_own = self.mention.startswith("._") and self.name != "__call__"
         is_layer = "Module" in self.bases
         return not self.is_blocked and not is_own and (is_layer or others)
 
@@ -102,7 +114,7 @@ class File:
         """Of each function NEVER, MAYBE or SEEN; by 0, of the file's own statements."""
         asked = [one for one in self.functions if one.is_asked]
         found = dict.fromkeys(self.reached(asked), SEEN)
-        said = {x for one in self.functions for x in one.mentions - {one.mention}}
+        said = {x for one in self.functions for x in one.said - {one.mention}}
         others = not self.is_whole and not any(x.is_blocked for x in self.functions)
         free = [
             x for x in self.functions if x.is_open(others) and x.mention not in said

@@ -7,6 +7,7 @@ import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from kb.rules.effects import MATHS, SHAPES
+from kb.rules.gradients import GIVEN
 from kb.rules.names import names_of
 from kb.rules.values import Event, Value
 
@@ -49,8 +50,10 @@ def wholes(value: Value) -> List[Value]:
 
 def parts(value: Value, depth: int = 4) -> List[Value]:
     """What an object has on it, or was made of, and what those have."""
-    layers = value.made.args if value.made and value.made.name in HOLDERS else []
-    near = [*value.attrs.values(), *(value.items or []), *layers]
+    name = value.made.name if value.made is not None else ""
+    layers = value.made.args if value.made and name in HOLDERS else []
+    each = value.inputs if name == "[for]" else ()
+    near = [*value.attrs.values(), *(value.items or []), *layers, *each]
     for part in list(near) if depth else ():
         near += parts(part, depth - 1)
         if len(near) > MOST_SEEN:
@@ -103,6 +106,10 @@ def dims_of(value: Value, depth: int = 0) -> Optional[int]:
     if value.dims or made is None or made.open_args or not made.args or depth > DEEPEST:
         return value.dims or None
     word, sizes = made.name.rpartition(".")[2], made.args[1:]
+    if made.name in ("torch.zeros", "torch.ones"):
+        one = made.args[0].made
+        is_count = one is not None and one.name == "builtins.len"
+        return len(made.args) if len(made.args) > 1 or is_count else None
     if word in ("mm", "t") or (word == "Flatten()" and is_plain(made.owner)):
         return 2
     if word in ("view", "reshape"):
@@ -150,7 +157,7 @@ def has_no_gradient(value: Value, depth: int = 0) -> bool:
         return False
     if value.is_known or value.name or value.is_cut or value.dtype in COUNTED:
         return True
-    if value.attribute == "grad":
+    if value.attribute == "grad" or GIVEN.fullmatch(value.called or value.attribute):
         return True
     if value.options and depth < DEEPEST:
         return all(has_no_gradient(x, depth + 1) for x in value.options)
@@ -205,6 +212,13 @@ def is_member(value: Value) -> bool:
     return any(whole.cls is not None for whole in wholes(value))
 
 
+def is_imported(value: Value) -> bool:
+    """Whether it is, or may be, something imported itself, compiled or not."""
+    made = value.made
+    given = made.args[:1] if made is not None and made.name == "torch.compile" else []
+    return bool(value.name) or any(map(is_imported, [*value.options, *given]))
+
+
 def is_called(value: Value, patterns: Sequence[str]) -> bool:
     """Whether its name in the program is one of these, an underline apart."""
     names = names_of(patterns)
@@ -235,9 +249,12 @@ CHECKS: Dict[str, Any] = {
     "at_most": lambda value, wanted: is_number(value) and value.const <= wanted,
     "dtype": lambda value, wanted: value.dtype in wanted,
     "holds": lambda value, wanted: wanted in value.holds,
+    "imported": lambda value, wanted: is_imported(value) == wanted,
+    "asked": lambda value, wanted: (value.is_cut is False) == wanted,
     "attribute": lambda value, wanted: bool(value.attribute) == wanted,
     "member": lambda value, wanted: is_member(value) == wanted,
     "called": is_called,
+    "uncalled": lambda value, wanted: not is_called(value, wanted),
     "mentions": mentions,
     "unmentioned": lambda value, wanted: not mentions(value, wanted),
     "sliced": lambda value, wanted: value.sliced == wanted,

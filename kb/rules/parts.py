@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any, FrozenSet
 
 from kb.rules.values import NOTHING, Event, Value, joined
 
 MOST_PARTS = 4
+PADDING = re.compile(r"pad_|padding")
 # Which of what they give back are the values.
 DECOMPOSED = {"svd": 1, "eigh": 0, "symeig": 0}
 COMPARED = ("<", "<=", ">", ">=", "==", "!=")
@@ -85,6 +87,21 @@ def is_handed_on(value: Value) -> bool:
 def is_mask(value: Value) -> bool:
     """Whether it was made by comparing."""
     return value.made is not None and value.made.name in COMPARED
+
+
+def is_between_rows(left: Value, right: Value) -> bool:
+    """Whether they are picked from one table, as the two ends of an edge are."""
+    picked = [x.inputs for x in (left, right) if x.sliced and len(x.inputs) == 2]
+    if len(picked) < 2 or picked[0][0].ident is not picked[1][0].ident:
+        return False
+    return not any(index.is_known or index.items for _, index in picked)
+
+
+def is_padding(value: Value) -> bool:
+    """Whether it tells what a row is filled up with, which no row is alone."""
+    made = value.made
+    names = [x.called + x.attribute for x in (value, *(made.args if made else ()))]
+    return any(map(PADDING.search, names))
 
 
 def is_count(const: Any) -> bool:

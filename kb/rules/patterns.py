@@ -10,10 +10,10 @@ import re
 from itertools import count
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
+from kb.rules.flows import Trace
 from kb.rules.gradients import BLOCKED, MAYBE, SEEN
 from kb.rules.names import exact, is_written, names_of, words_of
 from kb.rules.origins import CHECKS, has_no_gradient, made_by, parts, wholes
-from kb.rules.reading import Trace
 from kb.rules.values import Event, Value
 
 Json = Dict[str, Any]
@@ -40,6 +40,7 @@ class Step:
         self.inside = [Step(entry) for entry in data.get("inside", [])]
         self.outside = names_of(data.get("outside", []))
         self.trained = str(data.get("trained", ""))
+        self.used = bool(data.get("used", False))
         self.unguarded = frozenset(data.get("unguarded", []))
         self.keywords = frozenset(data.get("keywords", []))
         self.without = names_of(data.get("without", []))
@@ -55,6 +56,8 @@ class Step:
         if any(self.outside.match(name_of(value)) for value in event.contexts):
             return
         if self.trained and not is_trained(trace, event, self.trained == "seen"):
+            return
+        if self.used and not trace.is_used(event.result, False):
             return
         for found in conditions_hold(self.conditions, event, bound):
             yield from self.stands_inside(event, found, list(self.inside))
@@ -142,13 +145,13 @@ class Rule:
                     yield [*chosen, event][self.at], is_undone
 
     def is_undone(self, trace: Trace, event: Event, bound: Bound) -> bool:
-        """Whether something comes later that makes it harmless. A step of `unless`
+        """Whether something makes it harmless that comes later. A step of `unless`
         speaks of things that have their names already."""
         later = trace[event.at + 1 :]
         return any(self.never_after.match(one.name) for one in later) or any(
             found == bound
             for step in self.unless
-            for one in later
+            for one in (event, *later)
             for found in step.fits(one, bound, trace)
         )
 
@@ -176,6 +179,8 @@ def is_trained(trace: Trace, event: Event, is_seen: bool) -> bool:
     if all(map(has_no_gradient, event.args)):
         return False
     if any(name_of(value) in NO_GRADIENT for value in event.contexts):
+        return False
+    if not trace.is_used(event.result, True):
         return False
     if any(one.name in BACKWARD for one in trace) and event.trained != BLOCKED:
         return True
@@ -253,6 +258,9 @@ def conditions_hold(wanted: Json, event: Event, bound: Bound) -> Iterator[Bound]
 
 def holds(condition: Json, value: Any, bound: Bound) -> Iterator[Bound]:
     if value is OPEN:
+        # Of what is not known nothing is asked.
+        if condition.keys() <= {"asked", "not_from"}:
+            yield bound
         return
     if value is None:
         if condition.get("given") is False:

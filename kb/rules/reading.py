@@ -6,8 +6,9 @@ import ast
 import contextlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
-from kb.rules.calling import IN_PLACE, Calls
-from kb.rules.expressions import TooMuch
+from kb.rules.calling import CHANGES, IN_PLACE, Calls
+from kb.rules.expressions import FUNCTIONS_OF_TENSORS, TooMuch
+from kb.rules.flows import Trace, is_told
 from kb.rules.gradients import degrees_of, only_draws
 from kb.rules.parts import (
     attributes_in,
@@ -16,15 +17,15 @@ from kb.rules.parts import (
     index_of,
     is_count,
     is_mask,
+    is_padding,
     part_at,
     whose_dims,
 )
-from kb.rules.values import Event, Value, joined
+from kb.rules.values import IGNORED, MOST_ITEMS, NOTHING, Event, Value, joined
 
 # Nodes that are read of one function with all that it calls.
 OF_ENTRY = 20_000
 DEEP_ENOUGH = 4
-Trace = List[Event]
 ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -85,9 +86,15 @@ class Reader(Calls):
     def expression(self, node: ast.Expr) -> None:
         value = self.read(node.value)
         call = node.value
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        if not isinstance(call, ast.Call):
+            return
+        if not is_told(value) and not is_dropped(value):
+            self.note(Event("[do]", [value]), node)
+        if not isinstance(call.func, ast.Attribute):
             return
         model = call.func.value
+        if call.func.attr in CHANGES and isinstance(model, ast.Name):
+            self.bind(model, value)
         owner = None
         if call.func.attr in IN_PLACE and isinstance(model, ast.Name):
             owner = self.scope.find(model.id)
@@ -141,11 +148,13 @@ class Reader(Calls):
         place = index_of(target)
         if isinstance(place, ast.Constant) and owner.entries is not None:
             owner.entries[str(place.value)] = value
+            owner.inputs = (*owner.inputs[-MOST_ITEMS:], value)
             return
         self.note(Event("=[]", [value], owner=owner), target)
-        owner.holds |= value.holds
+        index = self.read(place)
+        owner.holds |= value.holds - ({str(IGNORED)} if is_padding(index) else NOTHING)
         owner.attrs.pop("[%s]" % ast.dump(place), None)
-        if value.is_known and is_mask(self.read(place)):
+        if value.is_known and is_mask(index):
             # What was made before has these elements no longer.
             owner.made = Event("=[]", [owner.alike(), value])
             owner.inputs = tuple(owner.made.args)
@@ -162,9 +171,9 @@ class Reader(Calls):
             self.bind(target, part)
 
     def claim(self, node: ast.Assert) -> None:
-        """`assert x.ndim == 2` says how many dimensions it has."""
+        """`assert x.ndim == 2` says how many dimensions it has; any guards the rest."""
         test = node.test
-        self.read(test)
+        self.guards.append(attributes_in(test) | attributes_of(self.read(test)))
         if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
             owner = whose_dims(test.left)
             right = self.read(test.comparators[0]).const
@@ -276,13 +285,18 @@ class Reader(Calls):
         self.assumes_imports = every or not imports
         self.degrees = degrees_of(tree, self.is_alone)
         self.around_all = [frozenset(["draw"])] if only_draws(tree) else []
-        return self.trace_of(lambda: self.run(tree.body))
+        return self.trace_of(lambda: self.run_module(tree.body))
+
+    def run_module(self, body: List[ast.stmt]) -> None:
+        """What its names stand for in the end is of use to whoever goes on."""
+        self.run(body)
+        self.note(Event("[return]", [*self.scope.names.values()]), body[-1])
 
     def trace_of(
         self, reads: Callable[[], object], before: Sequence[Event] = ()
     ) -> Trace:
         """What happens while something is read, as far as that goes."""
-        self.events, self.contexts, self.path = list(before), [], []
+        self.events, self.contexts, self.path = Trace(before), [], []
         self.guards, self.active, self.returns = [*self.around_all], [], []
         self.idents, self.places = {}, []
         module = self.scope
@@ -295,7 +309,12 @@ class Reader(Calls):
         """One function as if called with what nobody knows."""
         event = Event("", [])
         event.open_args = event.open_kwargs = True
-        return self.trace_of(lambda: self.follow(value, event), before)
+        return self.trace_of(lambda: self.hand_back(value, event), before)
+
+    def hand_back(self, value: Value, event: Event) -> None:
+        """What the function returns is of use to whoever calls it."""
+        result = self.follow(value, event)
+        self.note(Event("[return]", [result]), value.node)
 
 
 def both(before: Dict[str, Value], *ways: Dict[str, Value]) -> Dict[str, Value]:
@@ -305,6 +324,12 @@ def both(before: Dict[str, Value], *ways: Dict[str, Value]) -> Dict[str, Value]:
         found = [way[name] for way in ways if name in way]
         result[name] = found[0] if len(found) == 1 else joined(found)
     return result
+
+
+def is_dropped(value: Value) -> bool:
+    """Whether it is what a function of numbers gives, which changes nothing."""
+    word = value.made.name.rpartition(".")[2] if value.made is not None else ""
+    return word in FUNCTIONS_OF_TENSORS and not word.endswith("_")
 
 
 def as_read(target: Any) -> Any:

@@ -92,8 +92,20 @@ class CommandTest(Linted):
         self.write("package/far.py", text)
         self.write("package/__init__.py", "")
         for _again in range(2):
-            self.assertIn("alone/far.py:2:12: note NAN-0016", self.lint(".")[1])
-            self.assertNotIn("package/far.py", self.lint(".")[1])
+            found = self.lint(".", "--severity", "note")[1]
+            self.assertIn("alone/far.py:2:12: note NAN-0016", found)
+            self.assertNotIn("package/far.py", found)
+
+    def test_notes_are_for_those_who_ask(self) -> None:
+        self.write(
+            "far.py", "def far(a, b):\n    return ((a - b) ** 2).sum(-1).sqrt()\n"
+        )
+        self.assertEqual(self.lint("far.py")[0], 0)
+        asked = (["--severity", "note"], ["--select", "NAN-0016"])
+        for arguments in asked:
+            self.assertIn("note NAN-0016", self.lint("far.py", *arguments)[1])
+        refused = ["--select", "NAN-0016", "--severity", "warning"]
+        self.assertEqual(self.lint("far.py", *refused)[0], 0)
 
     def test_input_from_a_pipe(self) -> None:
         self.assertRegex(self.lint("-", stdin=TRAP)[1], r"^-:5:12: ")
@@ -177,12 +189,14 @@ class CommandTest(Linted):
         for name in (
             *("a.py", "b/c.py", "b/skip/d.py", ".hidden/e.py"),
             *("env/pyvenv.cfg", "env/f.py", "node_modules/g.py", "h.txt"),
+            *("tests/i.py", "b/test_j.py", "b/k_test.py", "test_l.py"),
         ):
             self.write(name, TRAP)
         self.write("pyproject.toml", '[tool.doesitnan.lint]\nexclude = ["b/skip"]\n')
-        document = json.loads(self.lint(".", "b/c.py", "--format", "json")[1])
+        named = ("b/c.py", "b/test_j.py")
+        document = json.loads(self.lint(".", *named, "--format", "json")[1])
         paths = sorted({row["path"] for row in document["findings"]})
-        self.assertEqual(paths, ["./a.py", "./b/c.py", "b/c.py"])
+        self.assertEqual(paths, ["./a.py", "./b/c.py", *named])
 
     def test_many_files_by_several_processes(self) -> None:
         for number in range(70):
