@@ -10,6 +10,8 @@ from typing import Any, Dict, List, NamedTuple, Optional
 from kb.rules.findings import SEVERITIES
 
 TABLE = "tool.doesitnan.lint"
+# A note asks the reader to know the data; who wants notes asks for them.
+USUAL = "warning"
 LISTS = ("select", "ignore", "exclude")
 RECORD = re.compile(r"NAN-\d{4}")
 # Before Python 3.11 there is no reader of TOML: of this one table lines are enough.
@@ -22,7 +24,8 @@ class WrongUse(ValueError):
 
 
 class Settings(NamedTuple):
-    """`select`: only these records, all where it is empty; `exclude`: paths."""
+    """`select`: only these records, all where it is empty; `exclude`: paths; of a
+    `severity` that nobody names, notes are left out that no record is selected for."""
 
     select: List[str]
     ignore: List[str]
@@ -31,7 +34,8 @@ class Settings(NamedTuple):
 
     def wants(self, record: str, severity: str) -> bool:
         chosen = not self.select or record in self.select
-        worth = SEVERITIES.index(severity) <= SEVERITIES.index(self.severity)
+        least = self.severity or ("note" if self.select else USUAL)
+        worth = SEVERITIES.index(severity) <= SEVERITIES.index(least)
         return chosen and worth and record not in self.ignore
 
 
@@ -39,7 +43,7 @@ def read_settings(path: Optional[str], start: str) -> Settings:
     """Of a file, or of the nearest pyproject.toml above. Raises WrongUse."""
     found = path or nearest(start)
     if not found:
-        return Settings([], [], [], "note")
+        return Settings([], [], [], "")
     try:
         with open(found, encoding="utf-8") as file:
             values = table_of(file.read())
@@ -73,8 +77,8 @@ def settings_of(values: Dict[str, Any], path: str) -> Settings:
         whole = isinstance(entries, list)
         if not whole or not all(isinstance(entry, str) for entry in entries):
             raise WrongUse("%s: %s must be a list of strings" % (path, name))
-    severity = values.get("severity", "note")
-    if severity not in SEVERITIES:
+    severity = values.get("severity", "")
+    if severity not in ("", *SEVERITIES):
         known = ", ".join(SEVERITIES)
         raise WrongUse("%s: severity must be one of %s" % (path, known))
     for name in ("select", "ignore"):
