@@ -92,10 +92,9 @@ def main(rules: List[Json], argv: Sequence[str], prog: str = "lint.py") -> int:
     options = parser.parse_args(argv)
     try:
         settings = chosen(options)
-        wanted = [
-            rule for rule in rules if settings.wants(rule["record"], rule["severity"])
-        ]
         if options.list:
+            every = settings._replace(severity=settings.severity or "note")
+            wanted = [x for x in rules if every.wants(x["record"], x["severity"])]
             sys.stdout.write(listing(wanted, options.lang))
             return NONE
         if not options.paths:
