@@ -68,7 +68,7 @@ def read_secret_key() -> str:
     if not key:
         raise ImproperlyConfigured(
             "SECRET_KEY is not set and DATA_DIR holds no key: set SECRET_KEY, "
-            "or run `python manage.py up` once, which makes one."
+            "or run `.venv/bin/python manage.py up` once, which makes one."
         )
     return key
 

@@ -38,7 +38,8 @@ def of_repro(
     return LocalCommands(
         uv=f"uv run {with_torch}{url}",
         curl=f"curl -fsS {url} | python -",
-        checkout=f"python manage.py run_repro {repro.record_id}{name}{on_build}",
+        checkout=".venv/bin/python manage.py run_repro "
+        f"{repro.record_id}{name}{on_build}",
     )
 
 

@@ -208,6 +208,20 @@ class PagesTest(SimpleTestCase):
         )
 
 
+class CommandsTest(SimpleTestCase):
+    def test_what_is_copied_runs_under_the_python_with_django(self) -> None:
+        kinds = ("*.html", "*.py", "*.md")
+        shown = [
+            path
+            for folder in ("config", "docs", "kb", "runner", "templates")
+            for kind in kinds
+            for path in (ROOT / folder).rglob(kind)
+        ]
+        other = re.compile(r"(?<!\.venv/bin/)python manage\.py")
+        wrong = [str(path) for path in shown if other.search(path.read_text())]
+        self.assertEqual(wrong, [])
+
+
 class SettingsTest(SimpleTestCase):
     def test_each_has_a_row_in_the_table(self) -> None:
         source = (ROOT / "config" / "settings.py").read_text()

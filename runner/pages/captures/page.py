@@ -28,7 +28,7 @@ from runner.runs import admission
 STRIP = {"nan": "rs-bug", "inf": "rs-bug", "finite": "rs-ok"}
 CSS = {"nan": "v-fail", "inf": "v-fail", "finite": "v-pass", "error": "v-error"}
 COMMAND = "python nan_probe.py capture.json"
-DRAFT = "python manage.py new_record SLUG --from-capture capture.json"
+DRAFT = ".venv/bin/python manage.py new_record SLUG --from-capture capture.json"
 # What nan_probe says of a function or type that a build has not.
 LACKS = re.compile(r"torch \S+ has no (?:type )?([\w.]+)")
 
