@@ -74,7 +74,9 @@ class HeightsTest(BrowserTest):
 
     def test_what_is_folded_is_not_beside_the_page_either(self) -> None:
         page = self.context(viewport={"width": 360, "height": 800}).new_page()
-        for at, name in enumerate(Record.objects.visible().values_list("id", flat=True)):
+        for at, name in enumerate(
+            Record.objects.visible().values_list("id", flat=True)
+        ):
             lang = ("en", "zh")[at % 2]
             page.goto(f"{self.live_server_url}/{lang}/{name}")
             page.evaluate(UNFOLD)
