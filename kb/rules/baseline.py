@@ -40,7 +40,9 @@ def read(path: str) -> Counts[Known]:
             raise ValueError("its schema is not " + SCHEMA)
         rows: List[Json] = whole["findings"]
         return Counter(tuple(row[key] for key in KEYS) for row in rows)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise WrongUse("%s: %s" % (path, error.strerror)) from None
+    except (ValueError, KeyError, TypeError) as error:
         raise WrongUse("%s: no baseline: %r" % (path, error)) from None
 
 

@@ -92,6 +92,9 @@ def main(rules: List[Json], argv: Sequence[str], prog: str = "lint.py") -> int:
     options = parser.parse_args(argv)
     try:
         settings = chosen(options)
+        ruled = {rule["record"] for rule in rules}
+        if unknown := sorted({*(settings.select or ())} - ruled):
+            raise WrongUse("no rule is of %s; --list shows them" % ", ".join(unknown))
         if options.list:
             every = settings._replace(severity=settings.severity or "note")
             wanted = [x for x in rules if every.wants(x["record"], x["severity"])]

@@ -72,10 +72,14 @@ class CommandTest(Linted):
             [],
             ["--format", "xml", "trap.py"],
             ["--select", "all", "trap.py"],
+            ["--select", "NAN-9999", "trap.py"],
             ["--config", "nowhere.toml", "trap.py"],
         ):
             with self.subTest(wrong):
                 self.assertEqual(self.lint(*wrong)[0], 2)
+        status, _out, err = self.lint("trap.py", "--baseline", "nowhere.json")
+        self.assertEqual(status, 2)
+        self.assertTrue(err.endswith(": nowhere.json: No such file or directory\n"))
 
     def test_text_names_the_place_and_the_record(self) -> None:
         self.write("a/trap.py", TRAP)
