@@ -21,7 +21,7 @@ from tests.support import loaded, runs
 PATIENCE_S = 120  # guards a hang, measures nothing
 DEPLOYMENT = ("DATABASE_URL", "CELERY_BROKER_URL", "DOESITNAN_TEST_PYTHON", "BUILDS")
 # Records that name no other one, each with evidence of every build.
-FEW = ("atan2-origin-nan-grad", "gumbel-softmax-nan", "std-single-sample-nan")
+FEW = ("atan2-origin-nan-grad", "kl-div-zero-target-grad-nan", "std-single-sample-nan")
 FEW_SETTINGS = """\
 from pathlib import Path
 from config.settings import *
