@@ -80,7 +80,7 @@ class Patches:
         def apply(cls, *args, **kwargs):
             # Before torch 2.0 it is that of its base.
             run = before.__get__(None, cls) if before else super(kind, cls).apply
-            if is_compiling() or not self.is_here() or not self.session.is_call():
+            if not self.session.is_call():
                 return run(*args, **kwargs)
             return self.session.tape.call(run, args, kwargs)
 

@@ -24,7 +24,7 @@ from .reports import KEEP, Owner, compiled, ranks, written
 from .slices import Chain
 from .states import Cannot, Replay, State, Weights, unwrapped
 from .steps import Step
-from .tape import Call, Tape, context, site, transform
+from .tape import Call, Tape, context, is_compiling, site, transform
 from .values import tensors
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale.
@@ -122,6 +122,8 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def is_call(self):
         """Whether the call of a module is one of a step, and not within autograd."""
+        if is_compiling():  # which reads hooks, too: there they must be nothing
+            return False
         return self.is_mine() and not inside_backward() and transform() is None
 
     def is_mine(self):

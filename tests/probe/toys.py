@@ -710,6 +710,25 @@ def compiled_whole():
 
 
 @toy
+def compiled_inside():
+    """A model that is compiled while it is watched: its hooks lie within the graph."""
+    found = {}
+    for mode in ("alone", "watched"):
+        torch.manual_seed(0)
+        model = Model(nn.Tanh())
+        with (
+            nan_probe.watch(model)
+            if mode == "watched"
+            else contextlib.nullcontext() as probe
+        ):
+            whole = torch.compile(model, backend="eager", fullgraph=True)
+            losses = [loss_of(whole) for _ in range(3)]
+            losses[-1].backward()
+        found[mode] = [loss.item() for loss in losses]
+    return {**found, "steps": probe.steps}
+
+
+@toy
 def compiled_call():
     model, out = Model(nn.Tanh()), io.StringIO()
     model.compile(backend=Region.backend)

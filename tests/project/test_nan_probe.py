@@ -378,6 +378,11 @@ class NewTorchTests(SimpleTestCase):
         self.assertEqual(said["module"], "(an argument of the model)")
         self.assertIn("not seen: compiled code", said["then"])
 
+    def test_a_model_compiled_while_it_is_watched_computes_as_alone(self) -> None:
+        found = compiled("compiled_inside")
+        self.assertEqual(found["watched"], found["alone"])
+        self.assertEqual(found["steps"], 1)
+
     def test_a_model_whose_call_is_compiled_needs_marks(self) -> None:
         found = compiled("compiled_call")
         self.assertIn("no step was seen", rows(found["unmarked"])["watched"])
