@@ -92,12 +92,12 @@ WORKER_DEVICES = DeviceClass.choices[:2]
 # Where the cause of a record holds: what torch calls devices, and why there.
 ANYWHERE = "any"
 DEVICE_NAMES = {
-    "cpu": "CPU",
-    "cuda": "CUDA",
-    "rocm": "ROCm",
-    "xpu": "Intel XPU",
-    "npu": "Ascend NPU",
-    "mps": "Apple MPS",
+    DeviceClass.CPU.value: "CPU",
+    DeviceClass.CUDA.value: "CUDA",
+    DeviceClass.ROCM.value: "ROCm",
+    DeviceClass.XPU.value: "Intel XPU",
+    DeviceClass.NPU.value: "Ascend NPU",
+    DeviceClass.MPS.value: "Apple MPS",
 }
 HOLDS_ON = (ANYWHERE, *DEVICE_NAMES)
 # Why the device makes no difference; the record then holds on any.
