@@ -64,6 +64,15 @@ class EvidencePage:
         return tab_name(str(self.shown.badge), found.record_id, *about)
 
     @property
+    def elsewhere(self) -> str:
+        """The command that runs it again, where that was on no device of its repro."""
+        device, repro = self.shown.body["device"]["class"], self.shown.repro
+        if repro is None or device == repro.device:
+            return ""
+        path = f"fixtures/issues/{repro.record.slug}/{repro.name}.py"
+        return f"python portable/harness {path} --device {device}"
+
+    @property
     def file_name(self) -> str:
         """Of a download."""
         found = self.shown.evidence

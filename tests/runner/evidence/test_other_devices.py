@@ -52,6 +52,9 @@ class OtherDeviceTest(kits.KitCase):
         self.assertIsNone(found["cpu", None]["9.9.0-cpu"]["verdict"])
         page = self.client.get("/NAN-9001", follow=True).content.decode()
         self.assertIn("TEST NPU", page)
+        page = self.client.get(row.get_absolute_url()).content.decode()
+        self.assertIn("/repro.py --device npu", page)
+        self.assertNotIn("uv run", page)
 
     def test_a_device_on_which_nobody_ran_it_has_a_row_without_a_verdict(self) -> None:
         self.keep()
