@@ -121,12 +121,11 @@ class BootstrapTest(SimpleTestCase):
 
     def test_a_second_one_beside_it(self) -> None:
         self.data.mkdir()
-        with (self.data / "run.lock").open("w") as lock, socket.socket() as taken:
+        taken = socket.create_server(("127.0.0.1", self.port))
+        with taken, (self.data / "run.lock").open("w") as lock:
             lock.write("4711")
             lock.flush()
             fcntl.flock(lock, fcntl.LOCK_EX)
-            taken.bind(("127.0.0.1", self.port))
-            taken.listen()
             self.assert_refused(self.check(), "running already (process 4711)")
 
     def test_a_folder_that_cannot_be_written(self) -> None:

@@ -156,9 +156,7 @@ class UpTest(SimpleTestCase):
         self.assertIn("running already", output)
 
     def test_a_port_in_use_is_said_at_once(self) -> None:
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", self.port))
-            taken.listen()
+        with socket.create_server(("127.0.0.1", self.port)):
             process = self.up()
             output, _ = process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 1)

@@ -7,10 +7,20 @@ import threading
 from http.server import ThreadingHTTPServer
 from typing import Any, Self
 
+HELD: list[socket.socket] = []
+
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
+    """A port for a server that sets SO_REUSEADDR, as they do; nobody else gets it.
+
+    It stays bound, without listening, until this process ends: the kernel gives it to
+    no socket that asks for any port.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    HELD.append(held)
+    return int(held.getsockname()[1])
 
 
 class LoopbackServer:

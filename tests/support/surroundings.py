@@ -224,8 +224,8 @@ class Surroundings:
             if path.exists() and not reachable:
                 found.append(f"left behind: {path}")
                 path.unlink()
-        with suppress(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", self.targets["free_port"]), 1)
+        # Where a program can listen, a neighbour may see it while it is checked.
+        if not reachable and self.somebody_listens():
             found.append("somebody listens")
         return found
 
@@ -239,6 +239,7 @@ class Surroundings:
         while (alive := self.strangers()) and time.monotonic() < deadline:
             time.sleep(0.01)
         found = [f"process {name_of(pid)}" for pid in alive]
+        found += ["somebody listens"] * self.somebody_listens()
         while alive:
             for pid in alive:
                 with suppress(ProcessLookupError):
@@ -249,6 +250,12 @@ class Surroundings:
         kept.add(f"doesitnan-uids-{os.getuid()}")  # locks, one for each user of a run
         found += [f"file {p}" for p in self.temporary.iterdir() if p.name not in kept]
         return found
+
+    def somebody_listens(self) -> bool:
+        """Whether a server answers on the port that was left free."""
+        with socket.socket() as caller:
+            caller.settimeout(1)
+            return caller.connect_ex(("127.0.0.1", self.targets["free_port"])) == 0
 
     def strangers(self) -> list[int]:
         """Processes below this one that it did not start itself, nor a pool of ours."""
@@ -319,13 +326,12 @@ def targets_in(here: Surroundings) -> dict[str, Any]:
     other = here.temporary / "doesitnan-run-other"
     other.mkdir()
     (other / "repro.py").write_text(here.secret)
-    port = free_port()
     return {
         "spared": [[pid, started(pid)] for pid in ancestors(os.getpid())],
         "pid_namespace": str(Path("/proc/self/ns/pid").readlink()),
         "uid": os.getuid(),
         "victims": [here.victim.pid],
-        "free_port": port,
+        "free_port": free_port(),
         "shared_key": secrets.randbits(30) | 1,
         "readable": str(readable),
         "secrets": [*map(str, [*paths, readable, data]), str(ROOT / "manage.py")],
