@@ -183,9 +183,7 @@ def compared(
     ran = by_sides(triggers, before, after, lambda row: row.record_id)
     only = {key: runs for key, runs in cells.items() if not turns[key]}
     documented = dict(by_documents(untested, only, envs, ran))
-    kinds |= {
-        item.record: item.kind for item in documented if item.kind in (NEW, FIXED)
-    }
+    kinds |= {row.record: row.kind for row in documented if row.kind in (NEW, FIXED)}
     found |= documented
     return Comparison(
         before=before,

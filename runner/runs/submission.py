@@ -34,6 +34,20 @@ class Submitted:
     cached: bool = False
 
 
+def key_of(
+    repro: Repro, build: Build, device: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields in which runs are equal that would do the same."""
+    chosen = harness.choose(harness.parse_header(repro.source), values)
+    return {
+        "repro_digest": repro.digest,
+        "build": build,
+        "device": device,
+        "protocol": harness.PROTOCOL,
+        "parameters": parameters.text_of(chosen),
+    }
+
+
 def submit(
     repro: Repro,
     build: Build,
@@ -50,14 +64,7 @@ def submit(
     the repro does not allow them, RunRefused where nothing here could execute it, or
     the requester or the site has too many queued runs.
     """
-    chosen = harness.choose(harness.parse_header(repro.source), values or {})
-    key: dict[str, Any] = {
-        "repro_digest": repro.digest,
-        "build": build,
-        "device": device,
-        "protocol": harness.PROTOCOL,
-        "parameters": parameters.text_of(chosen),
-    }
+    key = key_of(repro, build, device, values or {})
     same_key = Run.objects.filter(**key)
     if not again and (cached := fresh_result(same_key, trials)):
         return Submitted(cached, cached=True)

@@ -14,7 +14,7 @@ import kernel
 
 TYPE_CHECKING = False  # as mypy knows it; typing alone takes 10 ms to import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterator, NoReturn, Sequence, Set
+    from typing import Any, Callable, Dict, Iterator, NoReturn, Optional, Sequence, Set
 
 LEFTOVERS_S = 2.0  # how long it tries to kill what is left
 
@@ -46,25 +46,26 @@ def run(
     for pipe in (wake, waker, errors):
         os.set_blocking(pipe, False)
     pid = os.fork()
+    own = {report_fd, wake, waker, errors, *keep, *lifelines}
     if pid == 0:
-        start(
-            prepare,
-            check,
-            error_fd,
-            {report_fd, wake, waker, errors, *keep, *lifelines},
-        )
+        start(prepare, check, error_fd, own)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    kernel.close_all_but(report_fd, wake, waker, errors, *keep, *lifelines)
+    kernel.close_all_but(*own)
     write(report_fd, b'{"ready": true}')
     wake_on_sigchld(waker)
     ended = watch(pid, (report_fd, *lifelines), wake, alone)
     end_leftovers(alone)
-    try:
-        ended["error"] = os.read(errors, 4096).decode("utf-8", "replace") or None
-    except BlockingIOError:
-        pass  # Still open in the check: no error.
+    ended["error"] = error_in(errors)
     say(report_fd, ended)
     os._exit(0)
+
+
+def error_in(errors: int) -> Optional[str]:
+    """Why the check was not started, from its pipe; None where it was."""
+    try:
+        return os.read(errors, 4096).decode("utf-8", "replace") or None
+    except BlockingIOError:
+        return None  # Still open in the check: no error.
 
 
 def become_subreaper() -> None:
