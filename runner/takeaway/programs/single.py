@@ -40,12 +40,6 @@ def parser_of(repro: Any) -> Parser:
         "With --bisect: 0 no bug seen, 1 bug, 125 skip, 255 stop. With "
         "--bisect-releases: 0 found, 2 not found.",
     )
-    add_running(parser)
-    add_bisecting(parser)
-    return parser
-
-
-def add_running(parser: Parser) -> None:
     parser.add_argument(
         "--json",
         nargs="?",
@@ -80,6 +74,8 @@ def add_running(parser: Parser) -> None:
     parser.add_argument(
         "--source", action="store_true", help="print the reviewed source / 打印源码"
     )
+    add_bisecting(parser)
+    return parser
 
 
 def add_bisecting(parser: Parser) -> None:
