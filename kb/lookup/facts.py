@@ -19,7 +19,7 @@ from kb.environments.environment import Environment
 from kb.lookup.paste import Paste
 from kb.records.tellers import Values
 from kb.search.reading.code import passed_in_code, places_of_names
-from kb.search.reading.figures import LOSS, NORM, SCALE, Figures, read_figures
+from kb.search.reading.figures import BECOMES, LOSS, NORM, SCALE, Figures, read_figures
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
 from kb.search.reading.parts import Kind, is_sentence, is_spoken
 from kb.search.reading.symptom_facets import NUMBER, says_nan
@@ -199,6 +199,7 @@ def lines_of_figures(
         (number, line)
         for number, line in lines
         if shapes[VALUES.sub("#", line.strip())] == 1
+        and not heading_of(line)
         and (
             paste.kind_of_line.get(number) == Kind.WORDS
             or is_said(line)
@@ -214,6 +215,7 @@ def is_said(line: str) -> bool:
     spoken = is_sentence(line) or (is_spoken(line) and "it/s" not in line)
     if heading_of(line):
         return False
+    spoken = spoken or bool(BECOMES.search(line))
     return spoken or line.lstrip().startswith("# ") or not GIVES.search(line)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -41,7 +41,11 @@ EVALUATED = re.compile(
     rf"\b(?:val|vali|valid|validation|test) loss\W{{0,4}}{NUMBER}", re.I
 )
 # "grad_norm: 0.39 (nan)": the mean over steps stands in brackets.
-MEAN = re.compile(r"\b(\w*(?:loss|norm))['\"]?\s?[:=]\s?[\d.e+-]+\s\((nan|inf)\)", re.I)
+MEAN = re.compile(
+    rf"\b(\w*(?:loss|norm))['\"]?\s?[:=]\s?({NUMBER})\s\((nan|inf)\)", re.I
+)
+# "| loss 9.12 | norm 2.1 | lr 3e-5": beside a loss it is that of the gradients.
+NORM_ALONE = re.compile(rf"[|,]\s?norm:?\s({NUMBER})", re.I)
 SCALED = re.compile(
     rf"\b(?:loss|grad)[ _]?scale\b(?: (?:is|at|from {NUMBER}))?(?: to)?"
     rf"(?: reached)?\s?[:=(]?\s{{0,3}}({NUMBER})",
@@ -61,6 +65,12 @@ SAID = re.compile(
     r"|(?:loss|损失)\s?(?:一直|始终|总是|都|全|突然|直接|就){0,2}(?:变)?[为是成]\s?"
     r"(0(?:\.0+)?|nan)(?![\d.]\d|[\da-z])",
     BESIDE_HAN,
+)
+# "Loss becomes nan after 6000 iterations": no program prints how it came.
+BECOMES = re.compile(
+    r"\b(?:loss|grad\w*|norm|training|model|weights?|outputs?)(?: \w+)?"
+    r" (?:becomes?|became|turns?|turned|goes|went|gets?|got)\b[^:=]*\bnan\b",
+    re.IGNORECASE,
 )
 # "zero gradients", "the gradients are all zero", "梯度全是 0"
 SAID_OF_NORM = re.compile(
@@ -218,8 +228,9 @@ def add_line(figures: Figures, number: int, line: str) -> None:
         return
     if "train loss" in low:
         line = EVALUATED.sub(" ", line)
-    pairs = METRIC.findall(line) + row_of(line) + other_forms(line) + MEAN.findall(line)
-    pairs += pairs_of(line)
+    pairs = METRIC.findall(line) + row_of(line) + other_forms(line) + pairs_of(line)
+    means = MEAN.findall(line)
+    pairs += [(name, mean) for name, _value, mean in means]
     found = dict[str, str]()
     for name, value in pairs:
         kind = kind_of(name) or part_of(name, value)
@@ -228,18 +239,34 @@ def add_line(figures: Figures, number: int, line: str) -> None:
         if kind and (kind not in found or not is_finite(value) or name in TOTALS):
             found[kind] = value
     found = in_parts(line) | spoken(line) | found
+    found = beside(line, found) | found
     overflow = OVERFLOW.search(line)
     if overflow:
         found[SCALE] = overflow[2]
-    elif SCALE not in found and (scaled := SCALED.search(line)):
-        found[SCALE] = scaled[1]
     for kind, value in found.items():
         figures.add(kind, number, value)
+    for name, value, _mean in means:
+        # A step before this one was not finite, and this one is.
+        if is_finite(value) and (kind := kind_of(name)):
+            figures.add(kind, number, value)
+    add_place(figures, number, low)
+
+
+def add_place(figures: Figures, number: int, low: str) -> None:
+    """How far the training is by a line in small letters."""
     step, epoch = STEP.search(low), EPOCH.search(low)
     if step and int(step[1]) <= 1:
         figures.begun.add(number)
     if (step and int(step[1]) > LATE_STEP) or (epoch and int(epoch[1]) >= LATE_EPOCH):
         figures.late.add(number)
+
+
+def beside(line: str, found: Mapping[str, str]) -> dict[str, str]:
+    """What has no name of its own, or none that `METRIC` knows."""
+    alone = NORM_ALONE.search(line) if LOSS in found else None
+    scaled = SCALED.search(line)
+    values = {NORM: alone and alone[1], SCALE: scaled and scaled[1]}
+    return {kind: value for kind, value in values.items() if value}
 
 
 def in_parts(line: str) -> dict[str, str]:

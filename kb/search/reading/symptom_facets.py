@@ -27,7 +27,8 @@ METRIC = re.compile(
 # "grad_norm nan": without a sign between them only for what is surely a metric.
 SURE = (
     r"(?<![\w./-])(?:[\w.-]{1,60}[./])?"
-    r"(grad(?:ient)?[ _]norm|gnorm|(?:val(?:id(?:ation)?)?[ ]|eval[ ]|test[ ])?"
+    r"(grad(?:ient)?[ _]norm|gnorm"
+    r"|(?:val(?:id(?:ation)?)?[ ]|eval[ ]|test[ ]|train(?:ing)?[ ])?"
     r"(?:\w{1,20}_)?loss|running_\w{3,4}%s)\s{1,8}"
 )
 BARE = re.compile(
@@ -39,7 +40,8 @@ IN_ROW = re.compile(
     + rf"[\[(]?({NUMBER})(?:/\d++)?[\])]?",
     BESIDE_HAN,
 )
-BETWEEN = re.compile(r"[\s,;|，；]*")
+# "iter 12: loss 4.18" is such a row too.
+BETWEEN = re.compile(r"[\s,:;|，；]*")
 # "NaN loss", "nan gradients": the value before what it is a value of.
 REVERSED = re.compile(
     r"(?<![\w.:=-])(nan|inf(?:inite)?|non-?finite)\s(?:training\s|validation\s)?"

@@ -17,12 +17,14 @@ LOSSES = re.compile(r"\b(?:box|cls|dfl|obj|\w*loss)\b.*\b(?:box|cls|dfl|obj|\w*l
 # A notebook's heading, of which a copy may have lost the tabs.
 NOTEBOOK = re.compile(r"^\s*(?:step|epoch)\s+training[ _]loss\b")
 LOSS_NAME = re.compile(r"(?:^|[ _/])loss$")
-# "wandb: train/loss nan", "|    value_loss    | 1.2   |"
+# "wandb: train/loss nan", "|    value_loss    | 1.2   |", "10:02:13: train_loss -0.5"
 LISTED = re.compile(
-    rf"^\s*(?:wandb:\s+([\w/.-]{{2,60}})\s+|\|\s*([\w/. -]{{2,40}}?)\s*\|\s*)"
-    rf"({NUMBER})\s*\|?\s*$",
+    rf"^\s*(?:wandb:\s+([\w/.-]{{2,60}})\s+|\|\s*([\w/. -]{{2,40}}?)\s*\|\s*"
+    rf"|[\d: .-]*((?:train|val)_loss)\s)({NUMBER})\s*\|?\s*$",
     re.IGNORECASE,
 )
+# "loss train: 1.23, val: n/a"
+LOSS_OF_TRAINING = re.compile(rf"\bloss train: ({NUMBER})", re.IGNORECASE)
 CHINESE = re.compile(
     rf"(?<!验证)(?<!测试)(损失|梯度范数)值?\s{{0,2}}[:：=|]?\s{{0,4}}({NUMBER})",
     re.IGNORECASE,
@@ -75,7 +77,11 @@ def cells(line: str, separator: str) -> list[str]:
 def pairs_of(line: str) -> list[tuple[str, str]]:
     """(metric, value) where a program lists them below each other, or in Chinese."""
     listed = LISTED.match(line)
-    pairs = [(listed[1] or listed[2], listed[3])] if listed else []
+    pairs = []
+    if listed:
+        *names, value = listed.groups()
+        pairs.append((next(filter(None, names)), value))
+    pairs += [("train_loss", value) for value in LOSS_OF_TRAINING.findall(line)]
     return pairs + [(NAMES[name], value) for name, value in CHINESE.findall(line)]
 
 

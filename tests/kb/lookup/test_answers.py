@@ -70,6 +70,37 @@ class FigureTests(SimpleTestCase):
             with self.subTest(text):
                 self.assertIn(state, figures(text).states(kind))
 
+    def test_every_step_is_read_in_each_trainers_form(self) -> None:
+        for kind, form in (
+            ("loss", "iter 7: loss {}, time 61.9ms, mfu 1.2%"),
+            ("loss", "step 7: train loss {}, val loss 1.72"),
+            ("loss", "epoch   train_loss  valid_loss  time\n0  {}  0.81  00:10"),
+            ("loss", "Step\tTraining Loss\n7\t{}"),
+            ("loss", "2024-01-01 10:00:00.0: train_loss {}"),
+            ("loss", "Epoch 1 | iter 7 step 2 | loss train: {}, val: n/a"),
+            ("grad_norm", "step 7/90 | loss 9.1 (+0.1z)| norm {} (+0.2z)| lr 3e-5"),
+            ("grad_norm", "step 7 | loss: 9.1 | lr 1.2e-4 | norm: {} | dt: 3ms"),
+            ("grad_norm", "Batch 7/90 loss 3.2 lr 0.0005 grad_norm {} rank 2"),
+        ):
+            with self.subTest(form):
+                text = form.format(0.5) + "\n" + form.format("nan")
+                points = facts_of(text).figures.series[kind]
+                self.assertEqual([str(p.value) for p in points], ["0.5", "nan"])
+
+    def test_a_mean_over_steps_says_that_an_earlier_one_was_bad(self) -> None:
+        found = figures("loss: 6.59 (6.57)  grad_norm: 0.39 (nan)")
+        self.assertIn("recovers", found.states("grad_norm"))
+        self.assertEqual(found.states("loss"), {"finite"})
+        self.assertNotIn("recovers", figures("loss: nan (nan)").states("loss"))
+
+    def test_what_a_person_says_of_a_loss_is_no_step(self) -> None:
+        said = "Loss becomes nan after ~6000 iterations"
+        log = "iter 5990: loss 3.6, time 1ms\niter 6000: loss nan, time 1ms"
+        facts = facts_of(f"{said}\n{log}")
+        self.assertEqual(facts.numbers["finite_steps"], 1)
+        self.assertEqual(facts["onset"], ("later",))
+        self.assertEqual(facts_of("it was nan again")["onset"], ("later",))
+
     def test_the_first_bad_step_and_what_came_before(self) -> None:
         found = figures(f"{STEPS}\n{BAD}")
         assert found.first_bad
@@ -99,6 +130,9 @@ class FactTests(SimpleTestCase):
     def test_one_number_format_is_not_the_other(self) -> None:
         self.assertEqual(facts_of("x = x.to(torch.bfloat16)")["dtype"], ("bf16",))
         self.assertEqual(facts_of("x = x.to(torch.float16)")["dtype"], ("fp16",))
+        for text in ("precision: 16", "precision=16", '"precision": "16"'):
+            self.assertTrue(facts_of(text).has("dtype", "fp16"), text)
+        self.assertFalse(facts_of("precision: 160").has("dtype", "fp16"))
 
     def test_what_one_measures_is_written_and_what_a_trainer_prints_is_not(
         self,
