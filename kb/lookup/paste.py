@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import BinaryIO
@@ -39,6 +39,17 @@ FEW_WORDS = 60
 BEGINNING = 4000
 RELEASE_ALONE = re.compile(r"v?\d+(?:\.\d+){0,3}")
 MAX_SENTENCES = 200
+# What few lines complain of beside a version; in a longer list it is part of a name.
+COMPLAINT = re.compile(
+    r"(?<![\w.=/-])(?:wrong|incorrect|inconsistent|diff(?:er\w*|s)?|unstable|garbage"
+    r"|loss(?:es)?|grad(?:ient)?s?|train(?:s|ing)?|converg\w+|diverg\w+|explod\w+"
+    r"|learns?|fails?|failed|crash\w*|stuck|zeros?)(?![\w.=/-])"
+    r"|训练|梯度|损失|收敛|错|不一致|异常|不更新|不下降|发散|爆炸|溢出",
+    re.IGNORECASE | re.ASCII,
+)
+FEW_LINES, MAX_ASSERTED = 3, 1000
+# The last line of a traceback without its error: the message stands in the source.
+ASSERTED = re.compile(r"""\s*assert\b.*,\s*[rfbu]{0,2}(["'])(.{10,400})\1\s*\)?\s*""")
 
 
 class PasteTooLarge(ValueError):
@@ -132,7 +143,7 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     printed = [line for line in selected.lines if kind_of.get(line[0]) in PRINTED]
     written = [line for line in selected.lines if kind_of.get(line[0]) == Kind.WORDS]
     reading = read_lines(replace(selected, lines=printed), cleaned)
-    read_quotes(reading, written)
+    read_quotes(reading, [*written, *asserted(selected.lines)])
     # Code compares with ==, which in a list names a version.
     stated = [line for line in selected.lines if kind_of.get(line[0]) != Kind.CODE]
     text = "\n".join(line for _number, line in stated)
@@ -145,9 +156,17 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
         selected.lines,
         reading,
         environment or find_environment(text).merged(parse_environment(pins)),
-        environment is not None,
+        environment is not None and not complains(text),
         parts,
     )
+
+
+def asserted(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """The message of each line of source that asserts something."""
+    for number, line in lines:
+        found = "assert" in line and ASSERTED.fullmatch(line[:MAX_ASSERTED])
+        if found:
+            yield number, found[2]
 
 
 def kinds_of_lines(parts: Iterable[Part]) -> dict[int, Kind]:
@@ -159,6 +178,12 @@ def may_be_environment(text: str) -> bool:
     if RELEASE_ALONE.fullmatch(text.strip()):
         return False
     return not any(map(is_sentence, text.splitlines()[:MAX_SENTENCES]))
+
+
+def complains(text: str) -> bool:
+    """Few lines that say what is wrong beside what is installed."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return len(lines) <= FEW_LINES and bool(COMPLAINT.search(text))
 
 
 def is_log(reading: Reading) -> bool:
