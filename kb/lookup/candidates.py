@@ -291,7 +291,8 @@ def affected_document(candidate: Candidate) -> Json | None:
     answer = candidate.affected
     if answer is None:
         return None
-    if candidate.is_sure or not answer.is_affected or not candidate.is_conditional:
+    open_still = candidate.is_conditional or candidate.is_unspoken
+    if candidate.is_sure or not answer.is_affected or not open_still:
         return answer.as_dict()
     why = [{"package": "torch", **IN_BUILD.filled()}, *answer.reasons]
     return replace(answer, answer=UNKNOWN, basis=NONE, reasons=why).as_dict()

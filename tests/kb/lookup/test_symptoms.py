@@ -62,6 +62,35 @@ class LookUpTest(SymptomTest):
         self.assertEqual(self.shown(f"{options}\n{NO_GRAPH}"), ["no-grad-fn"])
         self.assertNotIn(slug, self.shown(f"{options}\neval loss is nan"))
 
+    def test_a_message_in_a_line_of_source_is_one(self) -> None:
+        line = 'assert len(a) > 0, "No inf checks were recorded for this optimizer."'
+        found = look_up(line)["candidates"][0]
+        self.assertEqual(found["slug"], "gradscaler-no-inf-checks")
+        self.assertEqual(found["confidence"], "exact")
+
+    def test_a_cause_of_which_nothing_speaks_affects_no_build(self) -> None:
+        log = "gradient accumulation 4: the loss is inconsistent\ntorch==2.13.0+cpu"
+        found = look_up(log)["candidates"]
+        row = next(r for r in found if r["slug"] == "gradient-accumulation-zero")
+        self.assertEqual(row["affected"]["answer"], "unknown")
+
+    def test_what_reports_say_tells_causes_apart(self) -> None:
+        mm = "mmdet - INFO - Iter [{}/900] loss_cls: {}, loss: {}, grad_norm: {}"
+        died = f"{mm.format(5, 0.4, 31.4, 36)}\n{mm.format(6, 0.0, 0.0, 'nan')}"
+        zero2 = f"deepspeed zero2: NaN, zero3 is OK, overlap_comm is on\n{LINE}"
+        masked = self.causes(f"train_on_inputs: false\n{LINE}")
+        self.assertIn("cross-entropy-all-ignored-nan", masked)
+        for log, slug, is_first in (
+            (zero2, "deepspeed-overlap-comm", True),
+            (died, "logged-nan-as-zero", False),
+            ("nan again at once when the lr rises, fine with a lower lr", "", False),
+            ("mps incorrect results for a small model", "mps-wrong-gradients", True),
+            ("its gradient is None, it is used as an index", "argmax-cuts-", True),
+        ):
+            with self.subTest(log):
+                first = self.causes(log)[:1] or [""]
+                self.assertEqual(first[0].startswith(slug or "-"), is_first, first)
+
     def test_half_of_a_symptom_is_none(self) -> None:
         for log in (
             "{'loss': 0.0, 'grad_norm': 1.3}",
