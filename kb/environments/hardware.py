@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 CAPABILITY = {
     "K40": 35, "K80": 37, "M40": 52, "M60": 52, "P100": 60, "P4": 61, "P40": 61,
     "V100": 70, "V100S": 70, "GV100": 70, "TITANV": 70, "TITANXP": 61, "TITANX": 61,
-    "TITANRTX": 75, "T4": 75, "T4G": 75, "T1000": 75,
+    "TITANRTX": 75, "T4": 75, "T4G": 75,
+    "T400": 75, "T500": 75, "T550": 75, "T600": 75, "T1000": 75, "T1200": 75,
     "A100": 80, "A100X": 80, "A800": 80, "A30": 80,
     "A2": 86, "A10": 86, "A10G": 86, "A10M": 86, "A16": 86, "A40": 86,
     "A2000": 86, "A4000": 86, "A4500": 86, "A5000": 86, "A5500": 86, "A6000": 86,
@@ -51,7 +52,7 @@ MODEL = re.compile(
     | (?P<apple>Apple[ ]M\d(?:[ ](?:Pro|Max|Ultra))?)
     | (?P<ascend>(?:Ascend[ -]?|昇腾[ ]?)910[A-Z]?\d?|910B\d?)(?![0-9A-Za-z])
     | (?P<datacenter>
-        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|T1000|G[BHV]\d{2,3})
+        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|T(?:400|5[05]0|600|1[02]00)|G[BHV]\d{2,3})
       )(?![0-9A-WYZa-wyz.])
     | (?P<embedded>Orin|Xavier|Thor)(?![A-Za-z])
     )

@@ -417,12 +417,12 @@ def _in_prose(line: str) -> list[Package]:
 
 def _named_in(part: str) -> Iterator[tuple[str, str]]:
     """Names with their versions in a part of a sentence."""
-    named = NAMED.match(part)
+    named = NAMED.match(part) or _after_prefix(part)
     if named:
         # "my torch version is 2.6.0"
         last = named[1].split()[-1]
         yield (named[1] if is_well_known(named[1]) else last), named[2]
         return
     beside = [match for match in BESIDE.finditer(part) if is_well_known(match[1])]
-    found = beside or list(filter(None, [GLUED.search(part)]))
+    found = [*beside, *GLUED.finditer(part)]
     yield from ((match[1], match[2]) for match in found)

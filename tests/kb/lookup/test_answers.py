@@ -100,6 +100,8 @@ class FigureTests(SimpleTestCase):
         self.assertEqual(facts.numbers["finite_steps"], 1)
         self.assertEqual(facts["onset"], ("later",))
         self.assertEqual(facts_of("it was nan again")["onset"], ("later",))
+        self.assertEqual(facts_of("一开始正常，后面loss全是nan")["onset"], ("later",))
+        self.assertEqual(facts_of("一开始 loss 就是 nan")["onset"], ("first",))
 
     def test_the_first_bad_step_and_what_came_before(self) -> None:
         found = figures(f"{STEPS}\n{BAD}")

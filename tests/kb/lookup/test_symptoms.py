@@ -86,6 +86,8 @@ class LookUpTest(SymptomTest):
             ("nan again at once when the lr rises, fine with a lower lr", "", False),
             ("mps incorrect results for a small model", "mps-wrong-gradients", True),
             ("its gradient is None, it is used as an index", "argmax-cuts-", True),
+            ("all lora_up.weight are 0.0 with gradient checkpointing", "checkp", True),
+            ("t5-base in amp: loss nan, an overflow", "t5-fp16", True),
         ):
             with self.subTest(log):
                 first = self.causes(log)[:1] or [""]
