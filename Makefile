@@ -94,7 +94,8 @@ attack: dev  ## the attacks that docs/security.md lists, on loopback only
 bench: dev  ## figures as JSON and as a table (ONLY=search: one section)
 	$(PY) -m tests.bench
 
-client: dev  ## the client as a wheel in dist/ (SITE=https://…: the site that lookup contacts)
+client:  ## the client as a wheel in dist/ (SITE=https://…: the site that lookup contacts)
+	@$(PYTHON) config/bootstrap.py client
 	@$(PY) manage.py build_client $(if $(SITE),--site $(SITE))
 
 lock: dev  ## writes requirements*.txt from pyproject.toml (UPGRADE=1: newer releases)

@@ -1,6 +1,6 @@
 """From a clean clone to the site's environment; run by make, needs nothing installed.
 
-Usage: bootstrap.py run [argument of `manage.py up` ...] | dev | check
+Usage: bootstrap.py run [argument of `manage.py up` ...] | dev | client | check
 
 Its syntax is Python 3.6's, so that an old Python gets far enough to say what is
 missing instead of printing a traceback.
@@ -28,13 +28,14 @@ RUN_MIB = 100
 LOCKS = {
     "run": "requirements.txt",
     "check": "requirements.txt",
+    "client": "requirements.txt",
     "dev": "requirements-dev.txt",
 }
 INDEX = (
     "`python3 -m pip config list` shows which index pip asks; PIP_INDEX_URL takes "
     "its place"
 )
-USAGE = "usage: bootstrap.py run [argument of up ...] | dev | check"
+USAGE = "usage: bootstrap.py run [argument of up ...] | dev | client | check"
 
 
 def data_dir() -> Path:
@@ -196,14 +197,14 @@ def missing_lock() -> List[str]:
 
 def is_installed(goal: str) -> bool:
     """Whether .venv works and was made from the lock as it is now."""
-    stamp = VENV / ".{}.digest".format(goal)
+    stamp = VENV / ".{}.digest".format(LOCKS[goal])
     if not stamp.is_file() or stamp.read_text() != lock_digest(goal):
         return False
     return runs(str(VENV / "bin" / "python"))
 
 
 def is_ready(goal: str) -> bool:
-    """The developer's environment serves for both."""
+    """The developer's environment serves for all."""
     return is_installed(goal) or is_installed("dev")
 
 
@@ -222,8 +223,8 @@ def problems(goal: str) -> List[str]:
     ready = is_ready(goal)
     lines = [] if ready else missing_modules()
     closed = missing_write(ready)
-    lines += closed or missing_space(space_needed(ready))
-    if goal == "dev":
+    lines += closed or missing_space(space_needed(goal, ready))
+    if goal in ("dev", "client"):
         return lines
     # The site that runs already holds its port too: one line is enough.
     occupied = [] if closed else missing_lock()
@@ -231,10 +232,10 @@ def problems(goal: str) -> List[str]:
     return lines + (occupied or missing_port(host, os.environ.get("PORT") or "8000"))
 
 
-def space_needed(ready: bool) -> Dict[Path, int]:
+def space_needed(goal: str, ready: bool) -> Dict[Path, int]:
     """Free disk each folder needs, in MiB."""
     needed = {data_dir(): RUN_MIB, ROOT: RUN_MIB if ready else VENV_MIB}
-    if not has_build():
+    if goal != "client" and not has_build():
         needed[builds_dir()] = BUILD_MIB
     return needed
 
@@ -262,7 +263,7 @@ def install(goal: str) -> None:
         arguments = ["--require-hashes", "-r", str(ROOT / LOCKS[goal])]
         venvs.pip_install(VENV, arguments, say)
         venvs.compile_all(VENV)
-        (VENV / ".{}.digest".format(goal)).write_text(lock_digest(goal))
+        (VENV / ".{}.digest".format(LOCKS[goal])).write_text(lock_digest(goal))
     say("  .venv takes {} MiB".format(venvs.disk_bytes(VENV) // 2**20))
 
 

@@ -88,7 +88,7 @@ class BootstrapTest(SimpleTestCase):
         python.write_text('#!/bin/sh\necho "called with $CALLING_PYTHON"\n')
         python.chmod(0o755)
         digest = bootstrap.lock_digest("run")
-        (self.clone / ".venv" / ".run.digest").write_text(digest)
+        (self.clone / ".venv" / ".requirements.txt.digest").write_text(digest)
         done = self.check(goal="run", CALLING_PYTHON="")
         self.assertEqual(done.stdout, f"called with {sys.executable}\n")
 
@@ -205,6 +205,12 @@ class BootstrapTest(SimpleTestCase):
     def test_all_problems_come_in_one_list(self) -> None:
         done = self.check(PORT="0", DATA_DIR="/proc/self/data")
         self.assert_refused(done, "cannot be written", "PORT must be a number")
+
+    def test_the_client_needs_neither_a_port_nor_a_build(self) -> None:
+        needed = bootstrap.space_needed("client", ready=False)
+        self.assertNotIn(bootstrap.BUILD_MIB, needed.values())
+        with mock.patch.dict("os.environ", PORT="0"):
+            self.assertEqual(bootstrap.problems("client"), [])
 
     def test_no_goal_is_a_usage_error(self) -> None:
         done = subprocess.run(
