@@ -57,7 +57,7 @@ class Command(BaseCommand):
         parser.add_argument("--repro", default="repro", help="name in the record")
         parser.add_argument("--device", choices=dict(WORKER_DEVICES))
         parser.add_argument(
-            "--again", action="store_true", help="run again even if there is evidence"
+            "--again", action="store_true", help="run again builds that have a result"
         )
         parser.add_argument(
             "--install",
