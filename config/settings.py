@@ -247,6 +247,8 @@ STORAGES = {
 HTTPS = SITE_URL.startswith("https://")
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_SSL_REDIRECT = HTTPS
+# Who asks after the site's health asks the web server itself, not the proxy.
+SECURE_REDIRECT_EXEMPT = ["^(healthz|readyz|metrics)$"]
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 # A promise for every name of the domain, which browsers keep for years once it is
 # in their list: whoever runs the site gives it, and Django need not ask for it.

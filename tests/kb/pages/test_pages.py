@@ -216,6 +216,10 @@ class EveryPageTest(PageTest):
 
     def test_healthz(self) -> None:
         self.assertEqual(self.page("/healthz"), "ok\n")
+        # Behind a proxy with TLS, too, for whoever asks the web server itself.
+        with self.settings(SECURE_SSL_REDIRECT=True):
+            for path, status in (("healthz", 200), ("metrics", 200), ("en/", 301)):
+                self.assertEqual(Client().get(f"/{path}").status_code, status)
 
 
 class RecordPageTest(PageTest):
