@@ -92,7 +92,7 @@ KINDS: dict[str, Kind] = {
         gettext_lazy("Send UTF-8 JSON with Content-Type: application/json."),
     ),
     "empty_paste": Kind(
-        400,
+        422,
         gettext_lazy("Nothing was pasted"),
         gettext_lazy("Send a warning, a traceback, log lines or a package list."),
     ),
@@ -166,7 +166,7 @@ KINDS: dict[str, Kind] = {
     "not_acceptable": Kind(
         406,
         gettext_lazy("Not acceptable"),
-        gettext_lazy("The API answers application/json."),
+        gettext_lazy("The API answers application/json, and programs as files."),
     ),
     "throttled": Kind(
         429,
@@ -199,6 +199,9 @@ FRAMEWORK_CODES = {
     "not_acceptable": "not_acceptable",
     "throttled": "throttled",
 }
+# What the framework says of these leaves out what is accepted.
+TELL_WHAT_HELPS = ("method_not_allowed", "not_acceptable", "unsupported_media_type")
+OF_ALL = "non_field_errors"
 
 
 # Seconds after which it is worth asking again.
@@ -242,7 +245,9 @@ def field_errors(detail: Any, pointer: str = "") -> list[dict[str, str]]:
         return [
             error
             for key, value in detail.items()
-            for error in field_errors(value, f"{pointer}/{key}")
+            for error in field_errors(
+                value, pointer if key == OF_ALL else f"{pointer}/{key}"
+            )
         ]
     if isinstance(detail, list):
         return [error for value in detail for error in field_errors(value, pointer)]
@@ -255,9 +260,13 @@ def as_problem(error: exceptions.APIException) -> Problem:
         return error
     if isinstance(error, exceptions.ValidationError):
         errors = field_errors(error.detail)
-        return Problem("invalid", errors[0]["detail"] if errors else "", errors=errors)
+        detail = "; ".join(f"{e['pointer'][1:]}: {e['detail']}" for e in errors[:5])
+        return Problem("invalid", detail.removeprefix(": "), errors=errors)
     code = FRAMEWORK_CODES.get(error.default_code, "invalid")
-    return Problem(code, str(error.detail), status=error.status_code)
+    detail = str(error.detail)
+    if code in TELL_WHAT_HELPS:
+        detail += f" {KINDS[code].help}"
+    return Problem(code, detail, status=error.status_code)
 
 
 def response(request: Any, problem: Problem, wait: float | None = None) -> JsonResponse:

@@ -14,6 +14,7 @@ from kb import choices
 from kb.addresses import page_urls
 from kb.api.endpoint import Endpoint, operation
 from kb.api.fields import (
+    Choice,
     ColumnsField,
     NullField,
     TextField,
@@ -151,9 +152,7 @@ CompareQuery = type(
             required=False,
             help_text="The newest release that was tested where it is missing.",
         ),
-        "device": serializers.ChoiceField(
-            choices=choices.DeviceClass.choices, required=False
-        ),
+        "device": Choice(choices=choices.DeviceClass.choices, required=False),
     },
 )
 

@@ -31,8 +31,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from kb.api.fields import Choice
 from kb.choices import LANGS
-from kb.problems import KINDS, Kind, Problem
+from kb.problems import KINDS, Problem
 
 NUL = "\x00"
 # Keep it, and ask each time whether it is still so: that costs a 304.
@@ -84,7 +85,7 @@ class Query(serializers.Serializer[Any]):
 
 
 class LangQuery(Query):
-    lang = serializers.ChoiceField(
+    lang = Choice(
         choices=LANGS,
         required=False,
         help_text="One language: each {en, zh} becomes its text; adds `lang_used`.",
@@ -149,7 +150,7 @@ def refusals(codes: Iterable[str]) -> dict[Any, OpenApiResponse]:
             ProblemShape,
             HTTPStatus(status).phrase
             + ": "
-            + ", ".join(f"`{Kind.slug(code)}`" for code in dict.fromkeys(found)),
+            + ", ".join(f"`{code}`" for code in dict.fromkeys(found)),
         )
         for status, found in sorted(by_status.items())
     }

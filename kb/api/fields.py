@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC
-from typing import Any
+from typing import Any, ClassVar, NoReturn
 
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.fields import get_attribute
@@ -91,6 +92,17 @@ class MadeFlag(Made, serializers.BooleanField):
 
 class MadeList(Made, serializers.ListSerializer[Any]):
     """Rows that `make` makes, each as `child` shows it."""
+
+
+class Choice(serializers.ChoiceField):
+    """One of a few words, which a refusal lists."""
+
+    default_error_messages: ClassVar[Any] = {
+        "invalid_choice": gettext_lazy("“{input}” is none of: {choices}.")
+    }
+
+    def fail(self, key: str, **kwargs: Any) -> NoReturn:
+        super().fail(key, choices=", ".join(map(str, self.choices)), **kwargs)
 
 
 def word(choices: Any, **options: Any) -> serializers.ChoiceField:

@@ -14,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, answer, operation
+from kb.api.fields import Choice
 from kb.api.lookup_serializers import (
     LookupAnswerSerializer,
     PartSerializer,
@@ -48,7 +49,7 @@ class LookupRequest(serializers.Serializer[Any]):
         max_length=MAX_PARTS,
         help_text="parts of `query.parts` that are to be read as another kind",
     )
-    lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
+    lang = Choice(choices=LANGS, allow_null=True, default=None)
 
 
 class Lookup(Endpoint):
@@ -90,7 +91,7 @@ def parts_of(body: dict[str, Any]) -> list[Part]:
 
 class AffectedRequest(serializers.Serializer[Any]):
     env = PastedText(help_text="pip freeze, collect_env, or versions")
-    lang = serializers.ChoiceField(choices=LANGS, allow_null=True, default=None)
+    lang = Choice(choices=LANGS, allow_null=True, default=None)
 
 
 class RecordAffected(Endpoint):

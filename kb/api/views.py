@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation, revalidated
+from kb.api.fields import Choice
 from kb.api.paging import PageQuery, following, listing, page, read_cursor
 from kb.api.serializers import (
     ContradictionPageSerializer,
@@ -86,19 +87,17 @@ def several(child: serializers.Field[Any, Any, Any, Any]) -> serializers.ListFie
 
 class RecordQuery(PageQuery):
     q = serializers.CharField(max_length=MAX_QUERY, required=False, allow_blank=True)
-    symptom_class = several(serializers.ChoiceField(choices=SymptomClass.choices))
-    upstream = several(serializers.ChoiceField(choices=Upstream.choices))
+    symptom_class = several(Choice(choices=SymptomClass.choices))
+    upstream = several(Choice(choices=Upstream.choices))
     component = several(serializers.CharField(max_length=80))
     package = several(serializers.CharField(max_length=80))
-    device = several(serializers.ChoiceField(choices=DeviceClass.choices))
-    verdict = several(
-        serializers.ChoiceField(choices=[*Verdict.values, UNTESTED, MODEL])
-    )
-    workaround = several(serializers.ChoiceField(choices=[VERIFIED]))
+    device = several(Choice(choices=DeviceClass.choices))
+    verdict = several(Choice(choices=[*Verdict.values, UNTESTED, MODEL]))
+    workaround = several(Choice(choices=[VERIFIED]))
     build = serializers.CharField(
         max_length=61, required=False, help_text="whose verdicts `verdict` means"
     )
-    sort = serializers.ChoiceField(choices=SORTS, required=False)
+    sort = Choice(choices=SORTS, required=False)
     modified_since = serializers.DateTimeField(
         required=False, help_text="records whose text or facts changed then or later"
     )
@@ -177,7 +176,7 @@ def filtered(query: dict[str, Any]) -> RecordQuerySet:
 class RecordDetail(Endpoint):
     @operation(
         "get_record",
-        {200: RecordSerializer, 304: None},
+        {200: RecordSerializer},
         query=LangQuery,
         parameters=[RECORD_ID],
         problems=["unknown_record"],
@@ -196,7 +195,7 @@ class RecordDetail(Endpoint):
 class RecordMatrix(Endpoint):
     @operation(
         "get_record_matrix",
-        {200: MatrixSerializer, 304: None},
+        {200: MatrixSerializer},
         query=LangQuery,
         parameters=[RECORD_ID],
         problems=["unknown_record"],

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from kb.addresses import page_urls
 from kb.api.endpoint import Endpoint, LangQuery, NoBody, answer, operation, shown
 from kb.api.fields import (
+    Choice,
     MadeList,
     MadeMaybe,
     MadeText,
@@ -50,8 +51,8 @@ class CaptureQuery(LangQuery):
 class SentCapture(serializers.Serializer[Any]):
     """capture.json as nan_probe wrote it, at most 1 MiB and 4,096 numbers."""
 
-    kind = serializers.ChoiceField(choices=[KIND])
-    version = serializers.ChoiceField(choices=[1])
+    kind = Choice(choices=[KIND])
+    version = Choice(choices=[1])
     call = serializers.DictField(child=serializers.JSONField())
     digest = serializers.CharField(help_text="of the rest, by which it is checked")
 

@@ -11,12 +11,13 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
-from rest_framework import serializers
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.addresses import base_address
 from kb.api.endpoint import Endpoint, Query, is_known, operation
+from kb.api.fields import Choice
 from kb.api.views import RECORD_ID, get_record
 from kb.models import Record, Repro
 from kb.problems import Problem
@@ -28,10 +29,7 @@ from runner.takeaway.pipe import pipe_client
 from runner.takeaway.single_file import file_name, single_file
 
 FILE, SOURCE = "file", "source"
-PYTHON: dict[int | tuple[int, str], Any] = {
-    (200, "text/x-python"): OpenApiTypes.STR,
-    304: None,
-}
+PYTHON: dict[int | tuple[int, str], Any] = {(200, "text/x-python"): OpenApiTypes.STR}
 
 
 def python_file(request: Request, text: str, name: str) -> HttpResponseBase:
@@ -57,8 +55,18 @@ def wanted_repro(record: Record, name: str) -> Repro:
     return repro
 
 
+class AnyKind(JSONRenderer):
+    """Matches every Accept: a file is sent as what it is."""
+
+    media_type = "*/*"
+
+
+class File(Endpoint):
+    renderer_classes = (JSONRenderer, AnyKind)
+
+
 class FormQuery(Query):
-    form = serializers.ChoiceField(
+    form = Choice(
         choices=[FILE, SOURCE], default=FILE, help_text="source: as it was reviewed"
     )
 
@@ -71,7 +79,7 @@ NAME = OpenApiParameter(
 )
 
 
-class SingleFile(Endpoint):
+class SingleFile(File):
     @operation(
         "get_single_file",
         PYTHON,
@@ -89,21 +97,21 @@ class SingleFile(Endpoint):
         return python_file(request, text, file_name(repro))
 
 
-class Doctor(Endpoint):
+class Doctor(File):
     @operation("get_doctor", PYTHON, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """Every published repro in one file, for the user's own environment."""
         return python_file(request, doctor(), "doctor.py")
 
 
-class Linter(Endpoint):
+class Linter(File):
     @operation("get_linter", PYTHON, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """The rules of every published record in one file: `python lint.py PATH`."""
         return python_file(request, lint(), "lint.py")
 
 
-class UserCommand(Endpoint):
+class UserCommand(File):
     @operation("get_user_command", PYTHON, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> HttpResponseBase:
         """The command line for users: `python train.py 2>&1 | python doesitnan.py`."""
@@ -119,10 +127,10 @@ VERSION = OpenApiParameter(
 )
 
 
-class ClientWheel(Endpoint):
+class ClientWheel(File):
     @operation(
         "get_client",
-        {(200, "application/zip"): OpenApiTypes.BINARY, 302: None, 304: None},
+        {(200, "application/zip"): OpenApiTypes.BINARY, 302: None},
         parameters=[VERSION],
         tags=["files"],
     )

@@ -144,7 +144,7 @@ def refused(error: EvidenceRefused) -> Problem:
 class EvidenceDetail(Endpoint):
     @operation(
         "get_evidence",
-        {200: EvidenceSerializer, 304: None},
+        {200: EvidenceSerializer},
         parameters=[DIGEST],
         problems=["unknown_evidence"],
         tags=["evidence"],

@@ -20,6 +20,7 @@ from kb.api.endpoint import (
     revalidated,
     shown,
 )
+from kb.api.fields import Choice
 from kb.api.paging import PageQuery, listing
 from kb.api.views import get_record
 from kb.choices import WORKER_DEVICES, Verdict
@@ -105,7 +106,7 @@ class RunRequest(StartRequest):
         required=False,
         help_text="else one for this device that needs no further package",
     )
-    device = serializers.ChoiceField(choices=WORKER_DEVICES, default="cpu")
+    device = Choice(choices=WORKER_DEVICES, default="cpu")
     trials = serializers.IntegerField(min_value=1, max_value=MAX_TRIALS, required=False)
     parameters = serializers.DictField(
         child=serializers.JSONField(),
@@ -166,8 +167,8 @@ def invalid_values(error: harness.ParameterError, field: str = "parameters") -> 
 class RunQuery(PageQuery):
     record = serializers.CharField(max_length=8, required=False)
     build = serializers.CharField(max_length=61, required=False)
-    state = serializers.ChoiceField(choices=Run.State.choices, required=False)
-    verdict = serializers.ChoiceField(choices=Verdict.choices, required=False)
+    state = Choice(choices=Run.State.choices, required=False)
+    verdict = Choice(choices=Verdict.choices, required=False)
 
 
 COLUMNS = {
@@ -273,7 +274,7 @@ def submit(request: Request, data: dict[str, Any]) -> submission.Submitted:
 class RunDetail(Endpoint):
     @operation(
         "get_run",
-        {200: RunSerializer, 304: None},
+        {200: RunSerializer},
         query=LangQuery,
         parameters=[RUN_ID, PREFER],
         problems=["unknown_run"],
@@ -302,7 +303,7 @@ class LogQuery(Query):
 class RunLog(Endpoint):
     @operation(
         "get_run_log",
-        {200: RunLogSerializer, 304: None},
+        {200: RunLogSerializer},
         query=LogQuery,
         parameters=[RUN_ID],
         problems=["unknown_run"],

@@ -57,7 +57,7 @@ class ServiceSerializer(serializers.Serializer[Any]):
 
 
 class Service(Endpoint):
-    @operation("get_service", {200: ServiceSerializer, 304: None}, tags=["files"])
+    @operation("get_service", {200: ServiceSerializer}, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> Response:
         """All addresses of the API, and what this site lets you do."""
         builds = admission.by_preference()

@@ -169,6 +169,24 @@ class RecordApiTest(ApiTest):
                 runs.make_run(self.repro, state="cancelled")
                 self.assert_problem(self.get(path, status), code, status)
 
+    def test_a_refusal_tells_what_is_accepted(self) -> None:
+        detail = self.get("runs?state=red", 400)["detail"]
+        choices = "queued, running, finished, cancelled"
+        self.assertEqual(detail, f"state: “red” is none of: {choices}.")
+        form = self.client.post("/api/v1/lookup", {"log": "nan"})
+        self.assert_problem(form.json(), "unsupported_media_type", 415)
+        self.assertIn("application/json", form.json()["detail"])
+        html = self.get("records", 406, accept="text/html")
+        self.assertIn("application/json", html["detail"])
+        several = self.post("runs", [], 400)
+        self.assertEqual(several["errors"][0]["pointer"], "/")
+
+    def test_a_program_comes_to_whoever_accepts_its_kind(self) -> None:
+        for accepted in ("text/x-python, application/problem+json", "text/html"):
+            response = self.client.get("/api/v1/lint.py", headers={"accept": accepted})
+            self.assertEqual(response.status_code, 200)
+            self.assertIn("text/x-python", response["Content-Type"])
+
     def test_a_problem_speaks_the_readers_language(self) -> None:
         path = "records/NAN-7777"
         zh = self.get(path, 404, **{"accept-language": "zh-CN"})
@@ -197,7 +215,7 @@ class LookupApiTest(ApiTest):
 
     def test_refusals(self) -> None:
         for sent, code, status in [
-            ({"log": ""}, "empty_paste", 400),
+            ({"log": ""}, "empty_paste", 422),
             ({"log": "\x01\x02\x03nan"}, "invalid_values", 422),
             ({"log": 7}, "invalid", 400),
             ({"log": "x", "lang": "fr"}, "invalid", 400),
@@ -221,7 +239,7 @@ class LookupApiTest(ApiTest):
         body = self.post(path, {"env": "torch==2.5.1", "lang": "zh"}, 200)
         self.assertEqual(list(body), ["record", "env", "affected", "lang_used"])
         self.assertEqual(body["affected"]["answer"], "affected")
-        self.assert_problem(self.post(path, {"env": " "}, 400), "empty_paste", 400)
+        self.assert_problem(self.post(path, {"env": " "}, 422), "empty_paste", 422)
         all_of_it = self.post("lookup", {"env": "torch==2.5.1"}, 200)
         ((row,),) = (group["records"] for group in all_of_it["affecting"])
         self.assertEqual(row["record"], self.record.pk)

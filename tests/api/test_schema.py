@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -82,6 +83,23 @@ class DocumentTest(SimpleTestCase):
                         self.assertEqual(kinds, ["application/problem+json", *plain])
                     else:
                         self.assertEqual(len(kinds), 1)
+
+    def test_each_read_may_be_unchanged_and_each_problem_is_named_by_its_code(
+        self,
+    ) -> None:
+        for name, (_path, method, found) in operations().items():
+            with self.subTest(name):
+                self.assertEqual("304" in found["responses"], method == "get")
+                for status, answer in found["responses"].items():
+                    if int(status) >= 400:
+                        codes = re.findall("`(.*?)`", answer["description"])
+                        self.assertTrue(codes)
+                        self.assertLessEqual(set(codes), set(KINDS))
+
+    def test_a_body_is_one_shape_from_which_a_client_can_be_made(self) -> None:
+        for name, shape in api_schema.document()["components"]["schemas"].items():
+            with self.subTest(name):
+                self.assertNotIn("anyOf", shape)
 
     def test_every_problem_has_a_page_in_both_languages(self) -> None:
         for code, kind in KINDS.items():
