@@ -1,7 +1,8 @@
 """`lint PATH…`: applies the rules of all records to files and folders.
 
 The site's command, the hook and the file that users take away begin here, each with its
-own rules. Exit status: 0 nothing was found, 1 something was, 2 wrong usage.
+own rules. Exit status: 0 nothing was found, 1 something was, 2 wrong usage or a file
+that could not be read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import fnmatch
 import functools
 import io
 import os
+import stat
 import sys
 import tokenize
 from typing import Any, Dict, Iterator, List, Sequence
@@ -56,7 +58,8 @@ def parser_of(prog: str) -> argparse.ArgumentParser:
         description="Look for traps of known training failures in Python source. "
         "Nothing is run or sent. / 在 Python 源码中查找已知训练故障的写法，"
         "不运行、不上传。",
-        epilog="Exit status: 0 nothing found, 1 something found, 2 wrong usage.",
+        epilog="Exit status: 0 nothing found, 1 something found, "
+        "2 wrong usage or a file that could not be read.",
     )
     add = functools.partial(add_to, parser)
     add("paths", nargs="*", metavar="PATH")
@@ -143,7 +146,7 @@ def check(rules: List[Json], settings: Settings, options: argparse.Namespace) ->
     files = found_in(rules, settings, options)
     if options.write_baseline:
         save(options.write_baseline, baseline.written(files))
-        return NONE
+        return conclude(files, NONE)
     if old is not None:
         files = baseline.without(files, old)
     text = WRITERS[options.format](files, options.lang)
@@ -151,8 +154,7 @@ def check(rules: List[Json], settings: Settings, options: argparse.Namespace) ->
         save(options.output, text)
     else:
         sys.stdout.write(text)
-    conclude(files)
-    return FOUND if any(file.findings for file in files) else NONE
+    return conclude(files, FOUND if any(file.findings for file in files) else NONE)
 
 
 def found_in(
@@ -184,27 +186,26 @@ def save(path: str, text: str) -> None:
         raise WrongUse("%s: %s" % (path, error)) from None
 
 
-def conclude(files: Sequence[Checked]) -> None:
-    for file in files:
-        if file.problem:
-            sys.stderr.write("%s: not read: %s\n" % (file.path, file.problem))
+def conclude(files: Sequence[Checked], status: int) -> int:
+    """Tells what was not read, and counts; the exit status where all was read."""
+    unread = [file for file in files if file.problem]
+    for file in unread:
+        sys.stderr.write("%s: not read: %s\n" % (file.path, file.problem))
     found = sum(len(file.findings) for file in files)
     sys.stderr.write("findings: %d, files: %d\n" % (found, len(files)))
+    return WRONG if unread else status
 
 
 # --- files --------------------------------------------------------------------------
 def files_of(paths: Sequence[str], exclude: Sequence[str]) -> Iterator[str]:
-    """Each file once; of folders those that end in .py. Raises WrongUse."""
+    """Each file once; of folders those that end in .py, and what cannot be listed."""
     seen = set()
     for path in paths:
-        if path == "-":
-            found: Iterator[str] = iter([path])
-        elif os.path.isdir(path):
+        if os.path.isdir(path):
             found = below(path, exclude)
-        elif os.path.isfile(path):
-            found = iter([] if is_excluded(path, exclude) else [path])
         else:
-            raise WrongUse("%s: there is no such file or folder" % path)
+            is_out = path != "-" and is_excluded(path, exclude)
+            found = iter([] if is_out else [path])
         for one in found:
             if one not in seen:
                 seen.add(one)
@@ -212,7 +213,8 @@ def files_of(paths: Sequence[str], exclude: Sequence[str]) -> Iterator[str]:
 
 
 def below(folder: str, exclude: Sequence[str]) -> Iterator[str]:
-    for here, folders, names in os.walk(folder):
+    closed: List[OSError] = []
+    for here, folders, names in os.walk(folder, onerror=closed.append):
         folders[:] = sorted(
             name
             for name in folders
@@ -223,10 +225,9 @@ def below(folder: str, exclude: Sequence[str]) -> Iterator[str]:
         )
         for name in sorted(names):
             path = os.path.join(here, name)
-            # A pipe or a device has no end.
-            is_source = name.endswith(".py") and os.path.isfile(path)
-            if is_source and not is_excluded(path, [*TESTS, *exclude]):
+            if name.endswith(".py") and not is_excluded(path, [*TESTS, *exclude]):
                 yield path
+    yield from (str(error.filename) for error in closed)
 
 
 def is_excluded(path: str, patterns: Sequence[str]) -> bool:
@@ -276,8 +277,9 @@ def read_one(path: str) -> Checked:
         if findings is None:
             findings = find(source, COMPILED, is_alone=is_alone)
             CACHES[0].put(key, findings)
-    except (OSError, Unreadable, UnicodeError, LookupError, SyntaxError) as error:
-        return Checked(path, [], " ".join(str(error).split()))
+    except (OSError, Unreadable, UnicodeError, SyntaxError) as error:
+        text = getattr(error, "strerror", "") or str(error)
+        return Checked(path, [], " ".join(text.split()))
     return Checked(path, findings, "", lines_of(source) if findings else ())
 
 
@@ -285,8 +287,19 @@ def source_of(path: str) -> str:
     """The text in the encoding that its first lines name. Raises what reading does."""
     if path == "-":
         return sys.stdin.read(MOST_CHARS + 1)
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        os.listdir(path)  # The walk could not; this tells why.
+    # A pipe or a device has no end.
+    if not stat.S_ISREG(mode):
+        raise Unreadable("it is no regular file")
     with open(path, "rb") as file:
         # UTF-8 has four bytes a character at most.
         data = file.read(4 * MOST_CHARS + 1)
+    if len(data) > 4 * MOST_CHARS:
+        raise Unreadable("it has more than %d characters" % MOST_CHARS)
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return data.decode(encoding)
+    try:
+        return data.decode(encoding)
+    except LookupError as error:
+        raise Unreadable(str(error)) from None

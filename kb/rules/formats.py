@@ -93,8 +93,8 @@ def as_sarif(files: Sequence[Checked], lang: str) -> str:
             page = one.rule.get("page", "")
             rules.setdefault(one.record, sarif.rule(one.record, text, page))
             results.append(sarif_result(file, one, lang))
-    complete = not any(file.problem for file in files)
-    whole = sarif.log([rules[name] for name in sorted(rules)], results, complete)
+    told = [sarif.not_read(one.path, one.problem) for one in files if one.problem]
+    whole = sarif.log([rules[name] for name in sorted(rules)], results, not told, told)
     return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -109,7 +109,7 @@ def sarif_result(file: Checked, one: Finding, lang: str) -> Json:
         message(one, lang),
         sarif.place_of(file.path, region),
         # The line's text and not its number: code above it may grow.
-        [one.record, one.rule["name"], file.path, line_of(file, one)],
+        [one.record, one.rule["name"], sarif.uri_of(file.path), line_of(file, one)],
         more,
     )
 
@@ -128,7 +128,7 @@ def sarif_fix(path: str, edit: Edit) -> Json:
     return {
         "artifactChanges": [
             {
-                "artifactLocation": {"uri": sarif.uri_of(path)},
+                **sarif.file_at(path),
                 "replacements": [
                     {"deletedRegion": region, "insertedContent": {"text": edit.text}}
                 ],

@@ -290,7 +290,8 @@ class Reader(Calls):
     def run_module(self, body: List[ast.stmt]) -> None:
         """What its names stand for in the end is of use to whoever goes on."""
         self.run(body)
-        self.note(Event("[return]", [*self.scope.names.values()]), body[-1])
+        if body:
+            self.note(Event("[return]", [*self.scope.names.values()]), body[-1])
 
     def trace_of(
         self, reads: Callable[[], object], before: Sequence[Event] = ()

@@ -121,13 +121,43 @@ class CommandTest(Linted):
         self.write("nul.py", "checkpoint\x00(f, x)")
         self.write("trap.py", TRAP + "def f(:\n")
         self.write("zz.py", HALF)
+        (self.folder / "gone.py").symlink_to("nowhere.py")
+        os.mkfifo(self.folder / "pipe.py")
+        with (self.folder / "large.py").open("wb") as file:
+            file.truncate(200_000_000)
+        reasons = {
+            "bad.py": "line 1: invalid syntax",
+            "binary.py": "invalid or missing encoding declaration",
+            "gone.py": "No such file or directory",
+            "large.py": "it has more than 2000000 characters",
+            "nul.py": "source code string cannot contain null bytes",
+            "pipe.py": "it is no regular file",
+            "trap.py": "line 6: invalid syntax",
+        }
         status, out, err = self.lint(".")
-        self.assertEqual(status, 1)
-        self.assertIn("zz.py:2:5: error NAN-0014", out)
-        self.assertIn("./trap.py: not read: line 6: invalid syntax", err)
-        self.assertIn("./binary.py: not read: ", err)
+        self.assertEqual(status, 2)
+        self.assertRegex(out, r"\A\./zz\.py:2:5: error NAN-0014.*\n.*\n\Z")
+        told = dict(line.split(": not read: ") for line in err.splitlines()[:-1])
+        self.assertEqual(list(told), [f"./{name}" for name in reasons])
+        for name, text in reasons.items():
+            self.assertIn(text, told[f"./{name}"])
         document = json.loads(self.lint(".", "--format", "json")[1])
-        self.assertIn("./trap.py", [row["path"] for row in document["unreadable"]])
+        rows = {row["path"]: row["problem"] for row in document["unreadable"]}
+        self.assertEqual(rows, told)
+        document = json.loads(self.lint(".", "--format", "sarif")[1])
+        self.assertEqual(sarif_schema.problems(document), [])
+        (done,) = document["runs"][0]["invocations"]
+        self.assertFalse(done["executionSuccessful"])
+        self.assertEqual(len(done["toolExecutionNotifications"]), len(reasons))
+        named = self.lint("zz.py", "nowhere.py", "pipe.py")
+        self.assertEqual(named[0], 2)
+        self.assertIn("zz.py:2:5: error NAN-0014", named[1])
+        self.assertEqual(self.lint(".", "--write-baseline", "old.json")[0], 2)
+
+    def test_what_is_empty_is_read(self) -> None:
+        self.write("a/__init__.py", "")
+        self.write("a/words.py", "# only a comment: x ** 2\n")
+        self.assertEqual(self.lint("a"), (0, "", "findings: 0, files: 2\n"))
 
     def test_json(self) -> None:
         self.write("trap.py", TRAP)
@@ -136,7 +166,7 @@ class CommandTest(Linted):
         self.assertEqual(document["schema"], "doesitnan.lint/1")
         self.assertEqual(
             [found[key] for key in ("record", "rule", "severity", "line", "column")],
-            ["NAN-0002", "reentrant", "warning", 5, 12],
+            ["NAN-0002", "reentrant_behind_frozen", "warning", 5, 12],
         )
         self.assertEqual(found["fix"]["text"], ", use_reentrant=False")
 
@@ -161,7 +191,7 @@ class CommandTest(Linted):
         self.assertEqual(prints, [result["partialFingerprints"] for result in again])
         (fix,) = [result["fixes"] for result in run["results"] if "fixes" in result]
         (change,) = fix[0]["artifactChanges"]
-        self.assertEqual(change["artifactLocation"]["uri"], "./trap.py")
+        self.assertEqual(change["artifactLocation"]["uri"], "trap.py")
 
     def test_sarif_of_nothing_and_of_any_name(self) -> None:
         nothing = json.loads(self.lint(".", "--format", "sarif")[1])
@@ -174,9 +204,7 @@ class CommandTest(Linted):
             result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
             for result in document["runs"][0]["results"]
         }
-        self.assertEqual(
-            places, {"./a%20trap%2C%20100%25.py", "./%E8%AE%AD%E7%BB%83.py"}
-        )
+        self.assertEqual(places, {"a%20trap%2C%20100%25.py", "%E8%AE%AD%E7%BB%83.py"})
 
     def test_what_is_no_sarif_is_seen(self) -> None:
         document = sarif.log([], [], complete=True)

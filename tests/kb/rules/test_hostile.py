@@ -81,7 +81,7 @@ class HostileFilesTest(SimpleTestCase):
             text = f"# -*- coding: {name} -*-\n{HEAD}"
             (self.folder / f"{name}.py").write_text(text)
         done = self.lint()
-        self.assertEqual(done.returncode, command.NONE, done.stderr)
+        self.assertEqual(done.returncode, command.WRONG, done.stderr)
         self.assertNotIn("Traceback", done.stderr)
         for name in ENCODINGS:
             self.assertIn(f"{name}.py: not read: ", done.stderr)
@@ -93,8 +93,8 @@ class HostileFilesTest(SimpleTestCase):
         (self.folder / "long.py").write_text("# " + "x" * 5 * MOST_CHARS)
         (self.folder / "good.py").write_text(HEAD)
         done = self.lint()
-        self.assertEqual(done.returncode, command.NONE, done.stderr)
-        self.assertIn("findings: 0, files: 2", done.stderr)
+        self.assertEqual(done.returncode, command.WRONG, done.stderr)
+        self.assertIn("findings: 0, files: 5", done.stderr)
 
 
 class ThreadTest(SimpleTestCase):

@@ -35,7 +35,7 @@ from tests.support.package_index import PackageIndexes
 
 # Each check is a process: as few as there must be.
 CHECKS = runs.CHECKS.partition("\n\ndef workaround_off")[0]
-TRAP = "from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)\n"
+TRAP = "from torch.utils.checkpoint import checkpoint as c\ny = c(f, x)  # frozen_f\n"
 TRAPPED = settings.ISSUES_DIR / "checkpoint-reentrant-lost-grad" / "issue.toml"
 LOG = "UserWarning: a sample went wrong\nloss: nan\n"
 INSTALL_S = 300

@@ -15,8 +15,9 @@ from django.test import TestCase
 from kb.rules import checkout
 from runner.takeaway.lint import lint
 from tests.support import loaded
+from tests.support.ordinary_user import ordinary
 
-TRAP = "from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)\n"
+TRAP = "from torch.utils.checkpoint import checkpoint as c\ny = c(f, x)  # frozen_f\n"
 
 
 class LintTest(TestCase):
@@ -46,6 +47,27 @@ class LintTest(TestCase):
         self.assertEqual(
             [line.split()[0] for line in listed], [rule["record"] for rule in rules]
         )
+
+    def test_what_a_user_may_not_read_is_told(self) -> None:
+        python = self.folder / "python"
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
+        user = ordinary(str(python))
+        for name in ("closed/trap.py", "listed/trap.py", "mine.py"):
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(TRAP)
+        user.own(self.folder)
+        (self.folder / "mine.py").chmod(0)
+        (self.folder / "closed").chmod(0)
+        (self.folder / "listed").chmod(0o444)
+        command = [*user.prefix, python, "-I", "lint.py", ".", "--no-cache"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
+        for name in ("closed", "listed"):
+            (self.folder / name).chmod(0o755)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("./train.py:2:5: warning NAN-0002", done.stdout)
+        for name in ("mine.py", "closed", "listed/trap.py"):
+            self.assertIn(f"./{name}: not read: Permission denied\n", done.stderr)
 
     def test_wrong_usage_is_2(self) -> None:
         self.assertEqual(self.run_lint("nowhere.py").returncode, 2)
