@@ -164,10 +164,10 @@ TABLES: dict[str, tuple[Key, ...]] = {
         Key("severity", one_of(RULE_SEVERITIES)),
         Key("message", both_languages(400, one_line=True)),
         Key("step", rules.steps),
-        Key("never_after", rules.NAMES, optional=True),
         Key("unless", rules.steps, optional=True),
         Key("at", rules.number, optional=True),
         Key("by_data", rules.truth, optional=True),
+        Key("written", rules.pattern, optional=True),
         Key("fix", rules.fix, optional=True),
     ),
 }

@@ -29,7 +29,7 @@ HELD = ("inf", "-inf", "min", "-100")
 RETURNED = ("dict",)
 TRAINED = ("seen", "maybe")
 WORD = matching(r"[A-Za-z_]\w*", "training", 60)
-GUARD = matching(r"[A-Za-z_]\w*|@\d", "training", 60)
+GUARD = matching(r"[A-Za-z_]\w*|@\d|\(untrained\)", "training", 60)
 EVENT = matching(r"\S+", "torch.where", 120)
 FIX = (Key("argument", WORD), Key("value", text(60, one_line=True)))
 
@@ -42,6 +42,14 @@ def number(value: Any) -> Problems:
 def truth(value: Any) -> Problems:
     if not isinstance(value, bool):
         yield "", _("must be true or false, not %s") % kind_of(value)
+
+
+def pattern(value: Any) -> Problems:
+    yield from text(200, one_line=True)(value)
+    try:
+        re.compile(str(value))
+    except re.error as error:
+        yield "", str(error)
 
 
 def constant(value: Any) -> Problems:
@@ -92,7 +100,6 @@ CONDITION: tuple[Key, ...] = tuple(
         "none": truth,
         "above": number,
         "below": number,
-        "at_least": number,
         "at_most": number,
         "dtype": list_of(one_of(DTYPES), empty=False),
         "named": NAMES,
@@ -103,12 +110,12 @@ CONDITION: tuple[Key, ...] = tuple(
         "from": NAMES,
         "of": arguments,
         "asked": truth,
+        "cut": truth,
         "attribute": truth,
         "imported": truth,
         "member": truth,
         "called": NAMES,
         "uncalled": NAMES,
-        "mentions": WORDS,
         "unmentioned": WORDS,
         "sliced": truth,
         "dims": list_of(number, empty=False),

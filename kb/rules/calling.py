@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Set
 
 from kb.rules.effects import result_of
 from kb.rules.expressions import Expressions
-from kb.rules.gradients import GIVEN, MAYBE
+from kb.rules.gradients import BLOCKED, GIVEN, MAYBE
+from kb.rules.origins import has_no_gradient
 from kb.rules.parts import element_of, is_count, is_read_off
 from kb.rules.values import (
     MOST_ITEMS,
@@ -137,7 +138,12 @@ class Calls(Expressions):
         if forward is not None:
             forward.is_compiled = callee.is_compiled
             return self.follow(forward, event)
-        return Value(made=event, inputs=event.all_values())
+        result = Value(made=event, inputs=event.all_values())
+        # Of a frozen layer of constants.
+        result.is_cut = (
+            callee.is_cut and all(map(has_no_gradient, event.args))
+        ) or None
+        return result
 
     def in_turn(self, made: Event, event: Event, node: ast.AST) -> Value:
         """What the last of the layers gives that are called one after the other."""
@@ -189,7 +195,9 @@ class Calls(Expressions):
         self.places.append(self.degrees.get(id(node), outer))
         contexts = self.around(function)
         self.contexts += contexts
-        self.guards.append(frozenset(getattr(node, "name", "").split("_")))
+        words = getattr(node, "name", "").split("_")
+        words += ["(untrained)"] if self.places[-1] == BLOCKED else []
+        self.guards.append(frozenset(words))
         try:
             self.bind_arguments(function, event)
             return self.returned(node)

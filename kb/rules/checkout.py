@@ -12,10 +12,10 @@ RULE_KEYS = (
     "severity",
     "message",
     "step",
-    "never_after",
     "unless",
     "at",
     "fix",
+    "written",
 )
 
 

@@ -122,7 +122,8 @@ def with_made(value: Value, event: Event, owner: Value) -> Value:
         # The same numbers, but no gradient comes back to them.
         value.ident, value.is_cut = value, True
     elif event.name == ".requires_grad_":
-        value.is_cut = owner.is_cut = False
+        asked = [*event.args[1:], *event.kwargs.values()]
+        value.is_cut = owner.is_cut = any(x.const is False for x in asked)
     return value
 
 

@@ -56,6 +56,11 @@ class Finding(NamedTuple):
     edit: Optional[Edit] = None
 
     @property
+    def rank(self) -> int:
+        """Higher where it is more severe."""
+        return -SEVERITIES.index(self.rule["severity"])
+
+    @property
     def record(self) -> str:
         return str(self.rule["record"])
 
@@ -101,27 +106,27 @@ def find(
     Raises Unreadable.
     """
     written = set(WORD.findall(source))
-    wanted = [rule for rule in rules if rule.may_fire(written)]
+    wanted = [rule for rule in rules if rule.may_fire(source, written)]
     if not wanted:
         return []
     lines = lines_of(source)
     places = places_of(wanted)
     entries = Entries(parsed(source), lines, places, most_nodes, is_alone)
-    found: Dict[Tuple[str, int, int], Finding] = {}
-    events: Dict[Tuple[str, int, int], Set[Undone]] = {}
+    found: Dict[Tuple[str, int, int, int], Finding] = {}
+    events: Dict[Tuple[str, int, int, int], Set[Undone]] = {}
     # What the making of an object does is harmless if one of its methods makes it so.
     undone: Set[Undone] = set()
     for trace in entries.traces():
         for rule in wanted:
             for event in rule.found_in(trace, undone):
                 finding = finding_of(rule, event.node, lines)
-                # Two rules of a record at one place say the same.
-                key = (finding.record, finding.line, finding.column)
+                key = (finding.record, finding.line, finding.column, finding.rank)
                 if not is_ignored(finding, lines):
                     found.setdefault(key, finding)
                     events.setdefault(key, set()).add((rule, event))
-    kept = [one for key, one in found.items() if not events[key] <= undone]
-    return sorted(kept, key=lambda one: (one.line, one.column, one.record))
+    # Two rules of a record at one place say the same; the more severe one is told.
+    kept = {key[:3]: found[key] for key in sorted(found) if not events[key] <= undone}
+    return sorted(kept.values(), key=lambda one: (one.line, one.column, one.record))
 
 
 def lines_of(source: str) -> List[str]:

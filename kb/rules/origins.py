@@ -164,8 +164,9 @@ def has_no_gradient(value: Value, depth: int = 0) -> bool:
     if made is None:
         return value.sliced and has_no_gradient(value.inputs[0], depth + 1)
     word = made.name.rpartition(".")[2]
-    if CONSTANTS.fullmatch(made.name):
-        return "requires_grad" not in made.kwargs
+    if CONSTANTS.fullmatch(made.name) or word == "Parameter":
+        asked = made.kwargs.get("requires_grad", Value(word == "Parameter"))
+        return asked.const is False
     is_math = word in MATHS or word in SHAPES or not word[:1].isalpha()
     return bool(
         depth < DEEPEST
@@ -245,17 +246,16 @@ CHECKS: Dict[str, Any] = {
     "none": lambda value, wanted: (value.is_known and value.const is None) == wanted,
     "above": lambda value, wanted: is_number(value) and value.const > wanted,
     "below": lambda value, wanted: is_number(value) and value.const < wanted,
-    "at_least": lambda value, wanted: is_number(value) and value.const >= wanted,
     "at_most": lambda value, wanted: is_number(value) and value.const <= wanted,
     "dtype": lambda value, wanted: value.dtype in wanted,
     "holds": lambda value, wanted: wanted in value.holds,
     "imported": lambda value, wanted: is_imported(value) == wanted,
     "asked": lambda value, wanted: (value.is_cut is False) == wanted,
+    "cut": lambda value, wanted: has_no_gradient(value) == wanted,
     "attribute": lambda value, wanted: bool(value.attribute) == wanted,
     "member": lambda value, wanted: is_member(value) == wanted,
     "called": is_called,
     "uncalled": lambda value, wanted: not is_called(value, wanted),
-    "mentions": mentions,
     "unmentioned": lambda value, wanted: not mentions(value, wanted),
     "sliced": lambda value, wanted: value.sliced == wanted,
     "dims": lambda value, wanted: dims_taken(value) in wanted,

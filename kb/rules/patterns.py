@@ -87,23 +87,23 @@ class Step:
 
 class Rule:
     """A rule of a record. `words`: of each set one stands in the source, or nothing is
-    to be found."""
+    to be found; `written`: what does."""
 
     def __init__(self, data: Json) -> None:
         self.data = data
         self.name = str(data["name"])
         self.steps = [Step(step) for step in data["step"]]
-        self.never_after = names_of(data.get("never_after", []))
         self.unless = [Step(step) for step in data.get("unless", [])]
         self.at = int(data.get("at", len(self.steps))) - 1
         self.last_words = exact(words_of(events_of(data["step"][-1])))
         self.words = [words for step in data["step"] for words in needed(step)]
+        self.written = re.compile(data.get("written", ""))
 
-    def may_fire(self, written: Set[str]) -> bool:
-        """A quick look at the words of a source: without these it finds nothing."""
+    def may_fire(self, source: str, written: Set[str]) -> bool:
+        """A quick look at a source and its words: without these it finds nothing."""
         return all(
             any(is_written(word, written) for word in words) for words in self.words
-        )
+        ) and bool(self.written.search(source))
 
     def found_in(self, trace: Trace, undone: Set[Undone]) -> Iterator[Event]:
         """The events at which the step of the finding happens, each once; `undone` gets
@@ -148,7 +148,7 @@ class Rule:
         """Whether something makes it harmless that comes later. A step of `unless`
         speaks of things that have their names already."""
         later = trace[event.at + 1 :]
-        return any(self.never_after.match(one.name) for one in later) or any(
+        return any(
             found == bound
             for step in self.unless
             for one in (event, *later)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from kb.rules.calling import CHANGES, IN_PLACE, Calls
 from kb.rules.expressions import FUNCTIONS_OF_TENSORS, TooMuch
@@ -130,7 +130,7 @@ class Reader(Calls):
             self.note(event, target)
             if not owner.name:
                 if target.attr == "requires_grad":
-                    owner.is_cut = False
+                    owner.is_cut = value.const is False
                 old = owner.attrs.get(target.attr)
                 if self.path and old is not None and old.const is not None:
                     value = joined([old, value])
@@ -194,9 +194,10 @@ class Reader(Calls):
         before = dict(self.scope.names)
         ends, after = [], []
         self.guards.append(attributes_in(node.test) | attributes_of(test))
+        key, turned = question(node.test)
         for number, body in enumerate((node.body, node.orelse)):
             self.scope.names = dict(before)
-            self.path.append((id(node), number))
+            self.path.append((key, number ^ turned))
             ends.append(self.run(body))
             self.path.pop()
             after.append(self.scope.names)
@@ -206,7 +207,7 @@ class Reader(Calls):
         if any(ends):
             # What follows is the other way.
             self.scope.names = after[ends.index(False)]
-            self.path.append((id(node), ends.index(False)))
+            self.path.append((key, ends.index(False) ^ turned))
             self.guards.append(guard)
             return False
         self.scope.names = both(before, *after)
@@ -316,6 +317,15 @@ class Reader(Calls):
         """What the function returns is of use to whoever calls it."""
         result = self.follow(value, event)
         self.note(Event("[return]", [result]), value.node)
+
+
+def question(test: ast.AST) -> Tuple[int, int]:
+    """The same number for `if x:` and `if not x:`, which is turned."""
+    turned = 0
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, turned = test.operand, 1 - turned
+    plain = isinstance(test, (ast.Name, ast.Attribute))
+    return hash(ast.dump(test)) if plain else id(test), turned
 
 
 def both(before: Dict[str, Value], *ways: Dict[str, Value]) -> Dict[str, Value]:

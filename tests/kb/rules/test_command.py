@@ -17,7 +17,7 @@ from kb.rules.settings import WrongUse, read_settings, table_by_lines, table_of
 from tests.support import sarif_schema
 
 TRAP = """from torch.utils.checkpoint import checkpoint
-
+frozen_layers = 2
 
 def run(block, x):
     return checkpoint(block, x)
@@ -110,6 +110,14 @@ class CommandTest(Linted):
             self.assertIn("note NAN-0016", self.lint("far.py", *arguments)[1])
         refused = ["--select", "NAN-0016", "--severity", "warning"]
         self.assertEqual(self.lint("far.py", *refused)[0], 0)
+
+    def test_of_one_place_the_more_severe_finding_is_told(self) -> None:
+        self.write("frozen.py", TRAP)
+        self.write("open.py", TRAP.replace("frozen_", ""))
+        out = self.lint(".", "--severity", "note")[1]
+        places = [line.split(" N")[0] for line in out.splitlines()[::2]]
+        wanted = ["./frozen.py:5:12: warning", "./open.py:5:12: note"]
+        self.assertEqual(places, wanted)
 
     def test_input_from_a_pipe(self) -> None:
         self.assertRegex(self.lint("-", stdin=TRAP)[1], r"^-:5:12: ")

@@ -206,7 +206,8 @@ class OrderTest(SimpleTestCase):
         steps = ({"event": [".a"]}, {"event": [".b"], "without": [".c"]})
         self.assertEqual(found("x.a()\nx.b()", *steps), [2])
         self.assertEqual(found("x.a()\nx.c()\nx.b()", *steps), [])
-        self.assertEqual(found("x.a()\nx.b()\nx.d()", *steps, never_after=[".d"]), [])
+        later = [{"event": [".d"]}]
+        self.assertEqual(found("x.a()\nx.b()\nx.d()", *steps, unless=later), [])
 
 
 class BranchTest(SimpleTestCase):
