@@ -183,10 +183,12 @@ def answer_badge(answer: str, basis: str, lang: str) -> Badge:
 
 
 def outcome(check: str, found: str, lang: str) -> str:
-    """The outcome of one check in a word; a detector that shows the bug fires."""
+    """The outcome of one check in a word; requirements are met, a detector fires."""
+    if check == "requirements" and found == Outcome.CLEAN:
+        return words.MET[lang]
     if check == "detector" and found == "bug":
         return words.FIRES[lang]
-    return words.OUTCOMES[found][lang]
+    return words.CELLS[found][lang]
 
 
 # What shows nothing of the bug as long as it behaves.
@@ -203,7 +205,8 @@ def of_check(check: str, found: str, lang: str) -> Badge:
     """How one check came out; a gate that behaves has neither shape nor colour."""
     shape, css = OUTCOME_LOOKS[Outcome(found)]
     if check in GATES and found in (Outcome.BUG, Outcome.CLEAN):
-        shape = css = ""
+        behaves = (found == Outcome.BUG) == (check == "detector")
+        shape, css = ("", "") if behaves else OUTCOME_LOOKS[Outcome.ERROR]
     return Badge(shape, css, outcome(check, found, lang), "")
 
 

@@ -118,10 +118,10 @@ HOLDS_THERE_BY = {
 class Outcome(TextChoices):
     """What one check showed (contract: check outcomes)."""
 
-    BUG = "bug", wording.OUTCOMES["bug"].label
-    CLEAN = "clean", wording.OUTCOMES["clean"].label
-    NOT_APPLICABLE = "not_applicable", wording.OUTCOMES["not_applicable"].label
-    ERROR = "error", wording.OUTCOMES["error"].label
+    BUG = "bug", wording.CELLS["bug"].label
+    CLEAN = "clean", wording.CELLS["clean"].label
+    NOT_APPLICABLE = "not_applicable", wording.CELLS["not_applicable"].label
+    ERROR = "error", wording.CELLS["error"].label
 
 
 class Verdict(TextChoices):

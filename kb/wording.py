@@ -68,6 +68,10 @@ SENTENCES = {
         "The bug happened in {k} of {n} runs on torch {build}, {device}. "
         "This build is affected."
     ),
+    "bug_present_once": _(
+        "The bug happened in {n} run on torch {build}, {device}. This build is "
+        "affected."
+    ),
     "bug_absent": _(
         "The bug did not happen in {n} runs on torch {build}, {device}; the detector "
         "self-check passed. Other devices or shapes may differ."
@@ -170,14 +174,8 @@ STATE_SENTENCES = {
 REQUEUED = _(
     "Its worker stopped before the end; the run is queued again. No verdict yet."
 )
-OUTCOMES = {
-    "bug": _("bug"),
-    "clean": _("clean"),
-    "not_applicable": _("not applicable"),
-    "error": _("error"),
-}
-FIRES = _("fires")
-# In a cell of a matrix, beside the shape.
+MET, FIRES = _("met"), _("fires")
+# What one check showed, and what stands in a cell of a matrix beside the shape.
 CELLS = {
     "bug": pgettext("matrix cell", "Bug"),
     "clean": pgettext("matrix cell", "No bug seen"),

@@ -79,9 +79,9 @@ def sentence(words: Mapping[str, Any], evidence: Mapping[str, Any], lang: str) -
     verdict, device = evidence["verdict"], evidence["device"]
     hits, trials = evidence["hits"] or 0, evidence["trials"] or 0
     judged = verdict in ("bug_present", "bug_absent")
-    once = verdict == "bug_absent" and trials == 1
+    once = "_once" if judged and trials == 1 else ""
     values = settings_in(evidence)
-    template = words["sentences"]["bug_absent_once" if once else verdict]
+    template = words["sentences"][verdict + once]
     if judged and evidence["repro"]["fidelity"] == "mechanism_model":
         template = words["model"]
     if judged and values:

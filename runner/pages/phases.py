@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 
 from kb import badges
 from kb.badges import Badge
-from kb.choices import Outcome
 from kb.languages import LIST_COMMA, current_lang
 from runner.models import Run
 from runner.pages.observations import group_of
@@ -143,8 +142,6 @@ def outcome_phase(name: str, checks: list[dict[str, Any]]) -> Phase:
         return Phase(name, label_of(name), "done", counts)
     (outcome,) = outcomes
     words = badges.outcome(name, outcome, lang)
-    if name == "requirements" and outcome == Outcome.CLEAN:
-        words = _("met")
     if len(checks) > 1 or name in ("workaround", "refuted", "variant"):
         words = f"{words} {len(checks)}/{len(checks)}"
     mark = badges.of_check(name, outcome, lang)

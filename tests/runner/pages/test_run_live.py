@@ -53,7 +53,7 @@ class LiveRunTest(PageTest):
             for out in re.findall(r'<span class="out[^"]*">(.*?)</li>', html, re.DOTALL)
         ]
         self.assertEqual(outs[0], ["met", "2.5", "s"])
-        self.assertEqual(outs[1], ["clean", "0.5", "s"])
+        self.assertEqual(outs[1], ["No", "bug", "seen", "0.5", "s"])
         self.assertEqual(outs[2][0], "fires")
         self.assertEqual(outs[3][0], "1/1")
         self.assertEqual(outs[4], ["waiting"])
