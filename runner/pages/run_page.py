@@ -32,6 +32,7 @@ from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.runs import waits
 from runner.pages.runs.killed import kills_of
 from runner.runs import joining, live_log, scheduling
+from runner.runs.admission import FleetSnapshot
 
 LOG_LINES = 2000
 EVIDENCE_SHOWN = 50
@@ -88,6 +89,8 @@ class RunPage:
     sentence: str
     phases: list[Phase]
     place: scheduling.QueuePosition
+    # Why no worker takes it now; "" where one does, or it waits no more.
+    unserved: str
     worker: Worker | None
     shown: Verdicted | None
     badge: Badge | None
@@ -126,10 +129,13 @@ class RunPage:
 
     @property
     def then(self) -> Iterator[str]:
-        """What comes next for it."""
+        """What comes next for it; of one that no worker takes, why."""
         if self.place.position is None and not self.is_cancelling:
             yield _("The verdict is written once, when every check has reported.")
-        yield from waits.of_queued(self.place.position, self.place.eta_s)
+        if self.unserved:
+            yield self.unserved
+        else:
+            yield from waits.of_queued(self.place.position, self.place.eta_s)
         yield _("This page refreshes by itself; you may close it.")
 
     @property
@@ -192,6 +198,7 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
         sentence=run_sentences.run_sentence(run)[lang],
         phases=list(run_phases(run, shown.body if shown else None, steps)),
         place=scheduling.place_in_queue(run),
+        unserved=unserved(run) if run.state == Run.State.QUEUED else "",
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
         badge=run_badge(run, lang),
@@ -203,6 +210,16 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
         others=others,
         ends_it=not others or access.may_operate(request.user),
     )
+
+
+def unserved(run: Run) -> str:
+    """Why no worker that is online takes this queued run; "" where one does."""
+    fleet_now = FleetSnapshot()
+    if refused := fleet_now.refusal(run.repro, run.build, run.device):
+        return refused.detail(current_lang())
+    if fleet_now.serving(run.build, run.device):
+        return ""
+    return _("No worker is online just now; the run will wait for one.")
 
 
 def cancel(run: Run, request: HttpRequest) -> int:

@@ -11,7 +11,9 @@ from django.test import SimpleTestCase, override_settings
 from django.utils import timezone
 from django.utils.translation import override
 
+from kb import badges
 from portable import harness
+from runner.builds import registry
 from runner.evidence import store
 from runner.models import Evidence, Run
 from runner.pages.run_page import notes_of
@@ -107,6 +109,23 @@ class LiveTest(PageTest):
         self.assertNotRegex(text, r"\d{2,} s\b")
         self.assertIn("预计约 6 分钟后开始。", self.text(run, "zh"))
 
+    def test_a_queued_run_that_no_worker_takes_says_why(self) -> None:
+        run = runs.make_run(self.repro)
+        self.assertIn("No worker is online just now", self.text(run))
+        runs.make_worker(seen=timedelta(minutes=20), host=registry.host_name())
+        self.assertIn("was last seen 20 min ago", self.text(run))
+        self.assertNotIn("Next in the queue", self.text(run))
+
+    def test_the_check_that_misbehaved_is_marked(self) -> None:
+        with override("en"):
+            found = [
+                badges.of_check(check, outcome, "en")
+                for check, outcome in (("control", "bug"), ("detector", "clean"))
+            ]
+            behaved = badges.of_check("detector", "bug", "en")
+        self.assertEqual([badge.shape for badge in found], ["▲", "▲"])
+        self.assertEqual((behaved.shape, behaved.word), ("", "fires"))
+
     def test_a_second_attempt_says_what_became_of_the_first(self) -> None:
         run = runs.make_run(self.repro, state="running", phase="control", attempt=2)
         self.assertIn("attempt 2: the worker of the one before", self.text(run))
@@ -177,7 +196,7 @@ class LiveTest(PageTest):
         html = unescape(self.page(f"/en/runs/{run.id}/"))
         text = html.partition('aria-label="Markdown, English">')[2].partition("<")[0]
         self.assertEqual(text.count("| `trigger` |"), 1)
-        self.assertIn("| `trigger` | bug × 1, clean × 18 |", text)
+        self.assertIn("| `trigger` | Bug × 1, No bug seen × 18 |", text)
         url = "http://testserver/api/v1/records/NAN-9001/repro.py"
         end = (
             f"- Address: http://testserver/en/runs/{run.id}/\n\n"
