@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from kb import problems
+from kb.languages import HTML_TAG, current_lang
 from kb.problems import Problem
 
 
@@ -21,13 +22,16 @@ def answer(request: HttpRequest) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         response = problem_of(request, is_away=is_away)
     else:
-        status = 503 if is_away else 500
-        response = HttpResponse(
-            render_to_string(f"{status}.html", {"status": status}), status=status
-        )
+        response = page_of(503 if is_away else 500)
     if is_away:
         response.headers["Retry-After"] = str(problems.RETRY_S)
     return response
+
+
+def page_of(status: int) -> HttpResponse:
+    lang = current_lang()
+    context = {"status": status, "lang": lang, "tag": HTML_TAG[lang]}
+    return HttpResponse(render_to_string(f"{status}.html", context), status=status)
 
 
 def problem_of(request: HttpRequest, *, is_away: bool) -> HttpResponse:
