@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Prefetch
+from django.db.models import Count, Exists, OuterRef, Prefetch
 
 from kb.choices import SymptomClass, Verdict
 from kb.models import Finding, Flip, Record
@@ -95,6 +95,7 @@ class WorkerRow:
 class BuildList:
     rows: list[BuildRow]
     workers: list[WorkerRow]
+    online: int
     runnable: int
     has_gpu: bool
     tiers: list[str]
@@ -113,10 +114,11 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True)
 class BuildPage:
-    """`turned`: where it differs from the build that was tested before it."""
+    """`turned`: where it differs from the build tested before; the oldest has none."""
 
     row: BuildRow
     turned: list[Flip]
+    is_oldest: bool
     folds: list[Fold]
     evidence: list[Evidence]
     installations: list[InstallationRow]
@@ -131,12 +133,9 @@ class BuildPage:
 @dataclass(frozen=True)
 class WorkerList:
     rows: list[WorkerRow]
+    online: int
     runs: list[Run]
     has_gpu: bool
-
-    @property
-    def online(self) -> int:
-        return sum(row.online for row in self.rows)
 
 
 def build_list() -> BuildList:
@@ -154,6 +153,7 @@ def build_list() -> BuildList:
     return BuildList(
         rows=rows,
         workers=workers,
+        online=count_online(workers),
         runnable=sum(bool(row.ready) for row in rows),
         has_gpu=any_gpu(workers),
         tiers=list(sandbox.TIERS),
@@ -203,6 +203,10 @@ def worker_rows() -> list[WorkerRow]:
     return sorted(rows, key=lambda row: (not row.online, row.worker.name))
 
 
+def count_online(rows: list[WorkerRow]) -> int:
+    return sum(row.online for row in rows)
+
+
 def any_gpu(rows: list[WorkerRow]) -> bool:
     return any(row.online and row.worker.devices for row in rows)
 
@@ -222,12 +226,21 @@ def build_page(build: Build) -> BuildPage:
     return BuildPage(
         row=row_of(build, installations, worker_rows(), build.evidence.count()),
         turned=list(flips.prefetch_related(listed)),
+        is_oldest=is_oldest(build),
         folds=folds(findings.prefetch_related(listed).by_record().values()),
         evidence=evidence,
         installations=[
             InstallationRow(row, inventory.capabilities(row)) for row in installations
         ],
     )
+
+
+def is_oldest(build: Build) -> bool:
+    """Whether no build with a version before its own was tested."""
+    findings = Finding.objects.triggers().fresh().filter(build=OuterRef("slug"))
+    tested = Build.objects.filter(Exists(findings)).values_list("raw", "slug")
+    here = build_order(build.raw, build.slug)
+    return all(build_order(*one) >= here for one in tested)
 
 
 def folds(records: Iterable[list[Finding]]) -> list[Fold]:
@@ -245,4 +258,4 @@ def folds(records: Iterable[list[Finding]]) -> list[Fold]:
 def worker_list() -> WorkerList:
     rows = worker_rows()
     runs = Run.objects.select_related("repro__record").only(*RUN_SHOWN)
-    return WorkerList(rows=rows, runs=list(runs[:20]), has_gpu=any_gpu(rows))
+    return WorkerList(rows, count_online(rows), list(runs[:20]), any_gpu(rows))
