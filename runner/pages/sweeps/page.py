@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, ngettext
 
 from kb.models import Record
 from runner import access
@@ -41,9 +41,12 @@ class SweepPage:
 
     @property
     def progress(self) -> str:
-        if self.most:
-            return _("%(n)d of %(most)d cells") % {"n": self.done, "most": self.most}
-        return _("%d cells") % self.done
+        if not self.most:
+            return ngettext("%d cell", "%d cells", self.done) % self.done
+        counted = ngettext(
+            "%(n)d of %(most)d cell", "%(n)d of %(most)d cells", self.most
+        )
+        return counted % {"n": self.done, "most": self.most}
 
     @property
     def title(self) -> str:
