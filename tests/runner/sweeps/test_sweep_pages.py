@@ -38,6 +38,14 @@ class PageCase(SweepCase):
         )
 
 
+class OneCellTest(PageCase, TestCase):
+    def test_one_cell_is_no_cells(self) -> None:
+        sweep = runs.make_sweep(axes={"size": {"values": [1]}})
+        page = self.client.get(f"/en/sweeps/{sweep.pk}/")
+        self.assertContains(page, "Waiting for a worker: 0 of 1 cell")
+        self.assertNotContains(page, "1 cells")
+
+
 class FollowTest(PageCase, TransactionTestCase):
     """With real processes, under a stand-in for torch."""
 
