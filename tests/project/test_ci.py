@@ -162,9 +162,17 @@ class ShellTest(LiveServerTestCase):
         (self.folder / "work" / "src" / "train.py").write_text("import torch\n")
         outputs, status = self.run_action(paths="src", checks="lint")
         self.assertEqual(status, 0)
-        self.assertEqual(outputs["lint"]["status"], "0")
+        self.assertEqual(outputs["lint"], {"status": "0", "sarif": "true"})
         self.assertNotIn("doctor", outputs)
         self.assertIn("nothing found", (self.folder / "summary.md").read_text())
+
+    def test_nothing_is_uploaded_where_nothing_was_written(self) -> None:
+        (self.folder / "work" / "requirements.txt").unlink()
+        outputs, status = self.run_action(checks="doctor")
+        self.assertEqual((status, outputs["doctor"]), (1, {"status": "2"}))
+        upload = next(one for one in action()["runs"]["steps"] if "uses" in one)
+        for check in ("lint", "doctor"):
+            self.assertIn(f"steps.{check}.outputs.sarif", upload["if"])
 
     def test_the_jobs_of_gitlab(self) -> None:
         inputs, jobs = template()
