@@ -29,6 +29,7 @@ CHANGES = frozenset(
 )
 # Methods by which a list or dict gets what it holds.
 COLLECTS = frozenset(["append", "extend", "add", "insert"])
+EMBEDS = "torch.nn.Embedding()"
 MOST_LAYERS = 32
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -139,10 +140,9 @@ class Calls(Expressions):
             forward.is_compiled = callee.is_compiled
             return self.follow(forward, event)
         result = Value(made=event, inputs=event.all_values())
-        # Of a frozen layer of constants.
-        result.is_cut = (
-            callee.is_cut and all(map(has_no_gradient, event.args))
-        ) or None
+        # Of a frozen layer of constants, or one that looks numbers up.
+        is_cut = event.name == EMBEDS or all(map(has_no_gradient, event.args))
+        result.is_cut = (callee.is_cut and is_cut) or None
         return result
 
     def in_turn(self, made: Event, event: Event, node: ast.AST) -> Value:

@@ -131,6 +131,8 @@ class Reader(Calls):
             if not owner.name:
                 if target.attr == "requires_grad":
                     owner.is_cut = value.const is False
+                    if owner.made is not None and owner.made.name == ".parameters":
+                        owner.made.args[0].is_cut = owner.is_cut  # of each of them
                 old = owner.attrs.get(target.attr)
                 if self.path and old is not None and old.const is not None:
                     value = joined([old, value])
