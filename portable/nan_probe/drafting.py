@@ -9,6 +9,7 @@ import re
 
 import torch
 
+from .functions import SEVERAL
 from .known import FORMS
 from .shrinking import is_real
 
@@ -79,7 +80,9 @@ def repro_of(run):
     lines = ["import torch", "from torch import inf, nan", ""]
     names, operands, called = parts_of(run)
     lines += [f"{name} = {value}" for name, value in zip(names, operands)]
-    if run.gradient is None:
+    if run.gradient is None and run.name.rpartition(".")[2] in SEVERAL:
+        lines.append(f"result = torch.cat([one.flatten() for one in {called}])")
+    elif run.gradient is None:
         lines.append(f"result = {called}")
     else:
         variables = [n for n, v in zip(names, run.tensors()) if is_real(v)]
@@ -103,7 +106,8 @@ def parts_of(run):
             operands.append(literal(value))
         given.append(names[-1] if isinstance(value, torch.Tensor) else repr(value))
     given += [f"{name}={plain(value)}" for name, value in run.kwargs.items()]
-    return names, operands, f"{run.name}({', '.join(given)})"
+    is_first = run.gradient is not None and run.name.rpartition(".")[2] in SEVERAL
+    return names, operands, f"{run.name}({', '.join(given)})" + "[0]" * is_first
 
 
 def plain(value):

@@ -7,7 +7,7 @@ import re
 
 import torch
 
-from .known import FORMS, GIVEN, UNKNOWN
+from .known import CAST, FORMS, GIVEN, UNKNOWN
 from .laws import all_finite, law_of
 from .shrinking import FAILS, is_finite_wide, widened
 
@@ -59,8 +59,9 @@ def max_exp(values):
 
 def class_of(run):
     """One of CLASSES, by running the call."""
-    if law_of(run, run()) == GIVEN:
-        return "input"
+    law = law_of(run, run())
+    if law in (GIVEN, CAST):  # what is cast has the wider type
+        return "input" if law == GIVEN else "range"
     shown = {str([one.isfinite().tolist() for one in run()]) for _ in range(REPEATS)}
     if len(shown) > 1:
         return "unstable"
@@ -70,7 +71,7 @@ def class_of(run):
         return "range" if abs(known) > ends else "kernel"
     if is_finite_wide(run):
         return "range"
-    is_known = known is not None or law_of(run, run()) != UNKNOWN
+    is_known = known is not None or law != UNKNOWN
     return "mathematics" if is_known else "undecided"
 
 

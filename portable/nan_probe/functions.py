@@ -124,3 +124,5 @@ ALLOWED = {
     for names, parameters in table.items()
     for name in names.split()
 }
+# These give several results; a gradient is that of the first.
+SEVERAL = {"eigh", "qr", "slogdet", "solve_ex", "std_mean", "svd", "var_mean"}

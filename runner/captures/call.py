@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from portable.nan_probe.functions import SEVERAL
+
 NAMES = "abcdefgh"
 # With more numbers the source is of no use to a reader; capture.json has them all.
 MOST_NUMBERS, FEW = 64, 8
@@ -32,6 +34,7 @@ def source(call: dict[str, Any]) -> str:
         lines += [f"{name}.requires_grad_()" for name in leaves]
         lines.append(f"gradient = {literal(call['gradient'])}")
         wanted = ", ".join(leaves)
+        made += "[0]" * (call["function"].rpartition(".")[2] in SEVERAL)
         lines.append(f"print(torch.autograd.grad({made}, [{wanted}], gradient))")
     text = "\n".join(lines)
     head = HEAD if re.search(r"\b(inf|nan)\b", text) else HEAD.split("\n")[0] + "\n"

@@ -5,6 +5,7 @@ FOLDER is where nan_probe lies. Nothing but torch; the syntax of 3.8.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import math
@@ -18,6 +19,7 @@ import torch
 sys.path.insert(0, sys.argv[1])
 from nan_probe import captures, reports, shrinking
 from nan_probe.calls import Run, decoded, encoded
+from nan_probe.drafting import repro_of
 from nan_probe.explaining import explained, ways
 from nan_probe.session import Session
 from triggers import births_of
@@ -50,6 +52,9 @@ def runs():
         ),
         "constant": Run("torch.Tensor.mul", [x, INF]),
         "other log": Run("torch.log1p", [-2 * x - 1]),
+        "several": Run("torch.linalg.svd", [torch.eye(3)], None, torch.ones(3, 3)),
+        "variance": Run("torch.var_mean", [torch.ones(1)]),
+        "cast": Run("torch.Tensor.half", [torch.full((8,), 70000.0)]),
         "arc": Run("torch.acos", [torch.ones(8)], None, torch.ones(8)),
     }
 
@@ -59,8 +64,18 @@ def shrunk():
     for name, run in runs().items():
         small = shrinking.Shrinker(run).shrunk()
         told = {"reference": ways(small).get("reference"), **explained(small)}
+        told["exit"] = exit_of(repro_of(small))
         found[name] = {"numbers": small.numbers(), **told}
     return found
+
+
+def exit_of(source):
+    """Of a program of its own, as it is written beside a capture."""
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(source, {})
+    except SystemExit as end:
+        return end.code
 
 
 def made(folder, name="log"):

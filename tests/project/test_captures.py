@@ -43,6 +43,9 @@ EXPECTED = {
     "product": ("overflow of a product or square", "range", 2),
     "constant": ("a number in the code that is not finite", "input", 1),
     "other log": ("log of a negative number", "mathematics", 1),
+    "several": ("a number / 0", "mathematics", 4),
+    "variance": ("variance of one value", "mathematics", 1),
+    "cast": ("overflow of a cast", "range", 1),
     "arc": ("root or power at 0, in backward", "mathematics", 1),
 }
 
@@ -74,6 +77,7 @@ class CallTests(SimpleTestCase):
             with self.subTest(name):
                 self.assertEqual((found["law"], found["class"]), (law, kind))
                 self.assertLessEqual(found["numbers"], numbers)
+                self.assertEqual(found["exit"], 1)
 
     def test_what_heals_it_was_tried(self) -> None:
         found = made()["shrunk"]
