@@ -27,8 +27,8 @@ to the next, or as marked: `with probe.step(): ...`. `every=0` installs nothing;
 
 Op by op means a TorchDispatchMode, which is below autograd and waits for each result.
 It names the op that *made* the value, not those that pass it on. An infinity that your
-code fills in, a mask, is not a finding. It sees the thread that runs the model and
-those of autograd, not those of DataParallel. One watch at a time.
+code fills in, a mask, is not a finding. It watches one thread that trains, and threads
+that a model starts. One watch at a time.
 
 It cannot see inside code that torch.compile fused, and the report says so.
 `eager=True` runs compiled code op by op in watched steps (torch 2.6),

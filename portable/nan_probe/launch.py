@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import runpy
 import sys
+from multiprocessing.process import BaseProcess
 
 from . import captures
 from .reports import merged
 from .session import Session
 from .trainers import Finder
 
+OTHERS = ("multiprocessing.", "concurrent.", "torch.utils.data.")
 USE = """python nan_probe.py [options] train.py [arguments of train.py]
        python nan_probe.py CAPTURE [--python PYTHON ...] [--markdown]
        python nan_probe.py --merge LOG [LOG ...]   # the reports of several ranks"""
@@ -53,6 +56,7 @@ def main(arguments):
         return merge(arguments[1:])
     options = parser().parse_args(arguments)
     session = Session(capture=options.capture)
+    follow(session)
     sys.meta_path.insert(0, Finder())
     sys.argv = [options.script, *options.arguments]
     try:
@@ -62,6 +66,38 @@ def main(arguments):
         if not session.found and not session.gave_way:
             sys.stderr.write(session.report() + "\n")
     return 0
+
+
+class Watched:
+    """What a process runs that the script starts."""
+
+    def __init__(self, target, capture):
+        self.target, self.capture = target, capture
+
+    def __call__(self, *args, **named):
+        with Session(capture=self.capture):
+            return self.target(*args, **named)
+
+
+def follow(session):
+    """Processes of multiprocessing are watched, but for those that read data."""
+    home = os.path.dirname(os.path.abspath(__file__))
+    if os.path.isfile(home) and os.path.basename(home) != f"{__package__}.py":
+        return  # under another name a process does not find it
+    for _ in __package__.split("."):
+        home = os.path.dirname(home)
+    sys.path.append(home)
+    start = BaseProcess.start
+
+    @functools.wraps(start)
+    def watched(process):
+        target = process._target
+        if not getattr(target, "__module__", OTHERS[0]).startswith(OTHERS):
+            process._target = Watched(target, session.capture)
+            session.started += 1
+        return start(process)
+
+    BaseProcess.start = watched
 
 
 def merge(paths):

@@ -3,6 +3,7 @@ each op."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 
@@ -10,7 +11,8 @@ import torch
 from torch.optim import optimizer as optimizers
 from torch.utils import _python_dispatch as dispatch
 
-from .tape import is_compiling
+from .places import inside_backward
+from .tape import has_begun, is_compiling
 from .values import tensors
 
 register_before = getattr(optimizers, "register_optimizer_step_pre_hook", None)
@@ -32,12 +34,13 @@ class Patches:
     def __init__(self, session):
         self.session = session
         self.are_on = False
-        self.thread = threading.get_ident()
+        self.lent = None  # a thread that calls backward of what was made here
+        self.elsewhere = 0  # backward passes of others, which are not watched
         self.undo = []
 
     def install(self):
         self.are_on = True
-        self.thread = threading.get_ident()
+        self.session.tape.thread = threading.get_ident()
         # Of a tensor, too: within a torch function the tape is off its stack already.
         self.replace(torch.Tensor, "backward", self.backward)
         self.replace(torch.autograd, "backward", self.backward)
@@ -58,19 +61,40 @@ class Patches:
             self.undo.pop()()
 
     def is_here(self):
-        return self.are_on and threading.get_ident() == self.thread
+        here = threading.get_ident()
+        return self.are_on and here in (self.session.tape.thread, self.lent)
 
     def replace(self, where, name, wrapper):
         original = getattr(where, name)
 
         @functools.wraps(original)
         def patched(*args, **kwargs):
-            if not self.is_here():
+            if self.is_here():
+                return wrapper(original, args, kwargs)
+            if not self.are_on or wrapper != self.backward or inside_backward():
                 return original(*args, **kwargs)
-            return wrapper(original, args, kwargs)
+            return self.from_elsewhere(original, args, kwargs)
 
         setattr(where, name, patched)
         self.undo.append(lambda: setattr(where, name, original))
+
+    def from_elsewhere(self, original, args, kwargs):
+        """Backward in another thread: of our loss, or of the one that trains."""
+        tape, here = self.session.tape, threading.get_ident()
+        alive = [one.ident for one in threading.enumerate()]
+        if tape.has_made(args):
+            self.lent = here
+        elif tape.thread in alive and (self.session.steps or has_begun(tape.calls)):
+            self.elsewhere += 1
+            return original(*args, **kwargs)
+        else:
+            tape.clear()
+            tape.is_on, tape.thread = True, here
+            tape.leave()  # where it was left on this stack before
+        try:
+            return self.backward(original, args, kwargs)
+        finally:
+            self.lent = None
 
     def replace_apply(self):
         """Of an autograd.Function, which no mode sees: its call is one of a step."""
@@ -136,6 +160,24 @@ class Patches:
     def after(self, optimizer, args, kwargs):
         if self.is_here():
             self.session.after_optimizer(optimizer)
+
+
+@contextlib.contextmanager
+def in_threads(mode):
+    """Threads that a model starts meanwhile, as for its replicas, are seen, too."""
+    run = threading.Thread.run
+
+    def watched(thread):
+        here = Mode()
+        here.step = mode.step
+        with here:
+            run(thread)
+
+    threading.Thread.run = watched
+    try:
+        yield
+    finally:
+        threading.Thread.run = run
 
 
 class Mode(dispatch.TorchDispatchMode):

@@ -18,7 +18,8 @@ STANDARD = os.path.dirname(os.__file__) + os.sep
 PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 graph_task = getattr(torch._C, "_current_graph_task_id", None)
 
-Line = namedtuple("Line", "file number function")
+# `caller`: of a line in a package the program's own.
+Line = namedtuple("Line", "file number function caller", defaults=(None,))
 Place = namedtuple("Place", "direction line caller module")
 # By code object.
 kinds = {}
@@ -71,8 +72,11 @@ class Look:
 
     def end(self, site):
         """What a repeat began: beyond it stands the call that found it necessary."""
-        if self.engine is not None or (self.in_package and self.line != site):
-            self.caller = self.caller or site
+        above = site and (site.caller or site)
+        if self.engine is not None or (self.in_package and self.line != above):
+            self.caller = self.caller or above
+        elif self.line is None and site:
+            self.caller = site.caller
         self.line = self.line or (site if self.engine is None else None)
 
     def enter_optimizer(self):

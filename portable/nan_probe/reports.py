@@ -23,8 +23,8 @@ CAUSES = {
     "input": "an input: the tensor came from outside the step",
     "unwritten": "memory of torch.empty that no op seen here wrote: unwritten, or "
     "written by a kernel outside torch",
-    "unseen": "not seen: compiled code, a kernel outside torch, another rank, or what "
-    "ran before the step",
+    "unseen": "not seen: compiled code, a kernel outside torch, another thread or "
+    "rank, or what ran before the step",
 }
 
 # What to do then, by cause; of a call that was kept, what heals it stands there.
@@ -34,7 +34,8 @@ NEXT = {
     "inf": KEEP,
     "constant": "see where the number comes from that this line is given",
     "loaded": "initialize it, as with torch.nn.init; of a checkpoint look at the file",
-    "input": "look at these elements in the loader, its transforms and its files",
+    "input": "look at these elements in the loader, its transforms and its files; with "
+    "num_workers=0 an op of torch there is named",
     "unwritten": "torch.zeros instead of torch.empty, or write to it before it is read",
 }
 
@@ -53,8 +54,8 @@ class Birth:
         self.call = self.slice = self.law = None
         # The birth of the Inf that it was made from.
         self.parent = parent
-        # A mask: -inf that came from outside and is not learned, or that a fill made.
-        given = cause in ("weight", "input") and self.facts.lowest
+        # A mask: -inf that came from outside and is not learned, or that a number made.
+        given = cause in ("weight", "input", "constant") and self.facts.lowest
         given = given and not value.requires_grad
         self.on_purpose = not self.facts.nan and (given or cause == "fill")
 

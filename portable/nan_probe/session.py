@@ -18,7 +18,7 @@ from .catching import Public, kept
 from .cheap import Models, any_bad, gradients_of, growth, losses_of
 from .explaining import CLASSES
 from .known import known_by
-from .patches import Mode, Patches, registered
+from .patches import Mode, Patches, in_threads, registered
 from .places import again, inside_backward
 from .reports import KEEP, Owner, compiled, ranks, written
 from .slices import Chain
@@ -27,11 +27,13 @@ from .steps import Step
 from .tape import Call, Tape, context, is_compiling, site, transform
 from .values import tensors
 
-# So many bad steps in a row, or a scale below 1, are no search for the loss scale.
-HALVINGS = 8
+# So many bad steps in a row, or a scale below 1, are no search for the loss scale, if
+# the scale is where so many lead from the one that GradScaler begins with.
+HALVINGS, SEARCHED = 8, 2.0**16 / 2**7
 sessions = []
+KEPT = ("loss", "gradients", "weights")
 DIVERGES = "lower the learning rate, warm it up, or clip the gradients"
-ELSEWHERE = "another thread or process that trains needs `with watch(model)` of its own"
+ELSEWHERE = "another process that trains needs `with watch(model)` of its own"
 compiler = getattr(torch, "compiler", None)
 
 
@@ -64,9 +66,10 @@ class Session(contextlib.ContextDecorator, Owner):
         self.ends_at_optimizer = self.is_counted = False
         self.repeated = None
         self.gave_way = False  # to a watch of the program itself
+        self.started = 0  # processes, by a script that launch.py runs
         self.unscaled = []
         # Of the last steps: what they were before one of them was not finite.
-        self.totals = {one: deque(maxlen=8) for one in ("loss", "gradients")}
+        self.totals = {one: deque(maxlen=8) for one in KEPT}
         if model is not None:
             self.meet(model)
         self.model = Models(self.roots)
@@ -107,6 +110,7 @@ class Session(contextlib.ContextDecorator, Owner):
             self.roots.append(module)
             if self.patches.are_on:
                 self.hook(module)
+                self.tape.buffers.keep(module)
 
     def hook(self, module):
         def begin(module, args, kwargs=None):
@@ -157,6 +161,7 @@ class Session(contextlib.ContextDecorator, Owner):
         try:
             result = original(*args, **kwargs)
             is_bad = is_bad or self.are_gradients_bad() or any_bad(tensors(result))
+            is_bad = is_bad or self.tape.buffers.are_spoilt()
         finally:
             self.tape.enter()
         self.steps += not self.is_counted
@@ -177,7 +182,8 @@ class Session(contextlib.ContextDecorator, Owner):
             self.bad_in_row = 0
             return is_bad
         self.bad_in_row += 1
-        return self.bad_in_row >= HALVINGS or self.scaler.get_scale() < 1
+        scale = self.scaler.get_scale()
+        return (self.bad_in_row >= HALVINGS and scale <= SEARCHED) or scale < 1
 
     def before_optimizer(self, optimizer, has_closure):
         self.tape.leave()
@@ -188,6 +194,8 @@ class Session(contextlib.ContextDecorator, Owner):
         if self.stepping is not None and self.backwards:
             self.judge()
         self.weights.keep(optimizer)
+        if not self.totals["weights"]:
+            any_bad(self.weights.of(optimizer), self.totals["weights"])
         if has_closure and self.is_mine():
             self.tape.enter()
 
@@ -195,7 +203,8 @@ class Session(contextlib.ContextDecorator, Owner):
         self.tape.leave()
         if self.is_repeating or self.found:
             return
-        if any_bad(self.weights.of(optimizer)):
+        self.steps += not self.totals["loss"]  # none of its backward passes was seen
+        if any_bad(self.weights.of(optimizer), self.totals["weights"]):
             where = site(lambda module: None)
             before = None
             if self.weights.copies:
@@ -300,7 +309,11 @@ class Session(contextlib.ContextDecorator, Owner):
     def again_by_optimizer(self, optimizer, where):
         if not self.weights.copies:
             raise Cannot("a copy of the weights before the step was too large to keep")
-        Replay(self.tape, self.step_seen).forward()
+        replay = Replay(self.tape, self.step_seen)
+        weights = self.weights.of(optimizer)
+        replay.forward([one.grad for one in weights])
+        for one in weights:
+            one.grad = replay.made.get(id(one.grad), one.grad)
         again(optimizer.step, (), {}, where)
         return []
 
@@ -359,7 +372,7 @@ class Session(contextlib.ContextDecorator, Owner):
         self.tape.leave()
         after = State(self.model, with_grads=True)
         step, mode = Step(self), Mode()
-        step.chain = Chain(step.weight_names)
+        step.chain, step.held = Chain(step.weight_names), after.held
         self.step_seen = step
         self.is_repeating = True
         try:
@@ -371,6 +384,7 @@ class Session(contextlib.ContextDecorator, Owner):
                 mode.step = step if eager else None
                 if eager:
                     stack.enter_context(mode)
+                    stack.enter_context(in_threads(mode))
                 if eager and self.capture:
                     step.public = stack.enter_context(Public())
                 notes = repeat()
@@ -426,9 +440,17 @@ class Session(contextlib.ContextDecorator, Owner):
         if self.text:
             return self.text
         seen = f"{self.steps} steps, each by its loss, gradients and weights"
-        rows = [("watched", seen if self.steps else f"no step was seen: {ELSEWHERE}")]
-        title = "nothing found" if self.steps else "nothing watched"
-        return written(title, rows + self.surroundings())
+        rows = [
+            ("watched", seen if self.steps else f"no step was seen here: {ELSEWHERE}"),
+            ("processes", self.started and f"{self.started}; each watched itself"),
+            *self.surroundings(),
+        ]
+        return written("nothing found" if self.steps else "nothing watched", rows)
+
+    def surroundings(self):
+        missed = self.patches.elsewhere
+        row = ("not watched", missed and f"{missed} backward passes of other threads")
+        return [row, *super().surroundings()]
 
     def rows(self, now):
         found = super().rows(now)

@@ -8,11 +8,21 @@ import sys
 
 import torch
 
+from . import cheap
 from .places import again
-from .values import is_weight, is_writing, place_of, storage_of, tensors, weight_of
+from .values import (
+    has_nan,
+    is_weight,
+    is_writing,
+    place_of,
+    size_of,
+    storage_of,
+    tensors,
+    weight_of,
+)
 
 # Of weights and optimizer state that are kept for a repeat.
-LARGEST = 16 * 2**20
+LARGEST, SMALL = 16 * 2**20, 2**20
 FULLY_SHARDED = ("FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine")
 FAILS = (RuntimeError, TypeError, ValueError, AttributeError, LookupError)
 
@@ -53,6 +63,11 @@ def is_state(one, home):
     return "_buffers" not in home or one.numel() * one.element_size() <= LARGEST
 
 
+def is_small(one, home):
+    """Of a buffer, which may be written to by its `.data`, that counts no version."""
+    return "_buffers" not in home and cheap.is_plain(one) and size_of(one) <= SMALL
+
+
 class Buffers:
     """What a model holds beside its weights as a step found it, copied anew only where
     it was written to since the last step."""
@@ -71,15 +86,26 @@ class Buffers:
             if key in self.kept:
                 continue
             known = self.before.get(key)
-            if known is None or known[2] is not one or known[3] != one._version:
+            is_new = known is None or known[2] is not one or known[3] != one._version
+            if is_new or is_small(one, home):
                 known = (home, name, one, one._version, one.detach().clone())
             self.kept[key] = known
+
+    def are_spoilt(self):
+        """Whether NaN came into one: the next step knows only that it was there."""
+        now = [
+            (home.get(name), copy)
+            for home, name, one, _, copy in self.kept.values()
+            if is_small(one, home)
+        ]
+        bad = [row for row in now if cheap.any_bad(row[:1])]
+        return any(has_nan(one) and not has_nan(copy) for one, copy in bad)
 
     def restore(self):
         with torch.no_grad():
             for home, name, one, version, copy in self.kept.values():
                 home[name] = one
-                if one._version != version:
+                if one._version != version or is_small(one, home):
                     one.copy_(copy)
 
 
@@ -191,7 +217,7 @@ class Replay:
         self.owned = {*step.weight_names(), *map(storage_of, tensors(gradients))}
         # By place in memory the calls to come that write there, the next one last.
         self.earlier = {}
-        self.made = {}
+        self.made, self.written = {}, {}
         self.notes = []
 
     def forward(self, losses=()):
@@ -226,8 +252,9 @@ class Replay:
         with contextlib.ExitStack() as stack:
             for kind, dtype in call.context:
                 stack.enter_context(torch.autocast(kind, dtype=dtype))
-            stack.enter_context(torch.set_grad_enabled(not is_plain))
+            stack.enter_context(torch.set_grad_enabled(call.graph))
             result = again(function, args, self.mapped(call.kwargs), call.site)
+        self.held_anew(call, args)
         if is_plain and self.is_owned(call, args[:1]):
             return
         if call.result is None:
@@ -235,6 +262,14 @@ class Replay:
         for old, new in zip(tensors(call.result), tensors(result)):
             # A weight stays itself: gradients go to it.
             self.made[id(old)] = old if is_weight([old]) else new
+
+    def held_anew(self, call, args):
+        """What a model holds now, and a weight that was written to by hand."""
+        if isinstance(call.function, torch.nn.Module):
+            for home, name, one, _ in self.step.held:
+                self.made[id(one)] = home.get(name)
+        if weight_of(call, self.owned) is not None:
+            self.written[place_of(call.args[0])] = args[0].detach()
 
     def is_owned(self, call, written):
         """A weight keeps what it became: only who made that is told."""
@@ -249,8 +284,9 @@ class Replay:
     def target(self, call):
         """What an op in place writes to: never what the program itself holds."""
         one = call.args[0]
-        if id(one) in self.made:
-            return self.made[id(one)]
+        for known, key in ((self.made, id(one)), (self.written, place_of(one))):
+            if key in known:
+                return known[key]
         return (one if call.held is None else call.held).detach().clone()
 
     def backward(self, losses, gradients, site):
@@ -264,6 +300,8 @@ class Replay:
         if isinstance(value, torch.Tensor):
             if id(value) in self.made:
                 return self.made[id(value)]
+            if not value.requires_grad and place_of(value) in self.written:
+                return self.written[place_of(value)]
             waiting = self.earlier and self.earlier.get(place_of(value))
             if waiting:
                 return waiting[-1].held

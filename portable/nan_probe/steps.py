@@ -53,6 +53,7 @@ class Step:
         # By storage: the birth of what is not finite in it; the op that wrote it last.
         self.origins, self.places = {}, {}
         self.unwritten, self.batch, self.weights = set(), {}, None
+        self.held = ()  # what the model held when the step was found to be bad
         # What calls that are not kept have made; whether some made what looks like it.
         self.hidden, self.is_hidden = set(), False
         # The birth in the last result of the forward; the one that had an effect.
@@ -169,6 +170,10 @@ class Step:
         elif self.phase == "forward":
             self.reach(self.last, "the last result; there was no backward")
         self.phase = "over"
+        for name, one in self.owner.model.named_buffers():
+            birth = self.origins.get(storage_of(one))
+            if birth is not None and not birth.on_purpose:
+                self.reach(birth, f"{name}, which the next step reads")
         real = [birth for birth in self.births if not birth.on_purpose]
         if failed and real:
             self.reach(self.last or real[0], "an exception ended the step")
@@ -299,7 +304,9 @@ class Step:
         """The public call behind an op, and the op with what it read."""
         args = [getattr(before.get(id(one)), "copy", one) for one in inputs[0]]
         if place.direction != "backward" or place.line:  # code of a Function's own
-            return caught(self.public.now, None, plan.name, args)
+            is_here = threading.get_ident() == self.thread
+            now = self.public.now if is_here else None
+            return caught(now, None, plan.name, args)
         node = current_node() if current_node else self.graphs.node()
         call = None if node is None else node.metadata.get(CALL)
         gradients = [one for one in tensors(args) if one.is_floating_point()]

@@ -9,6 +9,7 @@ make batches and targets, only the last ones.
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque, namedtuple
 from itertools import accumulate
 
@@ -35,7 +36,7 @@ PLAIN, PLAIN_BYTES, COPIED = 512, 64 * 2**20, 2**20
 PROPERTY = "__get__"
 # What these draw is drawn again in a repeat.
 DRAWS = ("rand", "dropout", "bernoulli", "normal", "multinomial", "rrelu", "gumbel")
-IGNORED = {"backward", "__set__", "requires_grad_", "retain_grad", "register_hook"}
+IGNORED = {"backward", "__set__", "requires_grad_", "retain_grad"}
 # By which a program asks whether its loss is finite, before it leaves a step out.
 READS = {"item", "__float__", "isnan", "isinf", "isfinite", "tolist"}
 call_of_module = torch.nn.Module._call_impl.__code__
@@ -49,8 +50,9 @@ transform = getattr(functorch, "peek_interpreter_stack", lambda: None)
 # `versions`: how often each tensor that came from outside had been written to.
 # `chance`: of what draws, as what draws between two calls, a sampler, is not repeated.
 # `held`: what the tensor that it writes to held before.
-NAMES = "function args kwargs result site context versions chance held"
-Call = namedtuple("Call", NAMES, defaults=(None, None))
+# `graph`: whether autograd was on.
+NAMES = "function args kwargs result site context versions chance held graph"
+Call = namedtuple("Call", NAMES, defaults=(None, None, True))
 
 
 class Tape(TorchFunctionMode):
@@ -60,6 +62,7 @@ class Tape(TorchFunctionMode):
         super().__init__()
         self.meet = meet
         self.is_on, self.below = False, sys.maxsize
+        self.thread = None  # where it is on the stack
         self.buffers = Buffers()
         self.begun = None
         self.clear()
@@ -76,14 +79,17 @@ class Tape(TorchFunctionMode):
 
     def enter(self):
         """Below the modes that the program entered since: they leave from the top."""
-        if not self.is_on:
+        if not self.is_on and self.is_here():
             self.is_on = True
             above = [_pop_mode() for _ in range(modes_on_stack() - self.below)]
             for mode in (self, *reversed(above)):
                 _push_mode(mode)
 
+    def is_here(self):
+        return threading.get_ident() == self.thread
+
     def leave(self):
-        if self.is_on:
+        if self.is_on and self.is_here():
             self.is_on, above = False, []
             while modes_on_stack() and (not above or above[-1] is not self):
                 above.append(_pop_mode())
@@ -99,7 +105,9 @@ class Tape(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if is_compiling() or name in IGNORED or "out" in kwargs:
+        is_left = not self.is_on or not self.is_here()  # of a thread that it was on
+        is_out = kwargs.get("out") is not None
+        if is_left or is_compiling() or name in IGNORED or is_out:
             return func(*args, **kwargs)
         if transform() is not None:
             self.is_hidden = True
@@ -120,7 +128,8 @@ class Tape(TorchFunctionMode):
         result = func(*args, **kwargs)
         made = list(tensors(args[0] if result is None and args else result))
         call = (func, args, kwargs, result)
-        if any(map(has_graph, made)):
+        is_hook = name == "register_hook" and has_graph(args[0])
+        if is_hook or any(map(has_graph, made)):
             self.add(*call, site(self.meet), versions, chance, held)
         elif made and given and not (draws or name == PROPERTY):
             self.add_plain(*call, site(self.meet), (), None, held)
@@ -144,6 +153,7 @@ class Tape(TorchFunctionMode):
         if is_writing(name, kwargs) and rest[-1] is None:
             return
         call = Call(function, args, kwargs, result, where, context(), *rest)
+        call = call._replace(graph=torch.is_grad_enabled())
         self.plain.append((len(self.calls), call))
         self.plain_bytes += bytes_of(call)
         while len(self.plain) > PLAIN or self.plain_bytes > PLAIN_BYTES:
@@ -241,6 +251,11 @@ class Tape(TorchFunctionMode):
             self.end_module(function, result)
         return result
 
+    def has_made(self, given):
+        """Whether a loss, of which another thread calls backward, is one of these."""
+        wanted = set(map(id, tensors(given)))
+        return any(wanted.intersection(map(id, tensors(c.result))) for c in self.calls)
+
     def parameters(self):
         """The leaves that the calls kept have read, models aside."""
         found = {}
@@ -309,6 +324,7 @@ def context():
 def site(meet):
     """The program's line that calls torch; `meet` gets the outermost module around."""
     line = outermost = None
+    in_package = False
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -316,7 +332,9 @@ def site(meet):
             outermost = frame
         kind = (kinds.get(code) or kind_of(code))[0]
         if line is None and kind in ("program", "package"):
-            line = line_of(frame)
+            line, in_package = line_of(frame), kind == "package"
+        elif in_package and kind == "program":
+            line, in_package = line._replace(caller=line_of(frame)), False
         frame = frame.f_back
     if outermost is not None:
         meet(outermost.f_locals["self"])

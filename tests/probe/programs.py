@@ -347,6 +347,158 @@ def a_mode_of_ones_own():
     return [*trained(model, loss_of), *seen]
 
 
+class Logs(torch.utils.data.Dataset):
+    def __len__(self):
+        return STEPS
+
+    def __getitem__(self, number):
+        return (torch.ones(3) * (number != BAD)).log()  # made here
+
+
+@program
+def a_dataset_in_this_process():
+    model = nn.Linear(3, 1)
+    batches = iter(torch.utils.data.DataLoader(Logs()))
+    return trained(model, lambda x, step: model(next(batches)).square().mean())
+
+
+@program
+def a_hook_of_what_a_model_gave():
+    model, top = nn.Linear(3, 3), nn.Linear(3, 1)
+
+    def unit(gradient):
+        return gradient / gradient.norm()  # made here
+
+    def loss_of(x, step):
+        y = model(x)
+        y.register_hook(unit)
+        return top(y).mean() * (step != BAD)
+
+    return trained(model, loss_of)
+
+
+@program
+def a_teacher_that_follows():
+    """Its weights are written to twice, outside every step."""
+    model, teacher = nn.Linear(3, 1), nn.Linear(3, 1).requires_grad_(False)
+
+    def loss_of(x, step):
+        rate = 0.5 / torch.tensor(float(step != BAD))  # made here
+        for one, other in zip(teacher.parameters(), model.parameters()):
+            one.mul_(rate).add_(other.detach() * rate)
+        return F.mse_loss(model(x), teacher(x))
+
+    return trained(model, loss_of)
+
+
+class Centred(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(3, 3)
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("mask", torch.full((3,), -math.inf))
+
+    def forward(self, x):
+        y = self.up(x)
+        rows = x.abs().sum(-1, keepdim=True) > 0
+        mean = (y * rows).sum(0) / rows.sum()  # made here
+        self.mean = 0.9 * self.mean + 0.1 * mean.detach()
+        return y
+
+
+@program
+def what_a_model_holds_is_read_in_the_loss():
+    model = Centred()
+
+    def loss_of(x, step):
+        y = model(x * (step != BAD))
+        return (y - model.mean).square().mean()
+
+    return trained(model, loss_of)
+
+
+@program
+def what_only_the_next_step_would_read():
+    """A buffer, and beside it a mask."""
+    model = Centred()
+    return trained(model, lambda x, step: model(x * (step != BAD)).square().mean())
+
+
+@program
+def gradients_that_are_set_by_hand():
+    model = nn.Linear(3, 1)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        x = torch.randn(4, 3) * (step != BAD)
+        share = 1.0 / x.norm()  # made here
+        model.weight.grad = x.mean(0, keepdim=True) * share
+        sgd.step()
+    return [*model.parameters()]
+
+
+@program
+def a_backward_in_another_thread():
+    model = nn.Linear(3, 1)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        y = model(torch.randn(4, 3)) * (step != BAD)
+        loss = y.square().sum().sqrt()  # made here
+        sgd.zero_grad()
+        in_thread(loss.backward)
+        sgd.step()
+    return [*model.parameters()]
+
+
+def in_thread(run):
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+
+@program
+def nothing_but_another_thread_that_trains():
+    model, ends = nn.Linear(3, 1), []
+
+    def loss_of(x, step):
+        return (model(x) * (step != BAD)).abs().log().mean()  # made here
+
+    in_thread(lambda: ends.extend(trained(model, loss_of)))
+    return ends
+
+
+@program
+def threads_within_a_model():
+    class Halves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.Linear(3, 3)
+
+        def forward(self, x):
+            found, y = [], x.square()
+
+            def half():
+                found.append((self.up(y).square() * (x.sum() != 0)).log())  # made here
+
+            in_thread(half)
+            return found[0]
+
+    model = Halves()
+    return trained(model, lambda x, step: model(x * (step != BAD)).mean())
+
+
+@program
+def a_rate_that_is_too_high_at_once():
+    """No loss grew before it: the weights did."""
+    model = nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), nn.Linear(3, 1))
+    adam = torch.optim.Adam(model.parameters(), lr=1e15)
+    for _ in range(STEPS):
+        loss = model(torch.randn(4, 3)).square().mean()  # made here
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    return []
+
+
 @program
 def another_thread_that_trains():
     model, other = nn.Linear(3, 1), nn.Linear(3, 1)
@@ -359,9 +511,7 @@ def another_thread_that_trains():
         sgd.step()
 
     def loss_of(x, step):
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
+        in_thread(run)
         return (model(x).square() * (step != BAD)).log().mean()  # made here
 
     return [*trained(model, loss_of), *other.parameters()]
@@ -477,6 +627,7 @@ def both(run):
 
 
 if __name__ == "__main__":
-    new = () if hasattr(torch, "compile") else ("compiled", "transform", "scripted")
-    wanted = [one for one in PROGRAMS if not any(word in one for word in new)]
+    new = ("compiled", "transform", "scripted", "set_by_hand", "at_once")
+    is_old = not hasattr(torch, "compile")
+    wanted = [one for one in PROGRAMS if not (is_old and any(w in one for w in new))]
     print(json.dumps({name: both(PROGRAMS[name]) for name in wanted}))

@@ -30,6 +30,19 @@ CAUSES = TESTS / "probe" / "all_causes.py"
 PROGRAMS = TESTS / "probe" / "programs.py"
 
 
+SPAWNS = """
+import torch
+
+def train(rank):
+    weight = torch.ones(2, requires_grad=True)
+    for step in range(3):
+        (weight.sum() * (step != 1)).log().backward()  # made here
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(train, nprocs=1)
+"""
+
+
 def ask(*command: str) -> str:
     done = subprocess.run(
         command,
@@ -433,6 +446,25 @@ class EveryStepTests(SimpleTestCase):
             self.assertIn("SqrtBackward0", rows(done.stderr)["op"])
             self.assertIn("loss.backward()", rows(done.stderr)["called at"])
 
+    def test_processes_that_a_script_starts(self) -> None:
+        """Each watches itself; the script may import what lies beside it only."""
+        with tempfile.TemporaryDirectory() as name:
+            other = Path(name, "other")
+            other.mkdir()
+            path, script = Path(name, NAME), other / "train.py"
+            path.write_text(nan_probe())
+            script.write_text(SPAWNS)
+            done = subprocess.run(
+                [torch_python(), str(path), str(script)],
+                capture_output=True,
+                text=True,
+                cwd=other,
+            )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found, _, rest = done.stderr.partition("nan_probe 2: nothing watched")
+        self.assertIn("# made here", rows(found)["line"])
+        self.assertIn("processes: 1; each watched itself", rest)
+
     def test_programs_as_people_write_them(self) -> None:
         for python in pythons():
             said = json.loads(ask(python, str(PROGRAMS), str(PORTABLE)))
@@ -442,8 +474,14 @@ class EveryStepTests(SimpleTestCase):
                     line = rows(found["report"]).get("line", "")
                     is_healthy = name.startswith("a_metric") or "metrics" in name
                     self.assertEqual("# made here" in line, not is_healthy, found)
-            steep = rows(said["a_rate_that_is_too_high"]["report"])
-            self.assertIn("lower the learning rate", steep["diverges"])
+            grown = {
+                "a_rate_that_is_too_high": "loss",
+                "a_rate_that_is_too_high_at_once": "weights",
+            }
+            for name in grown.keys() & said.keys():
+                steep = rows(said[name]["report"])
+                self.assertIn("lower the learning rate", steep["diverges"])
+                self.assertIn(grown[name], steep["diverges"])
             own = rows(said["a_function_of_ones_own"]["report"])
             self.assertEqual((own["direction"], own["law"]), ("backward", "0 / 0"))
             for name, op in (
