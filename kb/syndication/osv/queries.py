@@ -52,9 +52,10 @@ def read_query(query: Any) -> Asked | None:
     if package.get("purl"):
         return read_purl(text_of(package, "purl", 4 * MAX_NAME), version)
     name = text_of(package, "name", MAX_NAME)
-    if not name:
-        raise QueryError('"package" needs a "name", or a "purl".')
-    if text_of(package, "ecosystem", MAX_NAME) != ECOSYSTEM:
+    ecosystem = text_of(package, "ecosystem", MAX_NAME)
+    if not name or not (ecosystem or version):
+        raise QueryError('"package" needs "name" and "ecosystem", or a "purl".')
+    if ecosystem not in ("", ECOSYSTEM):
         return None
     return Asked(canonical(name), version)
 

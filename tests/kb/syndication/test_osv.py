@@ -132,6 +132,8 @@ class QueryTest(TestCase):
             {"purl": "pkg:pypi/torch"},
         ):
             self.assertEqual(self.ids({"package": package}), ["x_NAN-9001"])
+        anywhere = {"package": {"name": "torch"}, "version": "2.4.1"}
+        self.assertEqual(self.ids(anywhere), ["x_NAN-9001"])
         for other in (
             {"package": {"name": "torch", "ecosystem": "npm"}, "version": "2.4.1"},
             {"package": {"purl": "pkg:npm/torch@2.4.1"}},
@@ -204,6 +206,7 @@ class QueryTest(TestCase):
             *("", "{", b"\xff", "[]", "{}", "null"),
             {"package": "torch"},
             {"package": {}},
+            {"package": {"name": "torch"}},
             {"package": {"name": 3, "ecosystem": "PyPI"}},
             {"package": {"name": "x" * 101, "ecosystem": "PyPI"}},
             {"package": {"purl": "pkg:pypi/torch@2.4.1"}, "version": "2.4.1"},
