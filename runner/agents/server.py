@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.utils import translation
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
@@ -63,7 +64,11 @@ ASKED: ContextVar[Callable[[], Request]] = ContextVar("ASKED")
 def build() -> MCPServer[Any]:
     """A server for one connection, or one request of the web server."""
     server: MCPServer[Any] = MCPServer(
-        NAME, instructions=INSTRUCTIONS, tools=described(), subscriptions=False
+        NAME,
+        instructions=INSTRUCTIONS,
+        version=str(settings.SPECTACULAR_SETTINGS["VERSION"]),
+        tools=described(),
+        subscriptions=False,
     )
     server.resource(
         "doesitnan://records",

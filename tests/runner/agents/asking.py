@@ -47,6 +47,7 @@ async def refusal_of(client: Client, tool: str, **arguments: Any) -> str:
 
 async def everything(case: SimpleTestCase, client: Client) -> None:
     """What reads, asked of the sample record and evidence of it on 9.9.0."""
+    case.assertEqual(client.server_info.version, "1")
     listed = (await client.list_tools()).tools
     case.assertEqual([tool.name for tool in listed], TOOLS)
     case.assertEqual(
