@@ -15,6 +15,7 @@ CAPABILITY = {
     "V100": 70, "V100S": 70, "GV100": 70, "TITANV": 70, "TITANXP": 61, "TITANX": 61,
     "TITANRTX": 75, "T4": 75, "T4G": 75,
     "T400": 75, "T500": 75, "T550": 75, "T600": 75, "T1000": 75, "T1200": 75,
+    "T2000": 75,
     "A100": 80, "A100X": 80, "A800": 80, "A30": 80,
     "A2": 86, "A10": 86, "A10G": 86, "A10M": 86, "A16": 86, "A40": 86,
     "A2000": 86, "A4000": 86, "A4500": 86, "A5000": 86, "A5500": 86, "A6000": 86,
@@ -25,6 +26,8 @@ CAPABILITY = {
 }  # fmt: skip
 # GeForce cards by the first two digits of their number.
 GEFORCE = {"10": 61, "16": 75, "20": 75, "30": 86, "40": 89, "50": 120}
+# NVIDIA's T series has the chip of the GTX 16 cards.
+T_SERIES = re.compile(r"(?<![\w-])T(?:400|5[05]0|600|1[02]00|2000)(?!\w)")
 GFX = {
     "MI50": "gfx906", "MI60": "gfx906", "MI100": "gfx908", "MI210": "gfx90a",
     "MI250": "gfx90a", "MI250X": "gfx90a", "MI300": "gfx942", "MI300A": "gfx942",
@@ -52,7 +55,7 @@ MODEL = re.compile(
     | (?P<apple>Apple[ ]M\d(?:[ ](?:Pro|Max|Ultra))?)
     | (?P<ascend>(?:Ascend[ -]?|昇腾[ ]?)910[A-Z]?\d?|910B\d?)(?![0-9A-Za-z])
     | (?P<datacenter>
-        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|T(?:400|5[05]0|600|1[02]00)|G[BHV]\d{2,3})
+        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|T(?:400|5[05]0|600|1[02]00|2000)|G[BHV]\d{2,3})
       )(?![0-9A-WYZa-wyz.])
     | (?P<embedded>Orin|Xavier|Thor)(?![A-Za-z])
     )

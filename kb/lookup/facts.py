@@ -94,7 +94,8 @@ class Facts:
 
     def cards_like(self, value: str) -> list[str]:
         """Cards, and what they are, that a requirement such as "sm_90" names."""
-        known = (*self.values.get("card", ()), *self.values.get("arch", ()))
+        known = [*self.values.get("card", ()), *self.values.get("arch", ())]
+        known += ["GTX 16" for card in known if hardware.T_SERIES.search(card)]
         return [name for name in known if value.lower() in name.lower()]
 
     def line_of(self, name: str, value: str) -> int:

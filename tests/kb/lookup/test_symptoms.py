@@ -88,6 +88,7 @@ class LookUpTest(SymptomTest):
             ("its gradient is None, it is used as an index", "argmax-cuts-", True),
             ("all lora_up.weight are 0.0 with gradient checkpointing", "checkp", True),
             ("t5-base in amp: loss nan, an overflow", "t5-fp16", True),
+            ("YOLOv8.2 CUDA:0 (NVIDIA T1200 Laptop GPU)\nloss: nan", "gtx16", True),
         ):
             with self.subTest(log):
                 first = self.causes(log)[:1] or [""]
