@@ -136,6 +136,7 @@ WAY = (
     Key("without", NAMES, optional=True),
     Key("trained", one_of(TRAINED), optional=True),
     Key("used", truth, optional=True),
+    Key("before", truth, optional=True),
 )
 STEP = (Key("any", list_of(table(WAY), empty=False), optional=True), *WAY)
 

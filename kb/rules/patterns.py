@@ -41,6 +41,7 @@ class Step:
         self.outside = names_of(data.get("outside", []))
         self.trained = str(data.get("trained", ""))
         self.used = bool(data.get("used", False))
+        self.before = bool(data.get("before", False))
         self.unguarded = frozenset(data.get("unguarded", []))
         self.keywords = frozenset(data.get("keywords", []))
         self.without = names_of(data.get("without", []))
@@ -145,13 +146,12 @@ class Rule:
                     yield [*chosen, event][self.at], is_undone
 
     def is_undone(self, trace: Trace, event: Event, bound: Bound) -> bool:
-        """Whether something makes it harmless that comes later. A step of `unless`
-        speaks of things that have their names already."""
-        later = trace[event.at + 1 :]
+        """Whether something makes it harmless that comes later, or `before`. A step of
+        `unless` speaks of things that have their names already."""
         return any(
             found == bound
             for step in self.unless
-            for one in (event, *later)
+            for one in (trace[: event.at] if step.before else trace[event.at :])
             for found in step.fits(one, bound, trace)
         )
 
