@@ -81,6 +81,18 @@ def nanify(value: Any) -> SafeString:
 
 
 @register.filter
+def linked(text: str, candidates: Iterable[Any]) -> SafeString:
+    """A sentence of a look-up, each record that is a candidate in it a link."""
+    marked = str(nanify(text))
+    for item in candidates:
+        if item.url:
+            record = item.found["record"]
+            link = format_html('<a href="{}">{}</a>', item.url, record)
+            marked = marked.replace(record, link)
+    return mark_safe(marked)  # noqa: S308
+
+
+@register.filter
 def value(observed: Any) -> SafeString:
     """One observation as code: numbers to six digits, non-finite in reverse."""
     if isinstance(observed, dict) and "$float" in observed:

@@ -80,7 +80,7 @@ LINES = {
     "kb.rules": 3847,
     "kb.search": 4560,
     "kb.syndication": 1820,
-    "kb.templatetags": 670,
+    "kb.templatetags": 675,
     "kb.versions": 1120,
     "portable": 960,
     "portable.harness": 4590,

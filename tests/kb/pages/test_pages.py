@@ -358,6 +358,9 @@ class ShippedLookUpTest(LookUpCase):
         html = self.paste(log, env="2.6.0a0+df5bbc09d1.nv24.12")
         page = Page(html).text
         self.assertIn("NAN-0001 explains line 2.", page)
+        decision = re.search(r'<h1 class="decision">(.*?)</h1>', html)
+        assert decision
+        self.assertRegex(decision[1], r'<a href="[^"]*/en/NAN-0001/[^"]*torch=')
         self.assertIn("line 2 says “/usr/lib/torch/graph.py:825: UserWarning", page)
         self.assertIn("is listed in the record as affected", page)
 
