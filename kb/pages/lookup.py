@@ -19,6 +19,8 @@ from kb.pages.front import FrontPage
 from kb.pages.paste import Pasted, ShownPart, corrections_of, shown_parts
 from kb.pages.trend import Trend, trend_of
 from kb.problems import Problem
+from kb.releases.documented import facts_of_all
+from kb.search.index.generation import current_generation
 from kb.search.ranking.log_lines import SURE
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
@@ -188,8 +190,26 @@ def result_page(
 
 
 def chips_of(facts: Json) -> Iterable[Chip]:
-    for name, version in facts["packages"].items():
-        yield Chip(name, version, None, f"package={name}")
+    """torch, what else names a cause, then packages: those of records first."""
+    found = [
+        Chip(name, version, None, f"package={name}")
+        for name, version in facts["packages"].items()
+    ]
+    known = packages_of_records() if len(found) > 1 else frozenset()
+    found.sort(key=lambda chip: (chip.name != "torch", chip.name not in known))
+    if found and found[0].name == "torch":
+        yield found.pop(0)
+    yield from named_chips(facts)
+    yield from found
+
+
+def packages_of_records() -> frozenset[str]:
+    """What the ranges of records are about."""
+    rows = facts_of_all(current_generation()[0]).values()
+    return frozenset(entry["package"] for row in rows for entry in row.affected)
+
+
+def named_chips(facts: Json) -> Iterable[Chip]:
     labels = {
         "trainer": _("trainer"),
         "method": _("method"),

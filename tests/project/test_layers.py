@@ -73,7 +73,7 @@ LINES = {
     "kb.lookup": 2480,
     "kb.management": 200,
     "kb.models": 600,
-    "kb.pages": 2790,
+    "kb.pages": 2810,
     "kb.publishing": 520,
     "kb.records": 2920,
     "kb.releases": 870,

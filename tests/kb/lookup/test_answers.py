@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from django.test import SimpleTestCase, TestCase
 
@@ -229,6 +230,17 @@ class AnswerTests(TestCase):
         page = self.client.post("/en/lookup/", {"log": f"{STEPS}\n{BAD}\n{BAD}"})
         self.assertContains(page, '<svg class="trend"')
         self.assertContains(page, 'value="trainer=transformers"')
+
+    def test_of_a_long_list_what_records_are_about_is_shown_first(self) -> None:
+        other = [f"a{n}==1.0" for n in range(30)]
+        env = "\n".join([*other, "torch==2.5.0", "transformers==4.45.2"])
+        page = self.client.post("/en/lookup/", {"log": f"{STEPS}\n{BAD}", "env": env})
+        chips = re.findall(r'name="drop"\s+value="(.*?)"', page.content.decode())
+        self.assertEqual(chips[0], "package=torch")
+        before = chips[: chips.index("package=a0")]
+        self.assertLessEqual(
+            {"trainer=transformers", "package=transformers"}, {*before}
+        )
 
     def test_a_fact_that_was_taken_away_counts_no_more(self) -> None:
         log = "loss nan on mps"
