@@ -440,8 +440,9 @@ class Session(contextlib.ContextDecorator, Owner):
         if self.text:
             return self.text
         seen = f"{self.steps} steps, each by its loss, gradients and weights"
+        none = "no step was seen here" + f"; {ELSEWHERE}" * (not self.started)
         rows = [
-            ("watched", seen if self.steps else f"no step was seen here: {ELSEWHERE}"),
+            ("watched", seen if self.steps else none),
             ("processes", self.started and f"{self.started}; each watched itself"),
             *self.surroundings(),
         ]

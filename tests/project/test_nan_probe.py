@@ -463,7 +463,8 @@ class EveryStepTests(SimpleTestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         found, _, rest = done.stderr.partition("nan_probe 2: nothing watched")
         self.assertIn("# made here", rows(found)["line"])
-        self.assertIn("processes: 1; each watched itself", rest)
+        self.assertEqual(rows(rest)["watched"], "no step was seen here")
+        self.assertEqual(rows(rest)["processes"], "1; each watched itself")
 
     def test_programs_as_people_write_them(self) -> None:
         for python in pythons():
