@@ -36,6 +36,8 @@ class Step:
     def __init__(self, data: Json) -> None:
         self.ways = [Step(way) for way in data.get("any", [])]
         self.names = names_of(data.get("event", []))
+        # Of each name that was asked for: most events are none of a step.
+        self.named: Dict[str, bool] = {}
         self.conditions = data.get("with", {})
         self.inside = [Step(entry) for entry in data.get("inside", [])]
         self.outside = names_of(data.get("outside", []))
@@ -50,7 +52,9 @@ class Step:
         """Every way in which an event is this step, with what is bound then."""
         for way in self.ways:
             yield from way.fits(event, bound, trace)
-        if not self.names.match(event.name) or self.is_guarded(event):
+        if event.name not in self.named:
+            self.named[event.name] = bool(self.names.match(event.name))
+        if not self.named[event.name] or self.is_guarded(event):
             return
         if self.keywords and not self.keywords.issuperset(event.kwargs):
             return

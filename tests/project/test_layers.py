@@ -77,7 +77,7 @@ LINES = {
     "kb.publishing": 520,
     "kb.records": 2920,
     "kb.releases": 870,
-    "kb.rules": 3847,
+    "kb.rules": 3851,
     "kb.search": 4560,
     "kb.syndication": 1820,
     "kb.templatetags": 675,
