@@ -339,5 +339,7 @@ LOGGING = {
         "runner": {"level": "INFO"},
         "kb": {"level": "INFO"},
         "config": {"level": "INFO"},
+        # Strangers send any Host header; each would leave a traceback here.
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
     },
 }

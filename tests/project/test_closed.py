@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 import subprocess
 import sys
@@ -112,6 +113,8 @@ class ClosedTest(TestCase):
                 ):
                     status = self.client.get(path, headers={"Host": host}).status_code
                     self.assertIn(status, wanted, f"{path} ({name}) at {host}")
+        refusals = logging.getLogger("django.security.DisallowedHost")
+        self.assertFalse(refusals.isEnabledFor(logging.ERROR), "each with a traceback")
 
     def test_the_admin_is_closed_to_strangers_and_to_who_is_no_staff(self) -> None:
         found = [
