@@ -14,36 +14,23 @@ def forget_sent(apps, _editor):
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0001_initial"),
+        ('kb', '0001_initial'),
     ]
 
     operations = [
         migrations.RunPython(forget_sent, migrations.RunPython.noop),
         migrations.RemoveIndex(
-            model_name="finding",
-            name="finding_on_build",
+            model_name='finding',
+            name='finding_on_build',
         ),
         migrations.RemoveField(
-            model_name="finding",
-            name="confirmed",
+            model_name='finding',
+            name='confirmed',
         ),
         migrations.AddIndex(
-            model_name="finding",
-            index=models.Index(
-                fields=[
-                    "build",
-                    "check_name",
-                    "stale",
-                    "record",
-                    "fidelity",
-                    "verdict",
-                    "observed_at",
-                    "repro",
-                    "device_class",
-                    "outcome",
-                ],
-                name="finding_on_build",
-            ),
+            model_name='finding',
+            index=models.Index(fields=['build', 'check_name', 'stale', 'record', 'fidelity', 'verdict', 'observed_at', 'repro', 'device_class', 'outcome'], name='finding_on_build'),
         ),
     ]

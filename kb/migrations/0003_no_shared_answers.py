@@ -2,12 +2,13 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0002_sent_decides_nothing"),
+        ('kb', '0002_sent_decides_nothing'),
     ]
 
     operations = [
         migrations.DeleteModel(
-            name="SharedAnswer",
+            name='SharedAnswer',
         ),
     ]

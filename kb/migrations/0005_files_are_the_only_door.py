@@ -18,31 +18,28 @@ def load_anew(apps, _editor):
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0004_no_telling"),
+        ('kb', '0004_no_telling'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="record",
-            name="added_at",
-            field=models.DateTimeField(
-                default=django.utils.timezone.now, editable=False
-            ),
+            model_name='record',
+            name='added_at',
+            field=models.DateTimeField(default=django.utils.timezone.now, editable=False),
         ),
         migrations.RunPython(keep_dates, migrations.RunPython.noop),
         migrations.RunPython(load_anew, migrations.RunPython.noop),
-        migrations.DeleteModel(name="HistoricalRecord"),
-        migrations.RemoveField(model_name="record", name="content_digest"),
-        migrations.RemoveField(model_name="record", name="revision"),
-        migrations.RemoveField(model_name="record", name="significance"),
-        migrations.RemoveField(model_name="record", name="outdated"),
+        migrations.DeleteModel(name='HistoricalRecord'),
+        migrations.RemoveField(model_name='record', name='content_digest'),
+        migrations.RemoveField(model_name='record', name='revision'),
+        migrations.RemoveField(model_name='record', name='significance'),
+        migrations.RemoveField(model_name='record', name='outdated'),
         migrations.AddField(
-            model_name="record",
-            name="outdated",
-            field=models.CharField(
-                blank=True, default="", editable=False, max_length=2
-            ),
+            model_name='record',
+            name='outdated',
+            field=models.CharField(blank=True, default="", editable=False, max_length=2),
             preserve_default=False,
         ),
     ]

@@ -4,19 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0006_index_in_memory"),
+        ('kb', '0006_index_in_memory'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="record",
-            name="depth",
-            field=models.CharField(
-                choices=[("full", "full"), ("brief", "brief")],
-                db_default="full",
-                default="full",
-                max_length=5,
-            ),
+            model_name='record',
+            name='depth',
+            field=models.CharField(choices=[('full', 'full'), ('brief', 'brief')], db_default='full', default='full', max_length=5),
         ),
     ]

@@ -4,34 +4,32 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0009_made_with"),
+        ('kb', '0009_made_with'),
     ]
 
     operations = [
         migrations.CreateModel(
-            name="Law",
+            name='Law',
             fields=[
-                (
-                    "slug",
-                    models.SlugField(max_length=80, primary_key=True, serialize=False),
-                ),
-                ("title_en", models.CharField(max_length=200)),
-                ("title_zh", models.CharField(max_length=200)),
-                ("summary_en", models.TextField()),
-                ("summary_zh", models.TextField()),
-                ("modified", models.DateTimeField(auto_now=True)),
-                ("name", models.CharField(max_length=80, unique=True)),
-                ("torch", models.CharField(max_length=100)),
-                ("device", models.CharField(max_length=20)),
-                ("nodes", models.JSONField(default=list)),
-                ("program", models.JSONField(default=dict)),
-                ("forms", models.JSONField(default=list)),
+                ('slug', models.SlugField(max_length=80, primary_key=True, serialize=False)),
+                ('title_en', models.CharField(max_length=200)),
+                ('title_zh', models.CharField(max_length=200)),
+                ('summary_en', models.TextField()),
+                ('summary_zh', models.TextField()),
+                ('modified', models.DateTimeField(auto_now=True)),
+                ('name', models.CharField(max_length=80, unique=True)),
+                ('torch', models.CharField(max_length=100)),
+                ('device', models.CharField(max_length=20)),
+                ('nodes', models.JSONField(default=list)),
+                ('program', models.JSONField(default=dict)),
+                ('forms', models.JSONField(default=list)),
             ],
             options={
-                "verbose_name": "law of arithmetic",
-                "verbose_name_plural": "laws of arithmetic",
-                "ordering": ["slug"],
+                'verbose_name': 'law of arithmetic',
+                'verbose_name_plural': 'laws of arithmetic',
+                'ordering': ['slug'],
             },
         ),
     ]

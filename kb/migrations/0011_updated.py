@@ -4,18 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0010_laws"),
+        ('kb', '0010_laws'),
     ]
 
     operations = [
         migrations.RemoveField(
-            model_name="record",
-            name="added_at",
+            model_name='record',
+            name='added_at',
         ),
         migrations.AddField(
-            model_name="record",
-            name="updated",
-            field=models.CharField(blank=True, db_default="", max_length=10),
+            model_name='record',
+            name='updated',
+            field=models.CharField(blank=True, db_default='', max_length=10),
         ),
     ]

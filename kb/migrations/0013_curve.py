@@ -4,18 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0012_plain_facets"),
+        ('kb', '0012_plain_facets'),
     ]
 
     operations = [
         migrations.AddField(
-            model_name="record",
-            name="curve",
-            field=models.JSONField(
-                blank=True,
-                db_default=models.Value({}, models.JSONField()),
-                default=dict,
-            ),
+            model_name='record',
+            name='curve',
+            field=models.JSONField(blank=True, db_default=models.Value({}, models.JSONField()), default=dict),
         ),
     ]

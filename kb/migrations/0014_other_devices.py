@@ -4,24 +4,15 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+
     dependencies = [
-        ("kb", "0013_curve"),
+        ('kb', '0013_curve'),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name="finding",
-            name="device_class",
-            field=models.CharField(
-                choices=[
-                    ("cpu", "cpu"),
-                    ("cuda", "cuda"),
-                    ("rocm", "rocm"),
-                    ("xpu", "xpu"),
-                    ("npu", "npu"),
-                    ("mps", "mps"),
-                ],
-                max_length=4,
-            ),
+            model_name='finding',
+            name='device_class',
+            field=models.CharField(choices=[('cpu', 'cpu'), ('cuda', 'cuda'), ('rocm', 'rocm'), ('xpu', 'xpu'), ('npu', 'npu'), ('mps', 'mps')], max_length=4),
         ),
     ]
