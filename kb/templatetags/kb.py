@@ -41,7 +41,7 @@ from kb.pages.highlight import python_html
 
 register = template.Library()
 NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
-NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?![\w.])")
+NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?!\.?\w)")
 # A browser breaks such a name anywhere unless it is told where; no tag is one.
 LONG_NAME = re.compile(r"[^\s<>]{20,}")
 JOINT = re.compile(r"(?<=\w)[._(](?=\w)")

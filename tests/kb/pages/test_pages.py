@@ -364,6 +364,10 @@ class ShippedLookUpTest(LookUpCase):
         self.assertIn("line 2 says “/usr/lib/torch/graph.py:825: UserWarning", page)
         self.assertIn("is listed in the record as affected", page)
 
+    def test_nan_is_marked_where_a_sentence_ends_with_it(self) -> None:
+        html = self.paste("{'loss': 0.0, 'grad_norm': nan}")
+        self.assertIn('grad_norm is <i class="nan">nan</i>.', html)
+
     def test_who_trains_with_a_framework_gets_its_line_first(self) -> None:
         html = self.paste(LOST_GRAD, env="torch==2.13.0\ntransformers==4.57.6\n")
         line, _, rest = html.partition("What to do now with transformers")[2].partition(
