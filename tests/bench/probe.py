@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import chain
@@ -154,7 +154,10 @@ def of_triggers(python: str) -> list[Figure]:
         ("made by no eager op", found.keys() - made),
         (f"not shrunk to {SMALL} numbers", made.keys() - set(small)),
         ("neither record nor law first", made.keys() - set(known)),
-        ("another verdict than the record's", set(small) - set(equal)),
+        (
+            "another verdict than the record's",
+            set(small) - set(small if equal is None else equal),
+        ),
     ):
         told = {slug: found[slug].get("why") or found[slug]["made"] for slug in these}
         print(f"probe: {said}: {told}", file=sys.stderr)
@@ -166,7 +169,7 @@ def of_triggers(python: str) -> list[Figure]:
     return [
         figure("triggers in which an eager op makes a NaN", len(made), ""),
         *(
-            figure(name, 100 * len(part) / len(whole), "%", ">= 90")
+            figure(name, None if part is None else percent(part, whole), "%", ">= 90")
             for name, part, whole in shares
         ),
         figure("of them, another record claimed", len(wrong), "", "== 0"),
@@ -185,8 +188,13 @@ def record_of(slug: str) -> str:
     return str(harness.parse_header(text).record)
 
 
-def equal_ones(captures: dict[str, str]) -> list[str]:
-    """Whose capture says what the record's evidence says, on builds of here."""
+def percent(part: Sized, whole: Sized) -> float:
+    return 100 * len(part) / len(whole)
+
+
+def equal_ones(captures: dict[str, str]) -> list[str] | None:
+    """Whose capture says what the record's evidence says, on builds of here; None where
+    fewer than three of them have evidence."""
     words = {1: "bug_present", 0: "bug_absent", 125: "not_applicable"}
     seen: dict[str, dict[str, bool]] = {slug: {} for slug in captures}
     for python in sorted(Path(settings.BUILDS_DIR).glob("*/bin/python")):
@@ -204,6 +212,8 @@ def equal_ones(captures: dict[str, str]) -> list[str]:
     for slug, builds in seen.items():
         print(f"probe: {slug}: {builds}", file=sys.stderr)
     own = default_build().slug
+    if len({build for by in seen.values() for build in by}) < 3:
+        return None
     return [one for one, by in seen.items() if by.get(own) and sum(by.values()) > 2]
 
 
