@@ -64,7 +64,7 @@ class Command(BaseCommand):
         cells = backfill.cells(
             options["record"], options["build"], again=options["again"]
         )
-        self.say(f"{len(cells)} cells are missing.")
+        self.say(f"Missing cells: {len(cells)}.")
         if options["dry_run"]:
             for cell in cells:
                 self.say(str(cell))

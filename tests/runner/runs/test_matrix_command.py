@@ -185,4 +185,4 @@ class RealTest(SimpleTestCase):
             text=True,
             timeout=PATIENCE_S,
         )
-        self.assertIn("0 cells are missing.", third.stdout)
+        self.assertIn("Missing cells: 0.", third.stdout)
