@@ -27,7 +27,8 @@ CAPABILITY = {
 # GeForce cards by the first two digits of their number.
 GEFORCE = {"10": 61, "16": 75, "20": 75, "30": 86, "40": 89, "50": 120}
 # NVIDIA's T series has the chip of the GTX 16 cards.
-T_SERIES = re.compile(r"(?<![\w-])T(?:400|5[05]0|600|1[02]00|2000)(?!\w)")
+T_CARDS = "T(?:400|5[05]0|600|1[02]00|2000)"
+T_SERIES = re.compile(rf"(?<![\w-]){T_CARDS}(?!\w)")
 GFX = {
     "MI50": "gfx906", "MI60": "gfx906", "MI100": "gfx908", "MI210": "gfx90a",
     "MI250": "gfx90a", "MI250X": "gfx90a", "MI300": "gfx942", "MI300A": "gfx942",
@@ -55,7 +56,9 @@ MODEL = re.compile(
     | (?P<apple>Apple[ ]M\d(?:[ ](?:Pro|Max|Ultra))?)
     | (?P<ascend>(?:Ascend[ -]?|昇腾[ ]?)910[A-Z]?\d?|910B\d?)(?![0-9A-Za-z])
     | (?P<datacenter>
-        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|T(?:400|5[05]0|600|1[02]00|2000)|G[BHV]\d{2,3})
+        (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|"""
+    + T_CARDS
+    + r"""|G[BHV]\d{2,3})
       )(?![0-9A-WYZa-wyz.])
     | (?P<embedded>Orin|Xavier|Thor)(?![A-Za-z])
     )
