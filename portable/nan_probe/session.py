@@ -11,39 +11,32 @@ import contextlib
 import functools
 from collections import deque
 
-import torch
-
 from .captures import read
-from .catching import Public, kept
-from .cheap import Models, any_bad, gradients_of, growth, losses_of
+from .catching import kept
 from .explaining import CLASSES
 from .known import known_by
-from .patches import Mode, Patches, in_threads, registered
-from .places import again, inside_backward
-from .reports import KEEP, Owner, compiled, ranks, written
-from .slices import Chain
-from .states import Cannot, Replay, State, Weights, unwrapped
-from .steps import Step
+from .patches import Patches, registered
+from .places import inside_backward
+from .repeats import Repeats
+from .reports import KEEP, Owner, written
+from .states import Models, Weights
 from .tape import Call, Tape, context, is_compiling, site, transform
-from .values import tensors
+from .values import any_bad, gradients_of, losses_of, tensors
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale, if
 # the scale is where so many lead from the one that GradScaler begins with.
 HALVINGS, SEARCHED = 8, 2.0**16 / 2**7
 sessions = []
+# A loss or a gradient from which on growth is no ordinary one.
+LARGE = 1e4
 KEPT = ("loss", "gradients", "weights")
 DIVERGES = "lower the learning rate, warm it up, or clip the gradients"
 ELSEWHERE = "another process that trains needs `with watch(model)` of its own"
-compiler = getattr(torch, "compiler", None)
 
 
 def active():
     """The session that goes on, if one does."""
     return sessions[-1] if sessions else None
-
-
-class Enough(BaseException):
-    """Ends a repeated step function where the optimizer would begin."""
 
 
 class Session(contextlib.ContextDecorator, Owner):
@@ -60,10 +53,9 @@ class Session(contextlib.ContextDecorator, Owner):
         self.weights = Weights()
         self.patches = Patches(self)
         self.stepping = None  # the Call of a step function while it runs
-        self.step_seen = None  # what the last repeat saw
+        self.repeats = Repeats(self)
         self.losses, self.backwards, self.bad_in_row = [], 0, 0
-        self.is_repeating = self.is_in_backward = False
-        self.ends_at_optimizer = self.is_counted = False
+        self.is_in_backward = self.is_counted = False
         self.repeated = None
         self.gave_way = False  # to a watch of the program itself
         self.started = 0  # processes, by a script that launch.py runs
@@ -131,7 +123,7 @@ class Session(contextlib.ContextDecorator, Owner):
         return self.is_mine() and not inside_backward() and transform() is None
 
     def is_mine(self):
-        is_busy = self.stepping or self.is_repeating or self.found
+        is_busy = self.stepping or self.repeats.are_on or self.found
         return self.patches.is_here() and not is_busy
 
     # --- what the patches tell ---
@@ -167,7 +159,8 @@ class Session(contextlib.ContextDecorator, Owner):
         self.steps += not self.is_counted
         self.is_counted = False
         if is_bad:
-            self.find(lambda: self.again_by_tape(given, gradients, where), where, given)
+            by_tape = functools.partial(self.repeats.by_tape, given, gradients, where)
+            self.find(by_tape, where, given)
         if not (kwargs.get("retain_graph") or any(one is True for one in args[2:3])):
             self.tape.clear()
         self.unscaled = []
@@ -187,9 +180,8 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def before_optimizer(self, optimizer, has_closure):
         self.tape.leave()
-        if self.is_repeating:
-            if self.ends_at_optimizer:
-                raise Enough
+        if self.repeats.are_on:
+            self.repeats.end_at_optimizer()
             return
         if self.stepping is not None and self.backwards:
             self.judge()
@@ -201,7 +193,7 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def after_optimizer(self, optimizer):
         self.tape.leave()
-        if self.is_repeating or self.found:
+        if self.repeats.are_on or self.found:
             return
         self.steps += not self.totals["loss"]  # none of its backward passes was seen
         if any_bad(self.weights.of(optimizer), self.totals["weights"]):
@@ -209,7 +201,7 @@ class Session(contextlib.ContextDecorator, Owner):
             before = None
             if self.weights.copies:
                 before = self.weights.as_before(optimizer)
-            repeat = functools.partial(self.again_by_optimizer, optimizer, where)
+            repeat = functools.partial(self.repeats.by_optimizer, optimizer, where)
             self.find(repeat, where, None, before)
         self.weights.clear()
         if self.stepping is None and not self.found:
@@ -280,53 +272,22 @@ class Session(contextlib.ContextDecorator, Owner):
         losses = losses_of(self.unscaled or self.losses)
         is_bad = not self.found and any_bad(losses, self.totals["loss"])
         if is_bad or (not self.found and self.are_gradients_bad()):
-            self.find(lambda: self.again_by_function(call), call.site, losses)
+            repeat = functools.partial(self.repeats.by_function, call)
+            self.find(repeat, call.site, losses)
         self.losses, self.unscaled = [], []
 
-    # --- repeats ---
-
-    def again_by_tape(self, losses, gradients, where):
-        if self.tape.broken:
-            raise Cannot(self.tape.broken)
-        replay = Replay(self.tape, self.step_seen)
-        replay.forward([losses, gradients])
-        replay.backward(losses, gradients, where)
-        return replay.notes
-
-    def again_by_function(self, call):
-        function, args = call.function, tuple(map(unwrapped, call.args))
-        with contextlib.ExitStack() as stack:
-            for root in self.roots:
-                if hasattr(root, "no_sync"):
-                    stack.enter_context(root.no_sync())
-                    root.require_forward_param_sync = False
-            self.ends_at_optimizer = True
-            stack.callback(setattr, self, "ends_at_optimizer", False)
-            with contextlib.suppress(Enough):
-                again(function, args, call.kwargs, call.site)
-        return []
-
-    def again_by_optimizer(self, optimizer, where):
-        if not self.weights.copies:
-            raise Cannot("a copy of the weights before the step was too large to keep")
-        replay = Replay(self.tape, self.step_seen)
-        weights = self.weights.of(optimizer)
-        replay.forward([one.grad for one in weights])
-        for one in weights:
-            one.grad = replay.made.get(id(one.grad), one.grad)
-        again(optimizer.step, (), {}, where)
-        return []
+    # --- findings ---
 
     def find(self, repeat, where, losses, before=None):
         """The step is bad: what made it so, by running it again."""
         why = None
         self.model = Models(self.roots, self.tape.parameters())
         try:
-            step, notes = self.repeat(repeat, True, before)
+            step, notes = self.repeats.run(repeat, True, before)
             if step.reached is None:
-                why = self.why_gone(repeat)
+                why = self.repeats.why_gone(repeat)
         except Exception as error:  # of the program's own code, which runs again
-            step, notes = self.seen_of(), []
+            step, notes = self.repeats.cut_short(), []
             why = f"not repeated: {str(error) or repr(error)}"
         once = "; ".join(["once, under the full probe", *sorted(set(notes))])
         self.repeated = why or once
@@ -335,13 +296,6 @@ class Session(contextlib.ContextDecorator, Owner):
         elif self.capture:
             self.keep(step.reached.first())
         self.say(step, False)
-
-    def seen_of(self):
-        """Of a repeat that was cut short: what it had made, if that was bad."""
-        step = self.step_seen or Step(self)
-        step.graphs.leave()
-        step.reach(step.last, "the last result before the repeat ended")
-        return step if step.reached is not None else Step(self)
 
     def keep(self, birth):
         """The call behind a finding, and what is known of it once it is small."""
@@ -357,53 +311,6 @@ class Session(contextlib.ContextDecorator, Owner):
             ("capture", path),
         ]
 
-    def why_gone(self, repeat):
-        """Why a bad step is a good one when it is run op by op."""
-        if ranks()[1] > 1:
-            return "finite in this rank's own repeat: read the reports of the others"
-        if compiled(self.model, self.graphs):
-            plain, _ = self.repeat(repeat, False)
-            if plain.reached is not None or plain.is_bad:
-                return "compiled only: gone in eager, there again as it was compiled"
-        return "gone when repeated: something counts or races, or it is the machine"
-
-    def repeat(self, repeat, eager, before=None):
-        """(what a Step saw, notes); all but what the program counts is set back."""
-        self.tape.leave()
-        after = State(self.model, with_grads=True)
-        step, mode = Step(self), Mode()
-        step.chain, step.held = Chain(step.weight_names), after.held
-        self.step_seen = step
-        self.is_repeating = True
-        try:
-            with contextlib.ExitStack() as stack:
-                if eager and hasattr(compiler, "set_stance"):
-                    stack.enter_context(compiler.set_stance("force_eager"))
-                self.set_back(before is not None)
-                stack.enter_context(before or contextlib.nullcontext())
-                mode.step = step if eager else None
-                if eager:
-                    stack.enter_context(mode)
-                    stack.enter_context(in_threads(mode))
-                if eager and self.capture:
-                    step.public = stack.enter_context(Public())
-                notes = repeat()
-            step.finish()
-            step.is_bad = any_bad(gradients_of(self.model.parameters()))
-        finally:
-            self.is_repeating = False
-            after.restore()
-        return step, notes
-
-    def set_back(self, with_gradients):
-        """To what was when the step began; of the optimizer's step, its gradients."""
-        if self.tape.chance is not None:
-            self.tape.chance.restore()
-            self.tape.buffers.restore()
-        if not with_gradients:
-            for one in self.model.parameters():
-                one.grad = None
-
     def check_rest(self, end=None):
         """A program that never calls backward, or leaves a bad loss out by itself."""
         if not self.is_mine():
@@ -412,13 +319,8 @@ class Session(contextlib.ContextDecorator, Owner):
         if call is None:
             return False
         self.steps += 1
-        self.find(self.forward_only, call.site, call.result)
+        self.find(self.repeats.forward_only, call.site, call.result)
         return True
-
-    def forward_only(self):
-        replay = Replay(self.tape, self.step_seen)
-        replay.forward()
-        return replay.notes
 
     # --- what is said ---
 
@@ -468,3 +370,9 @@ class Session(contextlib.ContextDecorator, Owner):
         captured = [row for row in self.captured if row[0] != "law"]
         found = [row for row in found if not (captured and row[1] == KEEP)]
         return [("diverges", self.diverges()), *captured, *found]
+
+
+def growth(seen):
+    """Whether the last of some totals is beyond the first of them by orders."""
+    first, last = (abs(seen[0]), abs(seen[-1])) if seen else (0, 0)
+    return last > LARGE and last > 1000 * first

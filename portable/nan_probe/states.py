@@ -8,10 +8,11 @@ import sys
 
 import torch
 
-from . import cheap
 from .places import again
 from .values import (
+    any_bad,
     has_nan,
+    is_plain,
     is_weight,
     is_writing,
     place_of,
@@ -47,6 +48,40 @@ class Chance:
             torch.cuda.set_rng_state_all(self.cuda)
 
 
+class Models:
+    """Several modules, and tensors outside them, as one model with names."""
+
+    def __init__(self, modules, leaves=()):
+        self.roots = list(modules)
+        self.leaves = list(leaves)
+
+    def named(self, what):
+        for root in self.roots:
+            prefix = "" if len(self.roots) == 1 else type(root).__name__ + "."
+            for name, one in getattr(root, what)():
+                name = name.replace("_orig_mod.", "").replace("_orig_mod", "")
+                yield prefix + name if name else prefix.rstrip("."), one
+
+    def named_modules(self):
+        return self.named("named_modules")
+
+    def named_buffers(self):
+        return self.named("named_buffers")
+
+    def named_parameters(self):
+        yield from self.named("named_parameters")
+        mine = {id(one) for root in self.roots for one in root.parameters()}
+        for one in self.leaves:
+            if id(one) not in mine:
+                yield f"a weight {list(one.shape)}", one
+
+    def parameters(self):
+        return [one for _, one in self.named_parameters()]
+
+    def buffers(self):
+        return [one for _, one in self.named_buffers()]
+
+
 def held_by(model):
     """(dictionary, name, tensor) of each buffer and plain attribute of the modules: a
     program writes to them, or puts others in their place (`self.mean = 0.9 * ...`)."""
@@ -65,7 +100,7 @@ def is_state(one, home):
 
 def is_small(one, home):
     """Of a buffer, which may be written to by its `.data`, that counts no version."""
-    return "_buffers" not in home and cheap.is_plain(one) and size_of(one) <= SMALL
+    return "_buffers" not in home and is_plain(one) and size_of(one) <= SMALL
 
 
 class Buffers:
@@ -98,7 +133,7 @@ class Buffers:
             for home, name, one, _, copy in self.kept.values()
             if is_small(one, home)
         ]
-        bad = [row for row in now if cheap.any_bad(row[:1])]
+        bad = [row for row in now if any_bad(row[:1])]
         return any(has_nan(one) and not has_nan(copy) for one, copy in bad)
 
     def restore(self):
@@ -226,19 +261,19 @@ class Replay:
         for call, _ in reversed(calls):
             if call.held is not None:
                 self.earlier.setdefault(place_of(call.args[0]), []).append(call)
-        for call, is_plain in calls:
+        for call, has_no_graph in calls:
             later = [one for one, version in call.versions if one._version != version]
             if any(not self.earlier.get(place_of(one)) for one in later):
                 self.notes.append("a tensor was written to after the step had read it")
             try:
-                self.repeat(call, is_plain)
+                self.repeat(call, has_no_graph)
             except FAILS:
-                if not is_plain:
+                if not has_no_graph:
                     raise  # else what it gave then is used
             if call.held is not None:
                 self.earlier[place_of(call.args[0])].pop()
 
-    def repeat(self, call, is_plain):
+    def repeat(self, call, has_no_graph):
         function, args = unwrapped(call.function), self.mapped(call.args)
         name = getattr(function, "__name__", "")
         if is_writing(name, call.kwargs) and isinstance(args[0], torch.Tensor):
@@ -255,7 +290,7 @@ class Replay:
             stack.enter_context(torch.set_grad_enabled(call.graph))
             result = again(function, args, self.mapped(call.kwargs), call.site)
         self.held_anew(call, args)
-        if is_plain and self.is_owned(call, args[:1]):
+        if has_no_graph and self.is_owned(call, args[:1]):
             return
         if call.result is None:
             self.made[id(call.args[0])] = args[0]

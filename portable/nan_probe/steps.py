@@ -9,7 +9,6 @@ from collections import namedtuple
 import torch
 
 from .catching import caught
-from .cheap import any_bad, gradients_of, losses_of
 from .laws import GIVEN, law
 from .places import Graphs, Look, Place, inside_backward
 from .reports import SHOWN, Birth, NotFinite, written
@@ -18,13 +17,16 @@ from .values import (
     FILLS,
     UNREADABLE,
     UNWRITTEN,
+    any_bad,
     checksum,
     described,
     facts_of,
+    gradients_of,
     has_nan,
     is_bad,
     is_finite,
     is_whole,
+    losses_of,
     numbers,
     plain_values,
     plan_of,

@@ -16,14 +16,16 @@ from itertools import accumulate
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
-from .cheap import any_bad, is_plain, losses_of
 from .places import kind_of, kinds, line_of
 from .states import Buffers, Chance
 from .values import (
     REPLACES,
+    any_bad,
     has_nan,
+    is_plain,
     is_weight,
     is_writing,
+    losses_of,
     size_of,
     tensors,
     weight_of,

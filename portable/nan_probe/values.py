@@ -11,6 +11,7 @@ INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # Stand-ins for tensors, which have no numbers.
 UNREAL = ("FakeTensor", "FunctionalTensor")
 UNREADABLE = (RuntimeError, NotImplementedError, TypeError)
+norms = getattr(torch, "_foreach_norm", None)
 # `lowest`: infinite it is at the lower end only.
 Facts = namedtuple("Facts", "dtype shape device nan inf total highest lowest")
 
@@ -138,6 +139,55 @@ def is_whole(value):
         return value.numel() == len(value.storage())
     size = value.numel() * value.element_size()
     return size >= value.untyped_storage().nbytes()
+
+
+# --- a step, looked at for little: one look at a few numbers ---
+
+
+def any_bad(values, seen=None):
+    """One wait for all of them; only where that is not finite each is looked at.
+    `seen` gets their total where all is well."""
+    values = [one.detach() for one in values if is_plain(one)]
+    if not values:
+        return False
+    try:
+        found = total(values)
+        if math.isfinite(found):
+            if seen is not None:
+                seen.append(found)
+            return False
+    except UNREADABLE:
+        pass  # of several devices or kinds
+    return any(map(is_bad, values))
+
+
+def total(values):
+    """Not finite where a value is not, and sometimes where a sum overflows."""
+    if norms is None or len(values) == 1:
+        return sum(float(one.float().sum()) for one in values)
+    return float(torch.stack([one.float() for one in norms(values)]).sum())
+
+
+def is_plain(one):
+    return (
+        isinstance(one, torch.Tensor)
+        and one.is_floating_point()
+        and one.layout == torch.strided
+        and not one.is_meta
+        and not one.is_quantized
+        and one.element_size() > 1
+        and not hasattr(one, "to_local")
+    )
+
+
+def gradients_of(parameters):
+    return [one.grad for one in parameters if one.grad is not None]
+
+
+def losses_of(result):
+    """Of what a step function returned: the loss is a number among it."""
+    found = result.get("loss", result) if isinstance(result, dict) else result
+    return [one for one in tensors(found) if one.numel() == 1]
 
 
 # --- ops ---
