@@ -31,7 +31,12 @@ ASKED_BY_TORCH = frozenset(
 )
 FEW, MANY = 3, 12
 CUDNN = "nvidia-cudnn-cu"
-BARE = re.compile(rf"['\"]?({VERSION})['\"]?", re.IGNORECASE)
+# What print(torch.__version__) gives, and what may stand beside: CUDA's and cuDNN's.
+BARE = re.compile(
+    rf"[('\"]{{0,2}}({VERSION})['\"]?"
+    r"(?:[, ]{1,2}['\"]?(?:\d[\d.]{0,8}|True|False|None)['\"]?){0,3}\)?",
+    re.IGNORECASE,
+)
 SERIES = re.compile(r"v?\d+\.\d+")
 
 
@@ -162,9 +167,7 @@ def resolved(packages: Iterable[Package]) -> tuple[dict[str, str], int]:
     by_name: dict[str, tuple[list[str], list[str]]] = {}
     for package in packages:
         sure, unsure = by_name.setdefault(canonical(package.name), ([], []))
-        # A suffix of Debian without meaning; torch.__version__ leaves it out.
-        version = package.version.removesuffix("+gitunknown")
-        (sure if package.is_sure else unsure).append(version)
+        (sure if package.is_sure else unsure).append(as_released(package))
     versions: dict[str, str] = {}
     for name, (sure, unsure) in by_name.items():
         chosen = most_specific(sure or unsure)
@@ -176,7 +179,7 @@ def resolved(packages: Iterable[Package]) -> tuple[dict[str, str], int]:
 def contradictions(packages: Iterable[Package]) -> tuple[str, ...]:
     """The releases of torch that two installers name, where they are not one."""
     sure = [
-        package.version.removesuffix("+gitunknown")
+        as_released(package)
         for package in packages
         if package.is_sure and canonical(package.name) == "torch"
     ]
@@ -188,6 +191,11 @@ def contradictions(packages: Iterable[Package]) -> tuple[str, ...]:
         for other in releases.values()
     )
     return () if one else tuple(reversed(releases.values()))
+
+
+def as_released(package: Package) -> str:
+    """Its version without what a lister adds; "+gitunknown" is Debian's."""
+    return package.version.removesuffix("+gitunknown").removeprefix("v")
 
 
 def release_of(version: str) -> str:

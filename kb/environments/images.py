@@ -25,11 +25,12 @@ NUMBER = r"\d{1,2}\.\d{1,2}(?:\.\d{1,2})?(?:rc\d|\.dev\d{8})?"
 MONTH = re.compile(
     r"nvidia[/+]pytorch[:+](\d{2}\.\d{2})(?![\d.])"
     r"|pytorch[:_+-](\d{2}\.\d{2})(?=-py3|\.sif|\.sqsh|\.sqfs)"
-    r"|(?:NVIDIA_PYTORCH_VERSION\s?[=:]|NGC(?: PyTorch)?)\s?(\d{2}\.\d{2})(?!\d)",
+    r"|(?:NVIDIA_PYTORCH_VERSION\s?[=:]|NVIDIA Release|NGC(?: PyTorch)?)\s?"
+    r"(\d{2}\.\d{2})(?!\d)",
     re.IGNORECASE,
 )
 TAGGED = re.compile(
-    rf"/pytorch(?:-training|-inference)?:({NUMBER})(?=-|\s|$|['\"])"
+    rf"(?:/|huggingface-)pytorch(?:-training|-inference)?:({NUMBER})(?=-|\s|$|['\"])"
     rf"|(?<![\w.-])pytorch:({NUMBER})(?=-(?:cuda|cudnn|gpu|cpu|rocm|py|devel|runtime))",
     re.IGNORECASE,
 )
@@ -42,7 +43,7 @@ INSIDE = re.compile(
 def torch_of_image(text: str) -> str | None:
     """The torch version that an image named in `text` holds, as far as it says."""
     low = text.lower()
-    if "pytorch" in low or "ngc" in low:
+    if "pytorch" in low or "ngc" in low or "nvidia release" in low:
         month = MONTH.search(text)
         if month:
             return torch_of_month(month[1] or month[2] or month[3])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
-from kb.environments.images import torch_of_image, torch_of_month
+from kb.environments.images import torch_of_image
 
 VERSION = r"v?\d++(?>(?:\.[0-9A-Za-z]++)+(?:[-+_.!][0-9A-Za-z]++)*)"
 NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
@@ -32,7 +32,7 @@ class Package:
 TORCH_NAMES = {
     "torch", "pytorch", "torch-version", "pytorch-version", "pytorch-build-version",
     "pytorch-gpu", "pytorch-cpu", "libtorch", "torch-nightly", "pytorch-nightly",
-    "nightly",
+    "nightly", "py-torch", "python-pytorch", "python3-torch",
 }  # fmt: skip
 ALIASES = {
     "llama-factory": "llamafactory",
@@ -98,7 +98,7 @@ NEW_WORD = r"(?<![A-Za-z0-9_./=:@-])"
 CHINESE_COMMA = re.compile("[，；。、]")
 PINNED = re.compile(
     rf"{NEW_WORD}({NAME})(?:\[[\w,. -]{{0,80}}\])?(\s?)={{2,3}}\s?"
-    r"(v?\d[^\s;#,'\"\\)\]，；。、）]*+)"
+    r"(v?\d[^\s;#,'\"`\\)\]，；。、）]*+)"
 )
 AT_URL = re.compile(
     rf"(?:-\s)?({NAME})(?:\[[\w,.-]*\])?\s?@\s?((?:https?|file|git\+\w+|ssh|hg\+\w+):\S++)"
@@ -125,10 +125,13 @@ SATISFIED = re.compile(
     rf"Requirement already satisfied: ({NAME})[^\s]* in \S+ (?:\(from [^()]*+\) )?"
     rf"\(({VERSION})\)"
 )
+# A branch of pipdeptree.
+BRANCH = re.compile(rf"({NAME}) \[required: [^\[\]]{{1,80}} installed: ({VERSION})\]")
 DASHED = re.compile(r"(\S{1,80})-(\d\S*+)")
-# "torch  2.5.1", and what pip and conda put after it: a build, a channel, a path.
+# "torch  2.5.1", and what is put after it: a build, a channel, a path, a summary.
 COLUMNS = re.compile(
-    rf"({NAME})[ \t]+({VERSION}|\d++)((?:[ \t]+(?![/+&]\s)[^\s|,;，]++){{0,3}})[ \t]*"
+    rf"({NAME})(?: \(!\))?[ \t]+({VERSION}|\d++)"
+    r"((?:[ \t]+(?![/+&]\s)[^\s|,;，]++){0,3}|[ \t]{2,}[A-Za-z][^|]*+)[ \t]*"
 )
 CONDA_PIN = re.compile(
     rf"(?:-\s+)?(?:[\w./-]{{1,60}}::)?({NAME})={{1,2}}(\d[^\s=]*+)(=[\w.]++)?"
@@ -173,10 +176,10 @@ BESIDE = re.compile(
     rf"({VERSION})(?![\w/%])",
     re.IGNORECASE,
 )
-# torch-2.5.1, torch@2.5.1, PyTorch2.5.1+cu121.
+# torch-2.5.1, torch/2.5.1, py-torch@2.5.1, PyTorch2.5.1+cu121.
 GLUED = re.compile(
-    rf"{NEW_WORD}(torch|pytorch|transformers|deepspeed|accelerate|peft|trl|vllm|python)"
-    rf"(?:[-@]|\s?v)?({VERSION})(?![\w/%])",
+    rf"{NEW_WORD}((?:py-?)?torch|transformers|deepspeed|accelerate|peft|trl|vllm|python)"
+    rf"(?:[-@/]|\s?v)?({VERSION})(?![\w/%])",
     re.IGNORECASE,
 )
 # As Ultralytics says it at the head of its logs.
@@ -322,7 +325,7 @@ def _explicit(line: str, in_log: bool = False) -> list[Package]:
     installed = INSTALLED.search(line)
     if installed:
         return packages_of(DASHED.finditer(installed[1]))
-    satisfied = SATISFIED.match(line)
+    satisfied = SATISFIED.match(line) or BRANCH.match(line)
     if satisfied:
         return [Package(satisfied[1], satisfied[2])]
     packages = _in_log_lines(line) or _in_file_names(line)
@@ -409,9 +412,6 @@ def _in_prose(line: str) -> list[Package]:
         and not NOT_A_PACKAGE.fullmatch(canonical(whole[1]))
     ):
         packages.append(Package(whole[1], whole[2], sure))
-    month = re.fullmatch(r"NVIDIA Release (\d{2}\.\d{2})(?: \(build \d+\))?", line)
-    if month:
-        packages.append(Package("torch", torch_of_month(month[1]), is_sure=False))
     return packages
 
 

@@ -30,7 +30,8 @@ ATTRIBUTE = re.compile(
 )
 VALUE = re.compile(rf"(?:{VERSION}|\d++|True|False|None|N/A)")
 COLLECTED = re.compile(r"\[ ?(?:pip3?|conda) ?\]\s+(.++)")
-QUOTED = re.compile(r"^\s*(?:>\s)+")
+# What precedes a line: a quotation's sign, the branches of uv's and pipdeptree's trees.
+BEFORE = re.compile(r"^\s*(?:(?:>\s)+|[│├└][│├└─\s]*+(?=[A-Za-z]))")
 NO_INFORMATION = re.compile(
     r"\s*+(?:\#.*+|[-=+|\s:]*+|Package\s++Version.*+|```.*+|>>>.*+|\.\.\.\s.*+"
     r"|import\s\w.*+|from\s\w++\simport.*+|print\(.*+|<\/?(?:details|summary|pre|code).*+"
@@ -38,7 +39,7 @@ NO_INFORMATION = re.compile(
     r"|-\s(?:conda-forge|defaults|nvidia|pytorch(?:-nightly)?|nodefaults)"
     r"|--\S.*+|-[rifec]\s.*+|\\|[\[\](){},]*+|.*\snot\sinstalled(?:\s\(NA\))?\.?"
     r"|\[(?:pip3?|conda)\]\sCould\snot\scollect|via\s.*+|\S*\$\s.*+|Installed\s\d.*+"
-    r"|\|.*\||=+\s.*\s=+|nvidia-smi.*+|GPU:?|Loading\s.*+|Using\sPython\s.*+"
+    r"|\|.*\||=+\s.*\s=+|nvidia-smi.*+|GPU:?|(?:Currently\s)?Load(?:ing|ed)\s.*+|Using\sPython\s.*+"
     r"|(?:pip3?|uv|conda|python3?|docker|module|source|export)\s.*+)\s*+"
 )
 GPU_LABEL = re.compile(
@@ -78,12 +79,14 @@ LOG_AGAIN = re.compile(
 # Sections of collect_env with lines that only look like versions.
 CPU_SECTION = re.compile(r"\s*CPU(?: Info)?:?\s*+$")
 LIBRARIES = re.compile(r"\s*Versions of relevant libraries")
-LOCK = re.compile(r"^\[\[package\]\]\s*$|\"_meta\":|\"lockfileVersion\"", re.MULTILINE)
+LOCK = re.compile(
+    r"^\[\[package\]\]\s*$|\"version\": \"==|\"lockfileVersion\"", re.MULTILINE
+)
 PIPENV_PAIR = re.compile(
     r"\"([A-Za-z][\w.-]*+)\":\s*+\{[^{}]*?\"version\":\s?\"={0,3}([^\"]++)\""
 )
 # Without one of them a text is not searched: that takes as long as reading it.
-LOCK_MARKS = ("[[package]]", '"_meta":', '"lockfileVersion"')
+LOCK_MARKS = ("[[package]]", '"version": "==', '"lockfileVersion"')
 NAME_LINE = re.compile(r"\s*\"?(?:[Nn]ame)\"?\s?[:=]\s?\"?([A-Za-z][\w.-]*)\"?,?\s*$")
 VERSION_LINE = re.compile(r"\s*\"?[Vv]ersion\"?\s?[:=]\s?\"?=*([^\s\",]+)\"?,?\s*$")
 KEY_LINE = re.compile(r"\s*\"([A-Za-z][\w.-]*)\":\s?\{\s*$")
@@ -113,11 +116,11 @@ class Reader:
         """Read `text` into the attributes; returns the reader itself."""
         if not self.strict and text.lstrip()[:1] in ("[", "{"):
             self.packages += packages_of(JSON_PAIR.finditer(text))
-        if '"_meta":' in text:
+        if '"version": "==' in text:
             self.packages += packages_of(PIPENV_PAIR.finditer(text))
         self._in_lock = bool(self.packages) or is_lock(text)
         for line in re.split(r"[\r\n]+", text)[:MAX_LINES]:
-            self._read_line(QUOTED.sub("", line[:LINE_CHARS], count=1))
+            self._read_line(BEFORE.sub("", line[:LINE_CHARS], count=1))
             if stop_at_unparsed and self.unparsed:
                 break
         return self

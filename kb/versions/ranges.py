@@ -23,7 +23,7 @@ COMMIT = re.compile(
 )
 DATE = re.compile(r"20[12]\d[01]\d[0-3]\d")
 # 2.6.0-cu124, as builds are called where "+" may not stand.
-DASHED_LOCAL = re.compile(r"(?<=\d)-(?=(?:cpu|cu\d{2,3}|rocm[\d.]+|xpu)$)")
+DASHED_LOCAL = re.compile(r"(?<=\d)-?(?=(?:cpu|cu\d{2,3}|rocm[\d.]+|xpu)$)")
 SERIES = re.compile(r"v?(\d+)\.(\d+)(?:\.[x*])?(?:\+.*)?", re.IGNORECASE)
 # What follows the "+" in builds of torch that carry its own code: others are forks.
 OWN_LOCAL = re.compile(

@@ -68,7 +68,7 @@ LINES = {
     "kb": 1425,
     "kb.admin": 230,
     "kb.api": 1868,
-    "kb.environments": 1220,
+    "kb.environments": 1230,
     "kb.findings": 1340,
     "kb.lookup": 2480,
     "kb.management": 200,

@@ -132,7 +132,8 @@ class BuildTests(SimpleTestCase):
         self.assertFalse(is_same_build(one, parse_version("2.6.0a0+nv25.10")))
 
     def test_cuda_is_not_a_commit(self) -> None:
-        for raw in ("2.6.0+cu124", "2.6.0+cpu", "2.6.0+rocm6.2", "2.6.0.dev20241112"):
+        builds = ("2.6.0+cu124", "2.6.0-cu124", "2.6.0cu124", "2.6.0+cpu")
+        for raw in (*builds, "2.6.0+rocm6.2", "2.6.0.dev20241112"):
             with self.subTest(raw):
                 self.assertIsNone(parse_version(raw).commit)
                 self.assertTrue(parse_version(raw).is_orderable)
