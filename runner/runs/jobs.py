@@ -96,21 +96,28 @@ def beat(job: QueueJob) -> Beat:
     return Beat(alive=True, cancel_requested=cancelled)
 
 
-def cancelled(job: QueueJob) -> bool:
-    """End a cancelled job after its processes were killed."""
-    fields = ended(type(job), State.CANCELLED)
-    return retry(lambda: bool(held(job).update(**fields)))
-
-
 def finished(job: QueueJob, **fields: Any) -> bool:
     fields = {**ended(type(job), State.FINISHED), **fields}
     return retry(lambda: bool(held(job).update(**fields)))
 
 
 def give_back(job: QueueJob) -> bool:
-    """Requeue it, with the pieces that it has: a click waits, or the worker stops."""
-    fields = requeued(type(job))
-    return retry(lambda: bool(held(job).update(**fields)))
+    """Requeue it, with the pieces that it has; one that was cancelled ends.
+
+    Its processes were killed, a click waits, or the worker stops.
+    """
+    return retry(partial(give_back_once, job))
+
+
+def give_back_once(job: QueueJob) -> bool:
+    with transaction.atomic():
+        row = held(job).select_for_update().first()
+        if row is None:
+            return False
+        kind = type(job)
+        again = not row.cancel_requested
+        fields = requeued(kind) if again else ended(kind, State.CANCELLED)
+        return bool(row_of(job).update(**fields))
 
 
 # --- by anybody ----------------------------------------
@@ -122,9 +129,11 @@ def wake(job: QueueJob) -> None:
 def cancel(job: QueueJob) -> bool:
     """Cancel a job that nobody holds, or request it of a worker; False if over."""
     row = row_of(job).filter(state__in=QueueJob.ACTIVE)
-    if row.filter(lease_until=None).update(**ended(type(job), State.CANCELLED)):
-        return True
-    return bool(row.update(cancel_requested=True))
+    # Requested first: whoever gives it back in between ends it.
+    if not row.update(cancel_requested=True):
+        return False
+    row.filter(lease_until=None).update(**ended(type(job), State.CANCELLED))
+    return True
 
 
 def reap(
@@ -143,7 +152,9 @@ def reap(
     return {
         "cancelled": cancelled.update(**ended(kind, State.CANCELLED)),
         "lost": rows.filter(lost).update(**as_lost),
-        "requeued": rows.update(**{**requeued(kind), **again}),
+        "requeued": rows.exclude(cancel_requested=True).update(
+            **{**requeued(kind), **again}
+        ),
     }
 
 

@@ -26,14 +26,14 @@ def execute(run: CaptureRun) -> bool:
     if found is None:
         return queue.finish(run, queue.ERROR, "build_missing")
     if run.capture is None:
-        return jobs.cancelled(run)  # deleted in between
+        return False  # deleted in between
     with LeaseKeeper(run, HEADER.timeout_s * 3 + DEADLINE_SLACK_S) as keeper:
         shown = shown_here(run.capture, run.build_id, found.interpreter, keeper)
     if keeper.lost:
         log.warning("Capture run %s: lease lost, nothing written", run.pk)
         return False
     if keeper.should_stop():
-        return (jobs.cancelled if keeper.cancel_requested else jobs.give_back)(run)
+        return jobs.give_back(run)
     return queue.finish(run, shown.outcome, shown.reason, **shown.found)
 
 

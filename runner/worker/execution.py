@@ -212,10 +212,8 @@ def execute(run: Run) -> bool:
     if keeper.lost:
         log.warning("Run %s: lease lost, nothing written", run.pk)
         return False
-    if result is None and keeper.cancel_requested:
-        return jobs.cancelled(run)
     if result is None:
-        log.info("Run %s: given back, this worker stops", run.pk)
+        log.info("Run %s: given back, cancelled or this worker stops", run.pk)
         return jobs.give_back(run)
     return end(run, result)
 

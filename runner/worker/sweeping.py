@@ -83,8 +83,7 @@ def go_on(
                 if scheduling.is_click_waiting(queues):
                     return partial(jobs.give_back, sweep)
     except harness.Cancelled:
-        ending = jobs.cancelled if keeper.cancel_requested else jobs.give_back
-        return partial(ending, sweep)
+        return partial(jobs.give_back, sweep)
     return partial(queue.finish, sweep)
 
 

@@ -59,7 +59,7 @@ class CancelledRunTest(ClickCase):
             self.assertNotEqual(self.click(address)["id"], first["id"], address)
         second = self.click(EVE)
         self.assertTrue(second["joined"])
-        self.assertTrue(jobs.cancelled(claimed))
+        self.assertTrue(jobs.give_back(claimed))
         self.assertEqual(self.row(first).state, "cancelled")
         self.assertEqual(self.row(second).state, "queued")
         self.assertEqual(self.start().pk, self.row(second).pk)

@@ -425,7 +425,7 @@ class FinishTest(TestCase):
         ledger.reap()
         second = runs.claimed(worker="w2")
         self.assertFalse(ledger.finish(self.run_, self.body))
-        self.assertFalse(jobs.cancelled(self.run_))
+        self.assertFalse(jobs.give_back(self.run_))
         self.assertEqual(Evidence.objects.count(), 0)
         self.assertTrue(ledger.finish(second, self.body))
         self.assertEqual(Run.objects.get().attempt, 2)
@@ -449,7 +449,8 @@ class CancelTest(TestCase):
         claimed = runs.claimed()
         self.assertTrue(jobs.cancel(claimed))
         self.assertEqual(jobs.beat(claimed), jobs.Beat(True, True))
-        self.assertTrue(jobs.cancelled(claimed))
+        self.assertTrue(jobs.give_back(claimed))
+        self.assertEqual(Run.objects.get(pk=claimed.pk).state, "cancelled")
         self.assertFalse(jobs.cancel(claimed))
 
     def test_a_cancelled_run_of_a_lost_worker_ends(self) -> None:

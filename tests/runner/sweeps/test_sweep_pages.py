@@ -176,6 +176,6 @@ class CancelTest(PageCase, TestCase):
         self.assertEqual((found.status_code, found.json()["state"]), (202, "running"))
         page = self.client.get(f"/en/sweeps/{sweep.pk}/")
         self.assertContains(page, "it ends after the current cell")
-        jobs.cancelled(sweep)
+        jobs.give_back(sweep)
         sweep.refresh_from_db()
         self.assertEqual(sweep.state, Run.State.CANCELLED)

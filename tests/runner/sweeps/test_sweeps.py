@@ -94,7 +94,7 @@ class EndTest(SweepCase, TestCase):
         queue.keep(sweep, LossTest.CELL)
         self.assertTrue(jobs.cancel(sweep))
         self.assertEqual(jobs.beat(sweep), jobs.Beat(True, True))
-        self.assertTrue(jobs.cancelled(sweep))
+        self.assertTrue(jobs.give_back(sweep))
         sweep.refresh_from_db()
         self.assertEqual((sweep.state, sweep.digest), ("cancelled", ""))
         self.assertFalse(jobs.cancel(sweep))
