@@ -15,11 +15,18 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef
-from django.db.models.functions import Now
 
 from kb.choices import Verdict
 from runner.evidence import store as evidence_store
-from runner.models import CaptureRun, Chore, Device, Installation, Run, Worker
+from runner.models import (
+    CaptureRun,
+    Chore,
+    Device,
+    Installation,
+    Run,
+    Sweep,
+    Worker,
+)
 from runner.runs import fleet, jobs, scheduling
 from runner.runs.jobs import held
 from runner.runs.retries import IS_LOST
@@ -103,7 +110,9 @@ def reap() -> dict[str, int]:
     return reaped
 
 
-def end_of_removed_builds(kind: type[Run] | type[CaptureRun], **as_lost: Any) -> int:
+def end_of_removed_builds(
+    kind: type[Run] | type[Sweep] | type[CaptureRun], **as_lost: Any
+) -> int:
     """End queued ones that no installation and no online worker can serve any more.
 
     What is being installed may serve them soon; where that fails its row goes.
@@ -117,9 +126,5 @@ def end_of_removed_builds(kind: type[Run] | type[CaptureRun], **as_lost: Any) ->
         orphans = orphans.exclude(fleet.in_queues(served))
     if not orphans.exists():
         return 0
-    return orphans.update(
-        state=Run.State.FINISHED,
-        reason="build_missing",
-        finished_at=Now(),
-        **as_lost,
-    )
+    fields = jobs.ended(kind, Run.State.FINISHED)
+    return orphans.update(**fields, reason="build_missing", **as_lost)

@@ -20,7 +20,7 @@ from portable import harness
 from runner.evidence.store import SITE
 from runner.limits import ALL_JOBS, OWN_JOBS
 from runner.models import Build, Sweep, Worker
-from runner.runs import jobs, refusals, scheduling
+from runner.runs import jobs, ledger, refusals, scheduling
 from runner.runs.admission import FleetSnapshot
 from runner.runs.refusals import RunRefused
 from runner.runs.retries import LEASE, LONG_IS_LOST
@@ -138,5 +138,7 @@ def finish(sweep: Sweep, reason: str = "") -> bool:
 
 # --- by anybody ----------------------------------------
 def reap() -> dict[str, int]:
-    """Requeue or end sweeps whose lease has lapsed, as `runner.runs.retries` says."""
-    return jobs.reap(Sweep, LONG_IS_LOST, {}, lapses=F("lapses") + 1)
+    """Requeue or end sweeps whose lease has lapsed, or whose build nobody serves."""
+    reaped = jobs.reap(Sweep, LONG_IS_LOST, {}, lapses=F("lapses") + 1)
+    reaped["build_missing"] = ledger.end_of_removed_builds(Sweep)
+    return reaped

@@ -17,7 +17,7 @@ from portable import harness
 from runner import limits
 from runner.evidence.folders import EvidenceReport
 from runner.evidence.store import EvidenceRefused
-from runner.models import Build, Run, Sweep
+from runner.models import Build, Installation, Run, Sweep
 from runner.pages.sweeps import maps
 from runner.runs import jobs, retries, submission
 from runner.runs.refusals import RunRefused
@@ -98,6 +98,14 @@ class EndTest(SweepCase, TestCase):
         sweep.refresh_from_db()
         self.assertEqual((sweep.state, sweep.digest), ("cancelled", ""))
         self.assertFalse(jobs.cancel(sweep))
+
+    def test_of_a_removed_build_it_ends_and_says_so(self) -> None:
+        self.submit()
+        self.assertEqual(queue.reap()["build_missing"], 0)
+        Installation.objects.all().delete()
+        self.assertEqual(queue.reap()["build_missing"], 1)
+        sweep = Sweep.objects.get()
+        self.assertEqual((sweep.state, sweep.reason), ("finished", "build_missing"))
 
     def test_without_its_repro_it_ends_and_says_so(self) -> None:
         self.submit()
