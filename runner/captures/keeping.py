@@ -81,10 +81,12 @@ def keep(text: str | bytes, builds: Sequence[Build], requester: str) -> Capture:
 
 def run_on(capture: Capture, builds: Sequence[Build], requester: str) -> bool:
     """Queue what is kept where it has no run; False where it has. Raises RunRefused."""
-    known = set(capture.runs.values_list("build_id", flat=True))
-    builds = [row for row in builds if row.slug not in known]
-    refuse(builds, requester)
     with transaction.atomic():
+        # Held, or two who ask at once would both find no run.
+        held = Capture.objects.select_for_update().filter(pk=capture.pk).first()
+        known = set(capture.runs.values_list("build_id", flat=True))
+        builds = [row for row in builds if held and row.slug not in known]
+        refuse(builds, requester)
         start(capture, builds, requester)
     return bool(builds)
 
@@ -120,10 +122,10 @@ def find(capture_id: UUID) -> Capture | None:
 
 
 def delete(capture: Capture) -> None:
-    """At once, with what its runs showed; what runs now is stopped."""
+    """At once, with what its runs showed; what runs now can write nothing more."""
     with transaction.atomic():
-        for run in capture.runs.all():
-            jobs.cancel(run)
+        active = capture.runs.filter(state__in=CaptureRun.ACTIVE)
+        active.update(**jobs.ended(CaptureRun, CaptureRun.State.CANCELLED))
         capture.runs.update(outcome="", reason="", found={})
         capture.delete()
 

@@ -20,7 +20,9 @@ WAYS = ("nan", "inf", "finite", "absent", "same", "differs")
 
 
 def is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MOST_CHARS
+    """One that a database keeps and a page shows: no NUL, no half of a character."""
+    is_short = isinstance(value, str) and len(value) <= MOST_CHARS
+    return is_short and harness.visible(value) == value
 
 
 def is_count(value: Any) -> bool:

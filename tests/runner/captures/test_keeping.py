@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from runner.builds import pins
-from runner.captures import keeping
+from runner.captures import keeping, queue
 from runner.models import Build, Capture, CaptureRun, Run, Worker
 from runner.runs.refusals import RunRefused
 from tests.support import captures, runs
@@ -104,7 +104,10 @@ class EndTest(CaptureCase):
         answer = self.client.post(f"{API}/{capture.pk}/delete")
         self.assertEqual(answer.json(), {"deleted": True})
         run = CaptureRun.objects.get()
-        self.assertEqual((run.cancel_requested, run.found), (True, {}))
+        self.assertEqual((run.state, run.found), ("cancelled", {}))
+        # Its worker may be at the end already, and hears of it too late.
+        self.assertFalse(queue.finish(run, "nan", said="secret"))
+        self.assertEqual(CaptureRun.objects.get().found, {})
         gone = self.client.get(f"{API}/{capture.pk}")
         self.assertEqual(
             (gone.status_code, gone.json()["code"]), (404, "unknown_capture")

@@ -251,6 +251,8 @@ class ChildTest(TestCase):
     def test_forged_words_are_no_outcome(self) -> None:
         for said in (
             {"nan": 1, "law": "x" * 5000},
+            {"nan": 1, "law": "\0"},
+            {"nan": 1, "heals": ["\ud800"]},
             {"nan": -1, "inf": 1},
             {"nan": True},
             {"nan": 1, "class": "proved by us"},

@@ -170,6 +170,21 @@ Run.objects.all().delete()
 """
 
 
+CAPTURE = """
+from runner.captures import keeping
+from runner.models import Build, Capture, CaptureRun
+from tests.support import captures
+
+def ask():
+    builds = list(Build.objects.all())
+    capture = Capture.objects.first()
+    if capture is None:
+        return bool(keeping.keep(captures.text(), builds, "ann"))
+    return keeping.run_on(capture, builds, "ann")
+
+"""
+
+
 class RaceTest(SimpleTestCase):
     """Two processes of one site, on one database, at the same moment."""
 
@@ -225,6 +240,14 @@ class RaceTest(SimpleTestCase):
         left = self.at_once(sites, f"{cancel}'eve')", f"{cancel}'dan')")
         self.assertEqual(sorted(left), [0, 1])
         self.assertEqual(sites[0].python("answer = Run.objects.wanted().count()"), 0)
+
+    def test_a_capture_runs_once_on_a_build(self) -> None:
+        sites = self.both()
+        sites[0].python(f"{CAPTURE}captures.worker(); ask(); answer = 1")
+        for _round in range(self.ROUNDS):
+            sites[0].python(f"{CAPTURE}CaptureRun.objects.all().delete(); answer = 1")
+            queued = self.at_once(sites, *[f"{CAPTURE}answer = ask()"] * 2)
+            self.assertEqual(sorted(queued), [False, True])
 
     @tag("servers")
     def test_on_postgresql(self) -> None:
