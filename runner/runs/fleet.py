@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import timedelta
 from functools import reduce
@@ -14,7 +15,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
-from runner.models import Device, Run, Worker
+from runner.models import CaptureRun, Device, Run, Sweep, Worker
 
 # A worker writes its row every few seconds (runner.worker.heartbeat).
 WORKER_STALE = timedelta(seconds=30)
@@ -37,8 +38,13 @@ def served_queues(workers: Iterable[Worker]) -> set[str]:
     return {queue for worker in workers for queue in worker.queues}
 
 
-def running_on(worker: str) -> int:
-    return Run.objects.filter(state=Run.State.RUNNING, worker=worker).count()
+def running() -> Counter[str]:
+    """How many jobs of any kind each worker executes."""
+    found: Counter[str] = Counter()
+    for kind in (Run, Sweep, CaptureRun):
+        rows = kind._default_manager.filter(state=kind.State.RUNNING).order_by()
+        found.update(rows.values_list("worker", flat=True))
+    return found
 
 
 def in_queues(queues: Iterable[str]) -> Q:

@@ -17,7 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from runner.models import Chore, Device, Run, Worker
-from runner.runs import fleet, storage
+from runner.runs import fleet, scheduling, storage
 
 # A run that waits this long while a worker is idle points at a fault.
 FORGOTTEN = timedelta(seconds=60)
@@ -35,6 +35,8 @@ class QueueRow:
     oldest: datetime | None
     workers: int
     idle_slots: int
+    # Whether a worker could have taken one for a minute.
+    is_forgotten: bool
 
     @property
     def oldest_s(self) -> float:
@@ -95,16 +97,22 @@ def queue_rows(online: list[Worker]) -> Iterator[QueueRow]:
     by_queue: dict[str, dict[str, tuple[int, datetime]]] = {}
     for build, device, state, count, oldest in counted:
         by_queue.setdefault(f"{build}.{device}", {})[state] = (count, oldest)
-    busy = Counter(
-        Run.objects.filter(state=Run.State.RUNNING).values_list("worker", flat=True)
-    )
+    busy = fleet.running()
     for queue in sorted(fleet.served_queues(online) | set(by_queue)):
         serving = [row for row in online if queue in row.queues]
         accepting = [row for row in serving if row.takes_runs]
         waiting, oldest = by_queue.get(queue, {}).get(Run.State.QUEUED, (0, None))
         running, _oldest = by_queue.get(queue, {}).get(Run.State.RUNNING, (0, None))
-        idle = sum(max(0, row.slots - busy[row.name]) for row in accepting)
-        yield QueueRow(queue, waiting, running, oldest, len(serving), idle)
+        idle = [row for row in accepting if row.slots > busy[row.name]]
+        slots = sum(row.slots - busy[row.name] for row in idle)
+        forgotten = any(waiting and has_forgotten(queue, row) for row in idle)
+        yield QueueRow(queue, waiting, running, oldest, len(serving), slots, forgotten)
+
+
+def has_forgotten(queue: str, worker: Worker) -> bool:
+    """Whether a run of the queue waits that this worker may take, for a minute now."""
+    rows = scheduling.claimable([queue], worker, fleet.free_gpus(worker))
+    return rows.filter(created_at__lt=fleet.ago(FORGOTTEN)).exists()
 
 
 def verdicts_since(span: timedelta) -> dict[str, int]:
@@ -135,10 +143,10 @@ def alarms(
             yield _("Runs wait in %(queue)s, which no worker serves.") % {
                 "queue": row.queue
             }
-        elif row.idle_slots and row.oldest_s > FORGOTTEN.total_seconds():
+        elif row.is_forgotten:
             yield _(
                 "Runs wait in %(queue)s although a worker is idle. Its broker may be "
-                "down, or a requester may be at the limit."
+                "down."
             ) % {"queue": row.queue}
 
 

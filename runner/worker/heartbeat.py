@@ -208,7 +208,7 @@ class Heartbeat(threading.Thread):
         assert self.row  # noqa: S101  # announced above
         if not self.row.takes_runs:
             return
-        idle = self.slots - fleet.running_on(self.worker_name)
+        idle = self.slots - fleet.running()[self.worker_name]
         waiting = scheduling.next_waiting(queues, self.row, idle)
         for rows in captures.waiting_in(queues), sweeps.waiting_in(queues):
             more = rows.only("build", "device")[: max(0, idle - len(waiting))]
@@ -220,7 +220,7 @@ class Heartbeat(threading.Thread):
         """Send SIGTERM to this worker once a draining one has no run left."""
         if self.stopping() or not (self.row and self.row.draining):
             return
-        if not fleet.running_on(self.worker_name):
+        if not fleet.running()[self.worker_name]:
             log.info("Drained.")
             os.kill(os.getpid(), signal.SIGTERM)
 

@@ -100,7 +100,7 @@ class Command(BaseCommand):
             fleet.online_workers().filter(draining=True).values_list("name", flat=True)
         ):
             for name_ in sorted(remaining - reported):
-                self.stdout.write(f"{name_} executes {fleet.running_on(name_)} more.")
+                self.stdout.write(f"{name_} executes {fleet.running()[name_]} more.")
             reported |= remaining
             self.stdout.flush()
             time.sleep(LOOK_SECONDS)

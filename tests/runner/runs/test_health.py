@@ -12,7 +12,16 @@ from django.test import TestCase, override_settings
 from django.utils import timezone
 
 from runner.evidence import store
-from runner.models import Chore, Device, Evidence, LogChunk, Run, Sweep, Worker
+from runner.models import (
+    CaptureRun,
+    Chore,
+    Device,
+    Evidence,
+    LogChunk,
+    Run,
+    Sweep,
+    Worker,
+)
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog
 from runner.worker.heartbeat import Heartbeat
@@ -83,6 +92,27 @@ class HealthTest(TestCase):
         self.assertIn("although a worker is idle", alarm)
         Worker.objects.update(paused=True)
         self.assertEqual(self.alarms(), [])
+
+    def test_the_slot_that_is_left_to_clicks_is_not_idle_to_the_matrix(self) -> None:
+        runs.make_worker(slots=2)
+        ledger.reap()
+        matrix = {"priority": Run.Priority.MATRIX}
+        runs.make_run(state="running", worker="w1", **matrix)
+        waiting_for(70, repro_digest="x", **matrix)
+        self.assertEqual(self.alarms(), [])
+        waiting_for(70, repro_digest="y")
+        self.assertEqual(len(self.alarms()), 1)
+
+    def test_a_slot_with_a_sweep_or_a_capture_is_not_idle(self) -> None:
+        runs.make_worker(slots=2)
+        ledger.reap()
+        held = {"state": "running", "worker": "w1", "lease_until": timezone.now()}
+        runs.make_sweep(**held)
+        capture = {"build": runs.make_build(), "device": "cpu", "protocol": 1}
+        CaptureRun.objects.create(**capture, **held)
+        waiting_for(70)
+        self.assertEqual(self.alarms(), [])
+        self.assertEqual(health.look().queues[0].idle_slots, 0)
 
     def test_nobody_serves_nobody_sweeps(self) -> None:
         waiting_for(5)
