@@ -133,6 +133,9 @@ class Heartbeat(threading.Thread):
         finally:
             self._pool.stop()
             connection.close()
+            if not self._ending.is_set():
+                # Without it nobody sees the worker: whoever keeps it starts another.
+                os.kill(os.getpid(), signal.SIGTERM)
 
     def warm_up(self) -> None:
         """Have the pool import the default build's torch before the first click."""

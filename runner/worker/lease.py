@@ -56,6 +56,8 @@ class LeaseKeeper(threading.Thread):
                 self.tick()
             self.tick()
         finally:
+            # Where it ended by an error nobody renews the lease any more.
+            self.lost = self.lost or not self._ending.is_set()
             connection.close()
 
     def tick(self) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from datetime import timedelta
 from unittest import mock
 
 from django.db import OperationalError
 from django.db.models.functions import Now
-from django.test import TestCase, override_settings
+from django.test import SimpleTestCase, TestCase, override_settings
 from django.utils import timezone
 
 from runner.evidence import store
@@ -22,6 +24,7 @@ from runner.models import (
     Sweep,
     Worker,
 )
+from runner.pool.keeper import PoolKeeper
 from runner.runs import health, ledger, prune
 from runner.runs.live_log import Line, LiveLog
 from runner.worker.heartbeat import Heartbeat
@@ -54,6 +57,17 @@ class SilentWorkersTest(TestCase):
             heartbeat.tick()
         left = set(Worker.objects.values_list("name", flat=True))
         self.assertEqual(left, {"me@here", "slow", "paused", "told to end"})
+
+
+class HeartbeatTest(SimpleTestCase):
+    def test_a_worker_whose_heartbeat_fails_ends(self) -> None:
+        heartbeat = Heartbeat("me@here", 1, lambda: False)
+        failing = mock.patch.object(heartbeat, "tick", side_effect=OSError("no file"))
+        no_pool = mock.patch.object(PoolKeeper, "ensure")
+        kill = mock.patch.object(os, "kill")
+        with failing, no_pool, kill as killed, self.assertRaises(OSError):
+            heartbeat.run()
+        killed.assert_called_once_with(os.getpid(), signal.SIGTERM)
 
 
 class HealthTest(TestCase):

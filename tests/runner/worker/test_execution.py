@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import threading
 from pathlib import Path
 from unittest import mock
 
@@ -13,6 +14,7 @@ from kb.models import Finding
 from runner import sandbox
 from runner.models import Build, Evidence, Installation, Run
 from runner.runs import jobs, retries, submission
+from runner.runs.live_log import LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import execution
 from tests.support import runs
@@ -69,6 +71,16 @@ class ExecutionTest(TransactionTestCase):
             self.assertFalse(execution.execute(run))
         self.assertEqual(self.ended(run), ("running", None, None))
         self.assertEqual((run.worker, run.log.count()), ("another", 0))
+
+    def test_a_keeper_that_fails_stops_its_run(self) -> None:
+        run = self.claimed(runs.source(trigger=FOR_EVER))
+        failing = mock.patch.object(LiveLog, "append", side_effect=ValueError("bug"))
+        hook = mock.patch.object(threading, "excepthook")
+        logged = self.assertLogs("runner.worker.execution", "WARNING")
+        with failing, hook as told, logged:
+            self.assertFalse(execution.execute(run))
+        self.assertIn("bug", str(told.call_args[0][0].exc_value))
+        self.assertEqual(self.ended(run), ("running", None, None))
 
     def test_a_vanished_interpreter_is_build_missing_once(self) -> None:
         Path(self.installation.interpreter).unlink()
