@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import Error as DatabaseFault, connection
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from kb.choices import DeviceClass
@@ -229,10 +229,17 @@ class Heartbeat(threading.Thread):
 
 
 def forget_old_workers() -> None:
-    """Delete the rows of workers that were killed; those that are paused stay."""
+    """Delete the rows of workers that were killed; those that are paused stay.
+
+    So does the last row of a host with builds: it says since when that is away.
+    """
     silent = Worker.objects.filter(last_seen__lt=fleet.ago(FORGET_AFTER), paused=False)
     old = Q(last_seen__lt=fleet.ago(FORGET_WANTED_AFTER))
+    same_host = {"host": OuterRef("host")}
+    builds = Installation.objects.filter(**same_host, state=Installation.State.READY)
+    later = Worker.objects.filter(**same_host, last_seen__gt=OuterRef("last_seen"))
     gone = silent.filter(Q(draining=False) | old)
+    gone = gone.filter(Exists(later) | ~Exists(builds))
     # Read first: every worker asks every other second, and writing takes the lock.
     if gone.exists():
         gone.delete()

@@ -19,6 +19,7 @@ from runner.runs import jobs, ledger, live_log, retries, scheduling, submission
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import lease
+from runner.worker.heartbeat import forget_old_workers
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -158,6 +159,17 @@ class SubmitTest(TestCase):
             self.submit()
         self.assertIn("last seen 3 h ago", caught.exception.detail("en"))
         self.assertIn("3 小时前", caught.exception.detail("zh"))
+
+    def test_a_host_that_went_away_is_remembered(self) -> None:
+        Installation.objects.update(host="h")
+        worker(QUEUE, age=3 * 3600 + 60)
+        worker(QUEUE, name="killed before", age=5 * 3600)
+        forget_old_workers()
+        self.assertEqual(Worker.objects.get().name, "w")
+        self.assertEqual(self.refusal(), "offline")
+        Installation.objects.all().delete()
+        forget_old_workers()
+        self.assertFalse(Worker.objects.exists())
 
     def test_a_broken_installation_says_its_last_line(self) -> None:
         Installation.objects.update(state="broken", error="Traceback\nno libtorch")
