@@ -114,10 +114,20 @@ class Spoken(Tool):
 def described() -> list[Tool]:
     """Once in a process: to read their parameters takes most of the time."""
     return [
-        Spoken.from_function(served(tool), annotations=kind, structured_output=False)
+        closed(served(tool), kind)
         for some, kind in ((READING, READS), (STARTING, STARTS))
         for tool in some
     ]
+
+
+def closed(call: Callable[..., Any], kind: ToolAnnotations) -> Tool:
+    """A tool that refuses a misspelt argument, and says in its schema that it does."""
+    tool = Spoken.from_function(call, annotations=kind, structured_output=False)
+    model = tool.fn_metadata.arg_model
+    model.model_config["extra"] = "forbid"
+    model.model_rebuild(force=True)
+    tool.parameters = model.model_json_schema(by_alias=True)
+    return tool
 
 
 def served(

@@ -104,6 +104,7 @@ async def refusals(case: SimpleTestCase, client: Client) -> None:
         ("look_up", {}, "empty_paste: Nothing was pasted"),
         ("look_up", {"lang": "de"}, "/lang: Input should be 'en' or 'zh'"),
         ("check_environment", {}, "/env: Field required"),
+        ("look_up", {"log": "x", "environment": "y"}, "/environment: Extra inputs"),
         ("look_up", {"log": "x" * 2**20 + "y"}, "too_large: "),
         ("get_record", {"record": "NAN-7777"}, "unknown_record: There is no record"),
         ("check_environment", {"env": " "}, "empty_paste: "),
