@@ -106,7 +106,7 @@ def what_is_bad(facts: Facts) -> tuple[int, Json] | None:
     name = {LOSS: "loss", NORM: "grad_norm"}[kind]
     n = facts.figures.finite_before(kind)
     state = "nan" if point.value != point.value else "inf"
-    if kind in facts.figures.said:
+    if kind in facts.figures.said or facts.figures.is_cut:
         form = SOMEWHERE
     elif n:
         form = AFTER if n > 1 else AFTER_ONE

@@ -17,6 +17,7 @@ from typing import Any
 from kb.environments import hardware
 from kb.environments.environment import Environment
 from kb.lookup.paste import Paste
+from kb.lookup.steps import figures_document
 from kb.records.tellers import Values
 from kb.search.reading.code import passed_in_code, places_of_names
 from kb.search.reading.figures import BECOMES, LOSS, NORM, SCALE, Figures, read_figures
@@ -154,6 +155,7 @@ def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
     for (name, value), line in stated(paste, text, env):
         values[name].setdefault(value, line)
     figures = read_figures(*lines_of_figures(paste))
+    figures.is_cut |= bool(paste.reading.cut_lines)
     numbers = measure(figures, values)
     add_packages(values, environment, dict(cards_in(paste)))
     add_calls(values, paste)
@@ -380,19 +382,4 @@ def document(facts: Facts) -> Json:
         "packages": dict(packages),
         "whole_list": facts.is_whole_list,
         "figures": figures_document(facts.figures),
-    }
-
-
-def figures_document(figures: Figures) -> Json:
-    """Each series as [line, value]; a value that is not finite is a text."""
-    series = {
-        kind: [[p.line, p.value if p.is_finite else str(p.value)] for p in points]
-        for kind, points in figures.series.items()
-        if kind in (LOSS, NORM, SCALE)
-    }
-    first = figures.first_bad
-    return {
-        "series": series,
-        "first_bad": first and {"metric": first[0], "line": first[1].line},
-        "finite_before": figures.finite_before(first[0]) if first else None,
     }

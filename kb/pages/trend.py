@@ -14,7 +14,6 @@ from kb.search.reading.figures import LOSS, NORM, SHOWN
 
 WIDTH, LEFT, RIGHT = 620, 96, 604
 ROW, HEIGHT, TOP = 78, 58, 28
-MOST = 80
 # The least width of a bar: its words have room in the letters of a phone, too.
 BAR = 96.0
 Json = dict[str, Any]
@@ -55,10 +54,10 @@ def trend_of(figures: Json) -> Trend | None:
         return None
     first = figures["first_bad"]
     rows = [
-        row_of(kind, points[:MOST], at, min(longest, MOST), series)
+        row_of(kind, points, at, longest, series)
         for at, (kind, points) in enumerate(series.items())
     ]
-    place = place_of(first, series, min(longest, MOST)) if first else None
+    place = place_of(first, series, longest) if first else None
     return Trend(rows, TOP + ROW * len(rows), place, first["line"] if first else None)
 
 
@@ -67,7 +66,7 @@ def x_of(at: int, n: int) -> float:
 
 
 def place_of(first: Json, series: Json, n: int) -> float | None:
-    lines = [point[0] for point in series.get(first["metric"], [])[:n]]
+    lines = [point[0] for point in series.get(first["metric"], [])]
     return x_of(lines.index(first["line"]), n) if first["line"] in lines else None
 
 

@@ -23,7 +23,7 @@ from kb.search.reading.tables import Table, heading_of, is_number, pairs_of
 
 LOSS, NORM, SCALE, RATE = "loss", "grad_norm", "loss_scale", "learning_rate"
 SHOWN = (LOSS, NORM, SCALE)
-MAX_LINES, MAX_POINTS = 3000, 400
+HEAD_LINES, TAIL_LINES = 1000, 2000  # that are read of a longer log
 # A line without any of these gives no figure.
 WORDS = ("loss", "norm", "scale", "grad", "损失", "梯度")
 # What a metric's name says it is, the first that fits; evaluations are none.
@@ -111,17 +111,17 @@ class Figures:
 
     `said`: metrics of which only sentences speak; they know no steps. `late`: lines
     that say that the training has run for a while, `begun`: that it only begins.
+    `is_cut`: lines were left out, so that nobody knows how many steps there were.
     """
 
     series: dict[str, list[Point]] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
     late: set[int] = field(default_factory=set)
     begun: set[int] = field(default_factory=set)
+    is_cut: bool = False
 
     def add(self, kind: str, line: int, number: str) -> None:
-        points = self.series.setdefault(kind, [])
-        if len(points) < MAX_POINTS:
-            points.append(Point(line, value_of(number)))
+        self.series.setdefault(kind, []).append(Point(line, value_of(number)))
 
     def bad(self, kind: str) -> Point | None:
         """The first value that is not finite."""
@@ -194,10 +194,11 @@ def read_figures(
 
 
 def read_printed(lines: Iterable[tuple[int, str]]) -> Figures:
-    figures, table = Figures(), None
-    for at, (number, line) in enumerate(lines):
-        if at > MAX_LINES:
-            break
+    read = list(lines)
+    figures, table = Figures(is_cut=len(read) > HEAD_LINES + TAIL_LINES), None
+    if figures.is_cut:
+        read = read[:HEAD_LINES] + read[-TAIL_LINES:]
+    for number, line in read:
         heading = heading_of(line)
         if heading:
             table = heading

@@ -7,6 +7,7 @@ import re
 
 from django.test import SimpleTestCase, TestCase
 
+from kb.lookup import steps
 from kb.lookup.answer import look_up
 from kb.lookup.facts import Facts, document, read_facts
 from kb.lookup.first_checks import CHECKS
@@ -184,6 +185,20 @@ class AnswerTests(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:
         loaded.shipped()
+
+    def test_a_nan_at_the_end_of_a_long_log_is_read(self) -> None:
+        for count, before in ((700, 700), (3500, None), (6000, None)):
+            with self.subTest(count=count):
+                log = "\n".join(f"loss: {1 + at / 9e3:.4f}" for at in range(count))
+                answer = look_up(f"{log}\nloss: nan")
+                shown = answer["facts"]["figures"]
+                line = shown["first_bad"]["line"]
+                self.assertEqual(line, count + 1)
+                self.assertEqual(shown["series"]["loss"][-1], [line, "nan"])
+                self.assertEqual(len(shown["series"]["loss"]), steps.MOST)
+                self.assertEqual(shown["finite_before"], before)
+                said = f"after {count} finite steps" in answer["decision"]["en"]
+                self.assertEqual(said, before is not None)
 
     def test_a_warning_explains_its_line_and_not_the_nan(self) -> None:
         found = look_up(f"{WARNING}\n{STEPS}\n{BAD}")
