@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from kb import badges
 from kb.badges import Badge
-from kb.choices import JUDGED, OUR_ORIGINS, Fidelity
+from kb.choices import JUDGED, OUR_ORIGINS, Fidelity, Verdict
 from kb.findings import checks
 from kb.languages import SEMICOLON, current_lang
 from kb.models import Record, Repro
@@ -32,7 +32,6 @@ from runner.pages.phases import Phase, detail_of, label_of, run_phases
 from runner.pages.runs import waits
 from runner.pages.runs.killed import kills_of
 from runner.runs import joining, live_log, scheduling
-from runner.runs.admission import FleetSnapshot
 
 LOG_LINES = 2000
 EVIDENCE_SHOWN = 50
@@ -97,7 +96,8 @@ class RunPage:
     css: str
     log: list[LogLine]
     log_next: int
-    log_more: bool
+    # Which lines of a longer log these are; "" where they are all.
+    log_cut: str
     may_cancel: bool
     # Who else waits for it, and whether one's own cancel would end it all the same.
     others: int
@@ -114,6 +114,11 @@ class RunPage:
     def again(self) -> list[tuple[str, str]]:
         """Fields of the form that asks for the same values."""
         return hidden_fields(self.run)
+
+    @property
+    def is_failed(self) -> bool:
+        """It says why at the end of its log."""
+        return self.run.verdict == Verdict.ERROR
 
     @property
     def answer_css(self) -> str:
@@ -190,7 +195,7 @@ def find(run_id: UUID) -> Run | None:
 def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
     lang = current_lang()
     shown = verdicted(run.evidence) if run.evidence else None
-    log, more = log_lines(run, after)
+    log, cut = log_lines(run, after)
     steps = [] if run.is_over else live_log.steps(run)
     others = 0 if run.is_over else joining.others(run, requester(request))
     return RunPage(
@@ -198,28 +203,20 @@ def build(run: Run, request: HttpRequest, after: int = 0) -> RunPage:
         sentence=run_sentences.run_sentence(run)[lang],
         phases=list(run_phases(run, shown.body if shown else None, steps)),
         place=scheduling.place_in_queue(run),
-        unserved=unserved(run) if run.state == Run.State.QUEUED else "",
+        unserved=waits.unserved(run.build, run.device, run.repro)
+        if run.state == Run.State.QUEUED
+        else "",
         worker=Worker.objects.filter(name=run.worker).first() if run.worker else None,
         shown=shown,
         badge=run_badge(run, lang),
         css=badges.answer_css(run.verdict) if run.verdict else "",
         log=log,
         log_next=log[-1].number if log else after,
-        log_more=more,
+        log_cut=cut,
         may_cancel=not run.is_over and access.may_cancel(request, run),
         others=others,
         ends_it=not others or access.may_operate(request.user),
     )
-
-
-def unserved(run: Run) -> str:
-    """Why no worker that is online takes this queued run; "" where one does."""
-    fleet_now = FleetSnapshot()
-    if refused := fleet_now.refusal(run.repro, run.build, run.device):
-        return refused.detail(current_lang())
-    if fleet_now.serving(run.build, run.device):
-        return ""
-    return _("No worker is online just now; the run will wait for one.")
 
 
 def cancel(run: Run, request: HttpRequest) -> int:
@@ -242,11 +239,17 @@ def run_badge(run: Run, lang: str) -> Badge | None:
     )
 
 
-def log_lines(run: Run, after: int = 0) -> tuple[list[LogLine], bool]:
-    """The live log from `after` on; True when there is more than a page of it."""
+def log_lines(run: Run, after: int = 0) -> tuple[list[LogLine], str]:
+    """The live log from `after` on, of a run that failed its end; and what is cut."""
+    cut = ""
+    if run.verdict == Verdict.ERROR:
+        before = run.log.count() - LOG_LINES
+        if before > after:
+            after, cut = before, _("Only the last 2000 lines are shown.")
     rows = live_log.lines(run, after, LOG_LINES + 1)
-    lines = [line_of(row) for row in rows[:LOG_LINES]]
-    return lines, len(rows) > LOG_LINES
+    if len(rows) > LOG_LINES:
+        cut = _("Only the first 2000 lines are shown.")
+    return [line_of(row) for row in rows[:LOG_LINES]], cut
 
 
 def line_of(row: LogChunk) -> LogLine:

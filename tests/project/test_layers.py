@@ -97,7 +97,7 @@ LINES = {
     "runner.gpus": 1040,
     "runner.management": 2070,
     "runner.models": 780,
-    "runner.pages": 4495,
+    "runner.pages": 4525,
     "runner.pool": 1530,
     "runner.runs": 2040,
     "runner.sandbox": 4300,

@@ -68,7 +68,8 @@ class RunPanel:
 
     @property
     def wait(self) -> list[str]:
-        return list(waits.of_wish(self.place.position, self.place.eta_s))
+        ahead = list(waits.of_wish(self.place.position, self.place.eta_s))
+        return ahead if self.workers else [*ahead, waits.nobody()]
 
 
 def build(

@@ -7,6 +7,11 @@ from math import ceil
 
 from django.utils.translation import gettext as _, ngettext
 
+from kb.languages import current_lang
+from kb.models import Repro
+from runner.models import Build
+from runner.runs.admission import FleetSnapshot
+
 
 def wait_words(seconds: int) -> str:
     """About how long: an estimate has no seconds to spare."""
@@ -49,3 +54,19 @@ def of_wish(position: int | None, eta_s: int | None) -> Iterator[str]:
     yield ahead(position)
     if eta_s:
         yield _("It would start in %(wait)s.") % {"wait": wait_words(eta_s)}
+
+
+def nobody() -> str:
+    return _("No worker is online just now; it starts when one is.")
+
+
+def unserved(build: Build, device: str, repro: Repro | None = None) -> str:
+    """Why no worker that is online takes what is queued; "" where one does."""
+    fleet_now = FleetSnapshot()
+    if repro:
+        refused = fleet_now.refusal(repro, build, device)
+    else:
+        refused = fleet_now.unserved(build, device)
+    if refused:
+        return refused.detail(current_lang())
+    return "" if fleet_now.serving(build, device) else nobody()

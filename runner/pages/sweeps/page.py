@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _, ngettext
 from kb.models import Record
 from runner import access
 from runner.models import Run, Sweep
+from runner.pages.runs import waits
 from runner.pages.sweeps import maps
 from runner.pages.sweeps.maps import SweepMap
 from runner.sweeps.cells import most_cells
@@ -24,6 +25,8 @@ class SweepPage:
     record: Record
     map: SweepMap | None
     most: int
+    # Why no worker takes it now; "" where one does, or it waits no more.
+    unserved: str
     may_cancel: bool
 
     @property
@@ -73,5 +76,8 @@ def build(sweep: Sweep, request: HttpRequest) -> SweepPage:
         record=sweep.record,
         map=maps.map_of(sweep.record, [sweep]) if sweep.cells else None,
         most=most_cells(axes) if is_grid else 0,
+        unserved=waits.unserved(sweep.build, sweep.device)
+        if sweep.build and sweep.state == Run.State.QUEUED
+        else "",
         may_cancel=not sweep.is_over and access.may_cancel(request, sweep),
     )

@@ -145,6 +145,25 @@ class LiveTest(PageTest):
         self.assertNotIn("The trigger was not reached", text)
         self.assertNotIn("✔", text)
 
+    def test_of_a_run_that_failed_the_end_of_its_log_comes_first(self) -> None:
+        run = runs.make_run(
+            self.repro,
+            state="finished",
+            verdict="error",
+            reason="raised",
+            phase="trigger 1/1",
+            finished_at=timezone.now(),
+        )
+        runs.write_log(run, *(f"step {at}" for at in range(2500)), "TypeError: why")
+        html = self.page(f"/en/runs/{run.id}/")
+        self.assertIn("TypeError: why", html)
+        self.assertIn("Only the last 2000 lines are shown.", html)
+        self.assertNotIn("step 400<", html)
+        Run.objects.filter(pk=run.pk).update(verdict="inconclusive")
+        html = self.page(f"/en/runs/{run.id}/")
+        self.assertNotIn("TypeError: why", html)
+        self.assertIn("Only the first 2000 lines are shown.", html)
+
     def test_phases_before_the_one_under_way_are_done_and_none_after(self) -> None:
         for phase, done in (("requirements", 0), ("control", 1), ("trigger 1/1", 3)):
             run = runs.make_run(self.repro, state="running", phase=phase, attempt=1)
