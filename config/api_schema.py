@@ -123,10 +123,17 @@ def security(rule: rules.Rule) -> list[dict[str, list[str]]]:
 
 
 def plain(value: Any) -> Any:
-    """Without the marks by which the generator names enumerations."""
+    """Without the marks by which the generator names enumerations.
+
+    A word or null is two types: of one list, generators make three classes.
+    """
     if isinstance(value, dict):
-        kept = {key: item for key, item in value.items() if key != "x-spec-enum-id"}
-        return {key: plain(item) for key, item in kept.items()}
+        kept = {key: plain(value[key]) for key in value if key != "x-spec-enum-id"}
+        if None in kept.get("enum", ()):
+            words = [word for word in kept.pop("enum") if word is not None]
+            kept["anyOf"] = [{"type": "string", "enum": words}, {"type": "null"}]
+            del kept["type"]
+        return kept
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 

@@ -101,6 +101,15 @@ class DocumentTest(SimpleTestCase):
             with self.subTest(name):
                 self.assertNotIn("anyOf", shape)
 
+    def test_a_word_that_may_be_null_is_one_type_to_a_client(self) -> None:
+        served = json.dumps(api_schema.document())
+        self.assertNotIn(", null]", served)
+        shapes = api_schema.document()["components"]["schemas"]
+        words = {"type": "string", "enum": ["en", "zh"]}
+        for name in ("LookupRequest", "AffectedRequest"):
+            lang = shapes[name]["properties"]["lang"]
+            self.assertEqual(lang["anyOf"], [words, {"type": "null"}])
+
     def test_every_problem_has_a_page_in_both_languages(self) -> None:
         for code, kind in KINDS.items():
             for lang in ("en", "zh"):
