@@ -63,6 +63,12 @@ def address(text: str) -> str:
     return text.rstrip("/")
 
 
+def port(text: str) -> int:
+    if not 0 < int(text) < 65536:
+        raise ValueError("it is from 1 to 65535")
+    return int(text)
+
+
 def read_secret_key() -> str:
     key = env_str("SECRET_KEY") or datadir.secret_key()
     if not key:
@@ -77,7 +83,7 @@ def read_secret_key() -> str:
 DEBUG = env_bool("DEBUG", False)
 SECRET_KEY = read_secret_key()
 HOST = env_str("HOST", "127.0.0.1")
-PORT = env_int("PORT", 8000)
+PORT = env_read("PORT", "8000", port)
 SITE_URL = env_read("SITE_URL", "", address)
 # Where readers report about a record: the page of its issues is below it.
 REPOSITORY_URL = env_read("REPOSITORY_URL", "", address)
@@ -221,8 +227,6 @@ CACHES = {
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Chinese"))]
 LOCALE_PATHS = [BASE_DIR / "config" / "locale"]
-USE_I18N = True
-USE_TZ = True
 TIME_ZONE = "UTC"
 
 # --- static files -------------------------------------------------------------
@@ -258,8 +262,6 @@ SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS and NUM_PROXIES else None
 )
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
 # A pasted log may be 1 MiB of text; form encoding can triple it.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 CONTENT_SECURITY_POLICY = (
@@ -280,13 +282,11 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "kb.problems.exception_handler",
     "NUM_PROXIES": NUM_PROXIES,
-    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Does it NaN?",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
-    "SERVE_INCLUDE_SCHEMA": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "POSTPROCESSING_HOOKS": ["config.api_schema.completed"],
 }
@@ -297,11 +297,7 @@ CELERY_BROKER_URL = env_str(
 )
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = False
-CELERY_TASK_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_SEND_TASK_EVENTS = False
 # `celery inspect` takes a broker that can tell all workers; a folder cannot.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = not CELERY_BROKER_URL.startswith("kbfs:")
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False

@@ -30,6 +30,7 @@ class SettingsTest(SimpleTestCase):
         nowhere = "postgres://127.0.0.1:9/none"
         for name, value, said in (
             ("LOG_DAYS", "soon", "LOG_DAYS must be a whole number, not 'soon'."),
+            ("PORT", "70000", "PORT cannot be read: it is from 1 to 65535."),
             ("BUILDS", '"open', "BUILDS cannot be read: No closing quotation."),
             ("SITE_URL", "kb.example", "SITE_URL cannot be read: it begins with"),
             ("DATABASE_URL", "none", "DATABASE_URL cannot be read: Scheme"),
