@@ -16,6 +16,7 @@ ONE_VALUE, EXP = "variance of one value", "overflow of exp"
 PRODUCT, SUM = "overflow of a product or square", "overflow of a sum"
 QUOTIENT = "overflow of a quotient"
 ROOT_OF_NEGATIVE = "root of a negative number"
+EDGE = "acos or asin at 1 or -1, in backward"
 NOTHING, CAST = "mean of nothing", "overflow of a cast"
 GIVEN = "a number in the code that is not finite"
 UNKNOWN = "no law is known for this op"
@@ -42,6 +43,10 @@ FORMS = {
         "torch.sqrt(a + 1e-12)",
         "torch.sqrt(a.clamp_min(1e-12))",
         "torch.pow(a.clamp_min(1e-12), b)",
+    ],
+    EDGE: [
+        "torch.acos(a.clamp(-1 + 2e-6, 1 - 2e-6))",
+        "torch.asin(a.clamp(-1 + 2e-6, 1 - 2e-6))",
     ],
     SHUT: [
         "torch.softmax(a.clamp_min(torch.finfo(a.dtype).min), -1)",
@@ -105,7 +110,7 @@ NAN-0013 | softmax of -inf only | softmax(baddbmm(masked_fill(zeros_like(x): 0, 
 NAN-0015 | root of a negative number | sqrt(input: 0)
 NAN-0016 | root or power at 0, in backward | backward of sqrt(sum(pow(sub(x, x): 0, 2): 0): 0)
 NAN-0022 | inf - inf | backward of logsumexp(add(add(logsumexp(add(add(x: -inf, x): -inf, x: -inf): -inf, 0): -inf, x): -inf, x: -inf): -inf, 0)
-NAN-0023 | root or power at 0, in backward | backward of acos(x)
+NAN-0023 | acos or asin at 1 or -1, in backward | backward of acos(x)
 NAN-0024 | 0 / 0 | backward of atan2(input: 0, input: 0)
 NAN-0025 | root or power at 0, in backward | backward of pow(mul(x, input: 0): 0, x)
 NAN-0026 | a number / 0 | backward of eigh(add(mul(eye(): 0): 0, diag_embed(mul(x: 0, 0): 0): 0): 0)

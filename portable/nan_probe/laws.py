@@ -9,6 +9,7 @@ import torch
 from .known import (
     BY_ZERO,
     CAST,
+    EDGE,
     EXP,
     GIVEN,
     INF_MINUS_INF,
@@ -34,7 +35,7 @@ PRODUCTS = {"mul", "matmul", "mm", "bmm", "dot", "mv", "addmm", "baddbmm", "line
 PRODUCTS |= {"einsum", "outer", "addcmul", "addmv", "addr", "convolution"}
 SUMS = {"add", "sum", "mean", "cumsum", "sub", "binary_cross_entropy_with_logits"}
 LOGS = {"log", "log2", "log10", "logit", "log1p", "xlogy"}
-ROOTS = {"sqrt", "rsqrt", "pow", "norm", "vector_norm", "dist", "cdist", "acos", "asin"}
+ROOTS = {"sqrt", "rsqrt", "pow", "norm", "vector_norm", "dist", "cdist"}
 ROOTS |= {"pairwise_distance", "std", "normalize", "matrix_norm", "float_power"}
 SHUTS = {"softmax", "log_softmax", "scaled_dot_product_attention", "softmin"}
 EXPS = {"exp", "exp2", "expm1", "sinh", "cosh"}
@@ -105,7 +106,7 @@ def backward_law(name, kinds):
     if name in ("norm", "cdist", "std") or (name in ROOTS and "0" in kinds):
         return ROOT_AT_ZERO
     if name in ("acos", "asin"):
-        return ROOT_AT_ZERO
+        return EDGE
     if name == "atan2" and kinds[:2] == ["0", "0"]:
         return ZERO_BY_ZERO
     if name in ("eigh", "svd") or (name in LOGS | DIVISIONS and "0" in kinds):

@@ -46,7 +46,7 @@ EXPECTED = {
     "several": ("a number / 0", "mathematics", 4),
     "variance": ("variance of one value", "mathematics", 1),
     "cast": ("overflow of a cast", "range", 1),
-    "arc": ("root or power at 0, in backward", "mathematics", 1),
+    "arc": ("acos or asin at 1 or -1, in backward", "mathematics", 1),
 }
 
 
@@ -88,8 +88,9 @@ class CallTests(SimpleTestCase):
         self.assertEqual(found["power"]["heals"], ["torch.pow(a.clamp_min(1e-12), b)"])
         self.assertEqual(found["log"]["reference"], "inf")
         # Of the same law, but another function: its forms are not this call's.
-        for name in ("other log", "arc"):
-            self.assertEqual(found[name]["heals"], [])
+        inside = "torch.acos(a.clamp(-1 + 2e-6, 1 - 2e-6))"
+        for name, heals in (("other log", []), ("arc", [inside])):
+            self.assertEqual(found[name]["heals"], heals)
             self.assertEqual(found[name]["does_not_heal"], ["in torch.float64"])
 
     def test_what_only_a_warning_needs_is_not_kept(self) -> None:

@@ -84,7 +84,7 @@ LINES = {
     "kb.versions": 1120,
     "portable": 960,
     "portable.harness": 4590,
-    "portable.nan_probe": 5535,
+    "portable.nan_probe": 5540,
     "runner": 470,
     "runner.admin": 330,
     "runner.agents": 700,
