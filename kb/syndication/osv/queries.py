@@ -71,8 +71,11 @@ def read_purl(purl: str, version: str) -> Asked | None:
 
 def text_of(query: Mapping[str, Any], key: str, longest: int) -> str:
     value = query.get(key, "")
-    if not isinstance(value, str) or len(value) > longest:
-        raise QueryError(f'"{key}" is a text of at most {longest} characters.')
+    # No database takes NUL, and none a half of a surrogate pair.
+    if not (isinstance(value, str) and len(value) <= longest and value.isprintable()):
+        raise QueryError(
+            f'"{key}" is a text of at most {longest} printable characters.'
+        )
     return value
 
 

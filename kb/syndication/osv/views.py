@@ -78,7 +78,7 @@ def short(record: str, dates: dict[str, datetime]) -> Json:
 @conditional_page
 @require_safe
 def vulnerability(request: HttpRequest, name: str) -> HttpResponse:
-    record_id = name.removeprefix(PREFIX)
+    record_id = name.removeprefix(PREFIX) if name.isprintable() else ""
     record = Record.objects.addressable().filter(pk=record_id).first()
     findings = verdict_rows().filter(record=record_id)
     found = record and document(record, findings, base_address(request))
@@ -113,7 +113,7 @@ def body_of(request: HttpRequest) -> Any:
         raise QueryError("The request is too large.") from None
     except UnreadablePostError:
         raise QueryError("The connection ended before the body did.") from None
-    except ValueError:  # also of text that is not UTF-8
+    except (ValueError, RecursionError):  # also of text that is not UTF-8
         raise QueryError("The body is no JSON.") from None
 
 

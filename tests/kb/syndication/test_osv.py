@@ -203,7 +203,7 @@ class QueryTest(TestCase):
 
     def test_what_is_wrong_with_a_query_is_said(self) -> None:
         for query in (
-            *("", "{", b"\xff", "[]", "{}", "null"),
+            *("", "{", b"\xff", "[]", "{}", "null", "[" * 100_000),
             {"package": "torch"},
             {"package": {}},
             {"package": {"name": "torch"}},
@@ -211,6 +211,7 @@ class QueryTest(TestCase):
             {"package": {"name": "x" * 101, "ecosystem": "PyPI"}},
             {"package": {"purl": "pkg:pypi/torch@2.4.1"}, "version": "2.4.1"},
             {**torch("2.4.1"), "version": 2.4},
+            *(torch("2.4.1\0"), torch("\ud800")),
         ):
             answer = self.ask(query, 400)
             self.assertEqual(set(answer), {"code", "message"})
@@ -221,8 +222,9 @@ class QueryTest(TestCase):
             )
         self.ask({"queries": [torch("2.4.1")] * 1001}, 400, "querybatch")
         self.assertEqual(self.client.get("/osv/v1/query").status_code, 405)
-        missing = self.client.get("/osv/v1/vulns/GHSA-0000")
-        self.assertEqual((missing.status_code, missing.json()["code"]), (404, 5))
+        for name in ("GHSA-0000", "NAN-0001%00"):
+            missing = self.client.get(f"/osv/v1/vulns/{name}")
+            self.assertEqual((missing.status_code, missing.json()["code"]), (404, 5))
 
 
 @tag("any_database")
