@@ -18,7 +18,7 @@ from kb.environments.environment import (
     parse_environment,
 )
 from kb.environments.spoken import spoken_of
-from kb.search.reading.cleaning import CleanLines
+from kb.search.reading.cleaning import CleanLines, plain_text
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
 from kb.search.reading.log import Reading, read_lines, read_quotes
 from kb.search.reading.parts import (
@@ -110,9 +110,13 @@ def check_size(log: str, env: str) -> None:
 
 
 def readable(text: str) -> str:
-    """The text with U+FFFD for control characters. Raises EmptyPaste for binary."""
+    """The text as `plain_text` has it, with U+FFFD for control characters.
+
+    Raises EmptyPaste for binary.
+    """
     if text.count("\x00") * 3 > len(text):
         text = text.replace("\x00", "")  # UTF-16 read as bytes
+    text = plain_text(text)
     marked, count = UNREADABLE.subn("\ufffd", text)
     if count > MAX_UNREADABLE * len(text):
         error = EmptyPaste(_("This is not text: paste the lines of the log as text."))

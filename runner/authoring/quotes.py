@@ -12,7 +12,7 @@ from kb.records.facts import rows
 from kb.records.files import FACTS_FILE, RecordFile
 from kb.records.open_places import OPEN_PLACE
 from kb.records.places import line_of_key
-from kb.search.reading.cleaning import clean
+from kb.search.reading.cleaning import clean, plain_text
 from kb.search.reading.lines import select_lines
 from kb.search.reading.log import KeyLine, key_line, read_lines
 from kb.search.reading.signatures import Signature, plain, read_signature
@@ -81,7 +81,7 @@ def prints(log: str, kind: str, text: str) -> bool:
     """Whether a line of the log says what a signature says, numbers aside."""
     if plain(text) in plain(log):
         return True
-    reading = read_lines(select_lines(log))
+    reading = read_lines(select_lines(plain_text(log)))
     lines = [*reading.key_lines, *reading.unwrapped]
     lines += [key_line(at, "", line) for at, line in reading.cleaned]
     return any(

@@ -14,6 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from kb.models import Record
+from kb.search.reading.cleaning import plain_text
 from kb.search.reading.lines import select_lines
 from kb.search.reading.log import Reading, read_lines
 from kb.search.reading.masks import letters
@@ -25,7 +26,7 @@ LOGS = TESTS / "logs"
 
 
 def read_log(text: str) -> Reading:
-    return read_lines(select_lines(text))
+    return read_lines(select_lines(plain_text(text)))
 
 
 # Runs under a build's own Python: prints the message templates of torch's sources,

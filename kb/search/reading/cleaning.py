@@ -13,8 +13,12 @@ from kb.search.reading.symptom_facets import MetricsOfLines
 
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;:?]{0,40}+[ -/]?[@-~]"
-    r"|\][^\x07\x1b]{0,400}+(?:\x07|\x1b\\)?|[()][0-9A-Z]|[=>78cDEHM])"
+    r"|\][^\x07\x1b\n]{0,400}+(?:\x07|\x1b\\)?|[()][0-9A-Z]|[=>78cDEHM])"
 )
+# As threads and web pages show them: "^[[31m", or without the escape.
+COLOURS = re.compile(r"(?:\^\[|\u241b)?\[\d{1,3}(?:;\d{1,3}){0,5}m")
+SPACES = re.compile("[\xa0\u2000-\u200a\u202f\u205f\u3000]")
+ZERO_WIDTH = re.compile("[\u200b\u2060\ufeff]")
 DATE = (
     r"(?:\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?(?:[-/.]\d{2,4})?"
     r"|\d{4}年\d\d?月\d\d?日"
@@ -84,9 +88,15 @@ LOGGED_AT = re.compile(r"(?<!\s)\s{3,}+[\w-]{1,60}\.py:\d{1,6}$")
 MAX_PREFIXES = 16
 
 
-def without_escapes(text: str) -> str:
-    """Without colours, cursor movements and links of a terminal."""
-    return ESCAPES.sub("", text) if "\x1b" in text else text
+def plain_text(text: str) -> str:
+    """Without colours, cursor movements and links of a terminal; any space as one."""
+    if "\x1b" in text:
+        text = ESCAPES.sub("", text)
+    if "[0m" in text:
+        text = COLOURS.sub("", text)
+    if text.isascii():
+        return text
+    return ZERO_WIDTH.sub("", SPACES.sub(" ", text))
 
 
 class CleanLine(NamedTuple):
@@ -98,12 +108,11 @@ class CleanLine(NamedTuple):
 
 
 def clean(line: str) -> str:
-    """The line without colours, time stamps, ranks, log levels and bars."""
+    """The line without time stamps, ranks, log levels and bars."""
     return clean_line(line).text
 
 
-def clean_line(line: str) -> CleanLine:
-    text = without_escapes(line)
+def clean_line(text: str) -> CleanLine:
     if "%|" in text or "━" in text or "█" in text:
         text = BAR.sub("  ", text)
     start, entries = after_prefixes(text)

@@ -48,7 +48,7 @@ class SelectedLines:
 
     def add(self, number: int, line: str) -> None:
         """One line, with what carriage returns overwrote on it as lines of its own."""
-        pieces = line.split("\r")
+        pieces = line.rstrip("\r").split("\r")
         if len(pieces) > FIRST_PIECES + LAST_PIECES:
             dropped = pieces[FIRST_PIECES:-LAST_PIECES]
             self.cut_bytes += sum(size(piece) + 1 for piece in dropped)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kb.search.reading.cleaning import CleanLines, clean_line, without_escapes
+from kb.search.reading.cleaning import CleanLines, clean_line
 from kb.search.reading.error_ids import error_ids
 from kb.search.reading.lines import NOT_LETTERS, SelectedLines
 from kb.search.reading.masks import MASK, fingerprint, letters, masked, normalised
@@ -249,7 +249,7 @@ def _collect(
     metrics = NO_METRICS
     if telling or may_have_facet(line.raw):
         # The values of a progress bar stand in what `clean_line` drops.
-        metrics = read[text if "%|" not in line.raw else without_escapes(line.raw)]
+        metrics = read[line.raw if "%|" in line.raw else text]
     for facet in metrics.facets:
         reading.facets.setdefault(facet, number)
     return messages_of(text, metrics, telling)

@@ -3,6 +3,7 @@
 import json
 import time
 import tomllib
+from collections.abc import Callable
 from typing import Any
 
 from django.test import TestCase, override_settings, tag
@@ -33,6 +34,16 @@ def golden() -> list[dict[str, Any]]:
         "paste"
     ]
     return pastes
+
+
+COPIED: dict[str, Callable[[str], str]] = {
+    "Windows": lambda line: f"{line}\r",
+    "colours": lambda line: f"\x1b[36m{line}\x1b[0m",
+    "colours without the escape": lambda line: f"[1;31m{line}[0m",
+    "colours as text": lambda line: f"^[[36m{line}^[[0m",
+    "no width": lambda line: f"\u200b{line}",
+    "a web page's spaces": lambda line: line.replace(" ", "\xa0"),
+}
 
 
 class GoldenTests(FirstRecords):
@@ -116,6 +127,16 @@ class CorpusTests(TestCase):
             ]
         self.assertEqual(wrong, [])
         self.assertLessEqual(len(missed), 0.05 * len(pastes), missed)
+
+    def test_how_a_log_was_copied_changes_no_answer(self) -> None:
+        """Line ends of Windows and of browsers' forms, colours, spaces of web pages."""
+        for paste in log_corpus.known()[::5]:
+            expected = [row["slug"] for row in look_up(paste.text)["candidates"]]
+            for name, copied in COPIED.items():
+                with self.subTest(paste.name, copied=name):
+                    lines = map(copied, paste.text.split("\n"))
+                    found = look_up("\n".join(lines))["candidates"]
+                    self.assertEqual([row["slug"] for row in found], expected)
 
     def test_unknown_errors_are_no_match(self) -> None:
         # Of 6 % that may be false alarms none is; a new one wants to be looked at.
