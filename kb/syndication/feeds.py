@@ -100,8 +100,7 @@ class EntryFeed(Feed):  # type: ignore[type-arg]
     def item_pubdate(self, item: Entry) -> datetime:
         return item.moment
 
-    def item_updateddate(self, item: Entry) -> datetime:
-        return item.moment
+    item_updateddate = item_pubdate
 
 
 class ChangesFeed(EntryFeed):

@@ -10,7 +10,6 @@ import io
 import json
 import zipfile
 from collections.abc import Collection, Iterator
-from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -62,17 +61,13 @@ def query_batch(request: HttpRequest) -> HttpResponse:
     return JsonResponse(
         {
             "results": [
-                {"vulns": [short(record, dates) for record in records]}
+                {"vulns": [{"id": osv_id(pk), "modified": dates[pk]} for pk in records]}
                 if records
                 else {}
                 for records in found
             ]
         }
     )
-
-
-def short(record: str, dates: dict[str, datetime]) -> Json:
-    return {"id": osv_id(record), "modified": timestamp(dates[record])}
 
 
 @conditional_page
@@ -141,14 +136,14 @@ def documents_of(records: Collection[str], base: str) -> Iterator[Json]:
             yield found
 
 
-def modified_dates(records: set[str]) -> dict[str, datetime]:
+def modified_dates(records: set[str]) -> dict[str, str]:
     rows = Record.objects.filter(pk__in=records).only(*SHOWN)
-    return {pk: last for pk, (_first, last) in first_and_last(rows).items()}
+    return {pk: timestamp(last) for pk, (_first, last) in first_and_last(rows).items()}
 
 
 def modified_csv() -> str:
     dates = modified_dates(exported_ids())
-    rows = sorted(((timestamp(date), osv_id(key)) for key, date in dates.items()))
+    rows = sorted((date, osv_id(key)) for key, date in dates.items())
     return "".join(f"{date},{key}\n" for date, key in reversed(rows))
 
 
