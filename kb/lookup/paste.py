@@ -110,14 +110,10 @@ def check_size(log: str, env: str) -> None:
 
 
 def readable(text: str) -> str:
-    """The text as `plain_text` has it, with U+FFFD for control characters.
-
-    Raises EmptyPaste for binary.
-    """
+    """As `plain_text` has it, U+FFFD for controls. Raises EmptyPaste for binary."""
     if text.count("\x00") * 3 > len(text):
         text = text.replace("\x00", "")  # UTF-16 read as bytes
-    text = plain_text(text)
-    marked, count = UNREADABLE.subn("\ufffd", text)
+    marked, count = UNREADABLE.subn("\ufffd", plain_text(text))
     if count > MAX_UNREADABLE * len(text):
         error = EmptyPaste(_("This is not text: paste the lines of the log as text."))
         error.is_binary = True

@@ -26,17 +26,8 @@ OFFICIAL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 HINTS = (
-    "gb0",
-    "gb1",
-    "cudaerror",
-    "cuda error",
-    "cuda_error",
-    "hiperror",
-    "_status_",
-    "miopenstatus",
-    "nccl",
-    "xid (",
-    " returned ",
+    *("gb0", "gb1", "cudaerror", "cuda error", "cuda_error", "hiperror", "_status_"),
+    *("miopenstatus", "nccl", "xid (", " returned "),
 )
 # What cudaGetErrorString says, and the name of the error it describes (CUDA Runtime
 # API, cudaError_t). torch prints the text, newer releases the name as well.
@@ -90,9 +81,8 @@ def error_ids(text: str) -> frozenset[str]:
     low = text.lower()
     if not any(map(low.__contains__, HINTS)):
         return frozenset()
-    ids = {
-        f"cuda:{CUDA_TEXTS[name.lower()].lower()}" for name in cuda_error_texts(text)
-    }
+    said = CUDA_TEXT.findall(text)
+    ids = {f"cuda:{CUDA_TEXTS[name.lower()].lower()}" for name in said}
     ids |= {f"op:{name}" for name in ANOMALY.findall(text)}
     for match in OFFICIAL.finditer(text):
         authority, name = match.lastgroup or "", match[match.lastgroup or 0]
@@ -100,11 +90,6 @@ def error_ids(text: str) -> frozenset[str]:
         if len(ids) >= MAX_IDS:
             break
     return frozenset(ids)
-
-
-def cuda_error_texts(text: str) -> list[str]:
-    """The CUDA error texts that stand in `text`."""
-    return CUDA_TEXT.findall(text)
 
 
 def _named(authority: str, name: str) -> str:
