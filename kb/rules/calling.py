@@ -66,7 +66,7 @@ class Calls(Expressions):
         func = node.func
         if not isinstance(func, ast.Attribute):
             return self.call_value(self.read(func), self.arguments(node), node)
-        owner = self.read(func.value)
+        owner = self.whole(func.value)
         event = self.arguments(node)
         stored = owner.attrs.get(func.attr)
         if owner.name:
@@ -293,7 +293,7 @@ class Calls(Expressions):
         made = Value(inputs=event.all_values())
         made.cls = cls
         made.dtype = ""
-        made.made = Event("class " + cls.node.name, event.args, event.kwargs)
+        made.made = Event("class." + lineage(cls.node), event.args, event.kwargs)
         for part in cls.node.body:
             if isinstance(part, ast.Assign) and isinstance(part.value, ast.Constant):
                 for target in part.targets:
@@ -338,12 +338,16 @@ def handed_on(part: Event, event: Event) -> Event:
     return whole
 
 
+def lineage(node: ast.ClassDef) -> str:
+    """The names of a class and of its bases: Net.Module."""
+    bases = (getattr(x, "attr", getattr(x, "id", "")) for x in node.bases)
+    return ".".join([node.name, *bases])
+
+
 def of_class(cls: Value, node: Any) -> Value:
     """A method, not bound; it is called after its class and the bases of that."""
     value = Value()
-    value.node, value.scope = node, cls.scope
-    bases = (getattr(x, "attr", getattr(x, "id", "")) for x in cls.node.bases)
-    value.called = " ".join([cls.node.name, *bases])
+    value.node, value.scope, value.called = node, cls.scope, lineage(cls.node)
     return value
 
 

@@ -21,8 +21,6 @@ OF_FILE = 400_000
 WORD = re.compile(r"\w+")
 # Calling something by such a name does not say what is called.
 COMMON = frozenset(["forward", "__init__", "__call__", "step", "__new__", "main"])
-
-
 # What others call, whatever the file calls itself.
 ENTRIES = frozenset(["forward", "training_step", "loss", "step", "log_prob"])
 

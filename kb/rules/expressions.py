@@ -185,7 +185,12 @@ class Expressions:
         return self.scope.outermost().names.setdefault(node.id, named(node.id))
 
     def attribute(self, node: ast.Attribute) -> Value:
-        return self.attribute_of(self.read(node.value), node.attr)
+        return self.attribute_of(self.whole(node.value), node.attr)
+
+    def whole(self, node: ast.AST) -> Value:
+        """What has parts is not None, whatever it was made as."""
+        value = self.read(node)
+        return value.attrs.setdefault("", Value()) if value.const is None else value
 
     def attribute_of(self, owner: Value, name: str) -> Value:
         if owner.name:
@@ -210,7 +215,7 @@ class Expressions:
         raise NotImplementedError
 
     def subscript(self, node: ast.Subscript) -> Value:
-        owner = self.read(node.value)
+        owner = self.whole(node.value)
         place = index_of(node)
         index = self.read(place)
         at = index.const
@@ -264,8 +269,7 @@ class Expressions:
             result = Value(computed("*", value.const, -1), inputs=[value])
             if not result.holds and value.holds:
                 turned = {"inf": "-inf", "-inf": "inf", "max": "min"}
-                names = (turned.get(name, "") for name in value.holds)
-                result.holds = frozenset(name for name in names if name)
+                result.holds = frozenset(turned[x] for x in turned.keys() & value.holds)
             made = value.made if result.is_known else Event(".neg", [value])
             result.dtype, result.made = value.dtype, made
         else:
@@ -305,9 +309,8 @@ class Expressions:
         values: List[Value] = []
         for part in node.values:
             value = self.read(part)
-            if value.is_known and len(values) == 0:
-                decides = bool(value.const) == isinstance(node.op, ast.Or)
-                if decides:
+            if value.is_known and not values:
+                if bool(value.const) == isinstance(node.op, ast.Or):
                     return value
                 continue
             values.append(value)

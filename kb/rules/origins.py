@@ -112,7 +112,7 @@ def dims_of(value: Value, depth: int = 0) -> Optional[int]:
         return len(made.args) if len(made.args) > 1 or is_count else None
     if word in ("mm", "t") or (word == "Flatten()" and is_plain(made.owner)):
         return 2
-    if word in ("view", "reshape"):
+    if word in ("view", "reshape", "permute"):
         whole = sizes[0].items if len(sizes) == 1 else sizes
         is_flat = len(sizes) == 1 and sizes[0].const == -1
         return 1 if is_flat else len(whole) if whole else None
@@ -120,9 +120,8 @@ def dims_of(value: Value, depth: int = 0) -> Optional[int]:
         start = made.kwargs.get("start_dim", sizes[0] if sizes else Value(0))
         plain = len(sizes) < 2 and "end_dim" not in made.kwargs
         return start.const + 1 if plain and start.const in (0, 1) else None
-    if word in REDUCE or not (word in MATHS or word in KEEP_DIMS):
-        return None
-    return dims_of(made.args[0], depth + 1)
+    keeps = word not in REDUCE and (word in MATHS or word in KEEP_DIMS)
+    return dims_of(made.args[0], depth + 1) if keeps else None
 
 
 def dims_taken(value: Value) -> Optional[int]:
@@ -191,21 +190,15 @@ def mentions(value: Value, names: Sequence[str]) -> bool:
     return False
 
 
-def returns(value: Value, kind: str) -> bool:
-    """Whether a function of the file returns such a thing, as far as can be seen."""
-    return any(found == kind for found in kinds_returned(value))
-
-
-def kinds_returned(value: Value) -> Iterator[str]:
+def returns_dict(value: Value) -> bool:
+    """Whether a function or module of the file does, as far as can be seen."""
     node = value.node
     if value.cls is not None:
         methods = {getattr(x, "name", ""): x for x in value.cls.node.body}
         node = methods.get("forward") or methods.get("__call__")
-    for part in ast.walk(node) if node is not None else ():
-        if isinstance(part, ast.Return) and part.value is not None:
-            for found in ast.walk(part.value):
-                if isinstance(found, ast.Dict):
-                    yield "dict"
+    walked = ast.walk(node) if node is not None else ()
+    given = [x for x in walked if isinstance(x, ast.Return)]
+    return any(isinstance(x, ast.Dict) for one in given for x in ast.walk(one))
 
 
 def is_member(value: Value) -> bool:
@@ -260,7 +253,7 @@ CHECKS: Dict[str, Any] = {
     "sliced": lambda value, wanted: value.sliced == wanted,
     "dims": lambda value, wanted: dims_taken(value) in wanted,
     "not_dims": lambda value, wanted: dims_taken(value) not in wanted,
-    "returns": returns,
+    "returns": lambda value, wanted: returns_dict(value),
     "not_made_by": lambda value, wanted: not is_made_by(value, wanted, False),
     "not_from": lambda value, wanted: not is_made_by(value, wanted, True),
     "named": lambda value, wanted: value.name in wanted,

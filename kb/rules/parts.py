@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any, FrozenSet
 
+from kb.rules.gradients import names_in
 from kb.rules.values import NOTHING, Event, Value, joined
 
 MOST_PARTS = 4
@@ -121,10 +122,4 @@ def attributes_of(value: Value, depth: int = 4) -> FrozenSet[str]:
 
 def attributes_in(node: ast.AST) -> FrozenSet[str]:
     """The names that a test mentions: {"self", "training"}."""
-    found = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Attribute):
-            found.add(part.attr)
-        elif isinstance(part, ast.Name):
-            found.add(part.id)
-    return frozenset(found)
+    return frozenset(names_in(node))

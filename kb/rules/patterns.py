@@ -291,11 +291,12 @@ def bindings(condition: Json, value: Value, bound: Bound) -> Iterator[Bound]:
         wanted.append((condition["part_of"], wholes(value)))
     ways = [bound]
     for name, values in wanted:
+        things = [x.const if x.is_known else x.ident for x in values]
         ways = [
-            {**way, name: entry.ident}
+            {**way, name: thing}
             for way in ways
-            for entry in values
-            if way.get(name, entry.ident) is entry.ident
+            for thing in things
+            if way.get(name, thing) == thing
         ]
     yield from ways
 
