@@ -17,6 +17,14 @@ releases: Any = importlib.import_module("releases")
 
 SKIP = 125
 STOP = 255  # Above 127 git stops; 2 it would take for "bad".
+RELEASES = "with --bisect-releases: "
+FLAGS = {
+    "--source": "print the reviewed source / 打印源码",
+    "--bisect": "use the exit status of git bisect run / 按 git bisect run 的约定退出",
+    "--find-fix": "with --bisect: find the commit that fixed the bug / 查找修复提交",
+    "--yes": RELEASES + "do not ask before downloading / 下载前不询问",
+    "--keep": RELEASES + "keep what was installed / 保留已安装的环境",
+}
 
 
 class Usage(Exception):
@@ -40,6 +48,13 @@ def parser_of(repro: Any) -> Parser:
         "With --bisect: 0 no bug seen, 1 bug, 125 skip, 255 stop. With "
         "--bisect-releases: 0 found, 2 not found.",
     )
+    add_options(parser)
+    for flag, does in FLAGS.items():
+        parser.add_argument(flag, action="store_true", help=does)
+    return parser
+
+
+def add_options(parser: Parser) -> None:
     parser.add_argument(
         "--json",
         nargs="?",
@@ -72,39 +87,11 @@ def parser_of(repro: Any) -> Parser:
         help="language of the output / 输出语言",
     )
     parser.add_argument(
-        "--source", action="store_true", help="print the reviewed source / 打印源码"
-    )
-    add_bisecting(parser)
-    return parser
-
-
-def add_bisecting(parser: Parser) -> None:
-    parser.add_argument(
-        "--bisect",
-        action="store_true",
-        help="use the exit status of `git bisect run` / 按 git bisect run 的约定退出",
-    )
-    parser.add_argument(
-        "--find-fix",
-        action="store_true",
-        help="with --bisect: find the commit that fixed the bug / 查找修复提交",
-    )
-    parser.add_argument(
         "--bisect-releases",
         metavar="A..B",
         help="find the release in which the bug appeared or went away, such as in "
         "2.3..2.8; installs releases in a temporary folder; --json FILE continues "
         "an earlier search / 在各 torch 版本间二分查找",
-    )
-    parser.add_argument(
-        "--yes",
-        action="store_true",
-        help="with --bisect-releases: do not ask before downloading / 下载前不询问",
-    )
-    parser.add_argument(
-        "--keep",
-        action="store_true",
-        help="with --bisect-releases: keep what was installed / 保留已安装的环境",
     )
 
 
