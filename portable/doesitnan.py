@@ -32,11 +32,11 @@ import sys
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional
 
+from portable.answer import markdown, plain, report, say, word
 from portable.masking import (
     ASKED_PACKAGES,
-    CONTROL,
     LINE_CHARS,
     Line,
     Masks,
@@ -46,8 +46,6 @@ from portable.masking import (
 )
 
 SITE = ""
-# Of kb/wording.py, in English and Chinese, once it is served.
-WORDS: Dict[str, Tuple[str, str]] = {}
 MATCH, NONE, TROUBLE, POSSIBLE = 0, 1, 2, 3
 STATUS = {"exact": MATCH, "match": MATCH, "possible": POSSIBLE, "none": NONE}
 TIMEOUT_S = 30
@@ -186,153 +184,6 @@ def problem_of(error: urllib.error.HTTPError) -> str:
         return "HTTP %d; is this the address of the site?" % error.code
 
 
-def plain(text: Any) -> str:
-    """On one line, without what a terminal would obey."""
-    return CONTROL.sub("?", " ".join(str(text).split())).replace("\x1b", "?")
-
-
-# Numbers of lines as the site says them, in either language.
-LINES_SAID = re.compile(r"\blines? \d+(?:, \d+)*|\u7b2c \d+(?:\uff0c\d+)* \u884c")
-
-
-def word(key: str, lang: str) -> str:
-    return WORDS[key][lang == "zh"] if key in WORDS else plain(key)
-
-
-def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
-    """What decides, each candidate with its test, first checks, what is ruled out."""
-    say(numbers_of_file(plain(found["decision"][lang]), sent))
-    say("")
-    for law in found.get("laws", ()):
-        say(plain(law["summary"][lang]))
-        say(urllib.parse.urljoin(site, law["urls"]["html"][lang]))
-        say("")
-    for candidate in found["candidates"]:
-        details(candidate, sent, lang, site)
-    if found["first_checks"]:
-        say(word("checks", lang))
-    for check in found["first_checks"]:
-        say("  " + plain(check["title"][lang]))
-        say("    " + plain(check["text"][lang]))
-        code(check["code"])
-    for group in found["affecting"]:
-        say(plain(group["title"][lang]))
-        for row in group["records"]:
-            say("  %s  %s" % (row["record"], plain(row["title"][lang])))
-    if found["ruled_out"]:
-        say(word("ruled_out", lang))
-    for row in found["ruled_out"]:
-        slugs = ", ".join(map(plain, row["slugs"]))
-        say("  %s: %s" % (plain(row["title"][lang]), slugs))
-
-
-def details(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
-    """Why, whether it affects, the test that tells yes from no, what helps."""
-    name, title = plain(row["record"] or row["slug"]), plain(row["title"][lang])
-    say("%s  %s  (%s)" % (name, title, word(row["confidence"], lang)))
-    for reason in row["because"]:
-        say("  " + numbers_of_file(plain(reason[lang]), sent)[:240])
-    if row["affected"]:
-        say("  " + word(answer_of(row["affected"]), lang))
-    say("  " + plain(row["test"]["question"][lang]))
-    if row["test"]["code"]:
-        code(row["test"]["code"])
-    entry = row["workaround"]
-    if entry:
-        say("  " + remedy(entry, lang))
-        code(entry["apply"])
-    if row["urls"]:
-        say("  " + urllib.parse.urljoin(site, row["urls"]["html"][lang]))
-    say("")
-
-
-def remedy(entry: Dict[str, Any], lang: str) -> str:
-    """A workaround by its status and cost; its name is for authors."""
-    en, zh = "What to do now (%s). Cost: %s", "现在怎么做（%s）。代价：%s"
-    return (zh if lang == "zh" else en) % (
-        word(entry["status"], lang),
-        plain(entry["cost"][lang]),
-    )
-
-
-# --- to be posted below an issue -----------------------------
-MARKUP = re.compile(r"([\\`*_<>\[\]|#])")
-
-
-def marked(text: Any) -> str:
-    """A text of the site in Markdown, where nothing in it is a mark."""
-    return MARKUP.sub(r"\\\1", plain(text))
-
-
-def markdown(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
-    """The decision, the facts it rests on, the first candidate with test and strip."""
-    say("**%s**\n" % marked(numbers_of_file(plain(found["decision"][lang]), sent)))
-    facts = found["facts"]
-    rows = ["`%s`" % plain(row["value"]) for row in facts["named"]]
-    rows += ["%s `%s`" % pair for pair in sorted(facts["packages"].items())]
-    if rows:
-        say("- " + ", ".join(map(plain, rows)))
-    for row in found["candidates"][:1]:
-        posted(row, sent, lang, site)
-
-
-def posted(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
-    for reason in row["because"]:
-        say("- " + marked(numbers_of_file(plain(reason[lang]), sent)[:240]))
-    name, title = plain(row["record"] or row["slug"]), marked(row["title"][lang])
-    url = urllib.parse.urljoin(site, row["urls"]["html"][lang]) if row["urls"] else ""
-    say("\n### " + ("[%s](%s) %s" if url else "%s%s %s") % (name, url, title))
-    if row["affected"]:
-        say("\n" + word(answer_of(row["affected"]), lang))
-    say("\n" + marked(row["test"]["question"][lang]))
-    fenced(row["test"]["code"])
-    entry = row["workaround"]
-    if entry:
-        say("\n" + marked(remedy(entry, lang)))
-        fenced(entry["apply"])
-    if row["record"]:
-        image = "%s/badge/%s/releases.svg?lang=%s" % (site, name, lang)
-        say("\n[![%s](%s)](%s)" % (name, image, url))
-
-
-def fenced(text: str) -> None:
-    if text:
-        say("\n```python\n%s\n```" % CONTROL.sub("?", text.replace("```", "")))
-
-
-def numbers_of_file(text: str, sent: List[Line]) -> str:
-    """Lines by their numbers in the log, of which only a part was sent."""
-    own, quoted, rest = text.partition("\u201c")
-    own = LINES_SAID.sub(
-        lambda said: re.sub(
-            r"\d+", lambda found: str(numbered(int(found[0]), sent)), said[0]
-        ),
-        own,
-    )
-    return own + quoted + rest
-
-
-def code(text: str) -> None:
-    """Code as it is to be pasted, below what it is for."""
-    for line in text.splitlines():
-        say("      " + CONTROL.sub("?", line))
-
-
-def numbered(line: int, sent: List[Line]) -> int:
-    """The line's number in the log, not among the sent lines."""
-    return sent[line - 1][0] if 0 < line <= len(sent) else line
-
-
-def answer_of(affected: Dict[str, Any]) -> str:
-    tested = affected["basis"] == "tested_build"
-    return {
-        ("affected", True): "tested",
-        ("affected", False): "likely",
-        ("not_affected", True): "not_tested",
-        ("not_affected", False): "not_likely",
-    }.get((affected["answer"], tested), "unknown")
-
-
 def reproduce(site: str, record: str, language: str) -> None:
     """Tell how to run the record's repros here; without an answer, why not."""
     lines = [word("reproduce", language)]
@@ -353,10 +204,6 @@ def reproduce(site: str, record: str, language: str) -> None:
 
 
 # --- command line ----------------------------------------
-def say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-
-
 def tell(text: str) -> None:
     sys.stderr.write("doesitnan: %s\n" % text)
 

@@ -1,30 +1,35 @@
-"""The pipe client with what it carries: masks, words and address of the site."""
+"""The pipe client with what it carries: two modules, words and the site's address."""
 
 from __future__ import annotations
 
 import pprint
 import re
 from pathlib import Path
+from types import ModuleType
 
 from kb import wording
 from kb.wording import Said
-from portable import doesitnan, masking
+from portable import answer, doesitnan, masking
 
-# In portable/doesitnan.py, what the masks themselves take the place of.
+# In portable/doesitnan.py, what these modules themselves take the place of.
 IMPORTED = re.compile(
-    r"^from portable\.masking import \(.*?^\)$", re.DOTALL | re.MULTILINE
+    r"^from portable\.(\w+) import (?:\(.*?^\)|[^(\n]+)$", re.DOTALL | re.MULTILINE
 )
 FUTURE = "from __future__ import annotations\n"
 
 
 def pipe_client(site: str) -> str:
     """The command line that asks about a log, with the site that it asks."""
+    bodies = {"answer": body_of(answer), "masking": body_of(masking)}
     text = Path(doesitnan.__file__).read_text("utf-8")
-    found = Path(masking.__file__).read_text("utf-8")
-    masks = found.partition(FUTURE)[2].strip()
-    text = IMPORTED.sub(lambda _: masks, text, count=1)
+    text = IMPORTED.sub(lambda found: bodies[found[1]], text)
     text = text.replace('SITE = ""', f"SITE = {site!r}", 1)
     return text.replace("WORDS: Dict[str, Tuple[str, str]] = {}", f"WORDS = {words()}")
+
+
+def body_of(module: ModuleType) -> str:
+    text = Path(str(module.__file__)).read_text("utf-8")
+    return IMPORTED.sub("", text.partition(FUTURE)[2]).strip()
 
 
 def words() -> str:
