@@ -22,7 +22,11 @@ def say(text: str) -> None:
 
 def plain(text: Any) -> str:
     """On one line, without what a terminal would obey."""
-    return CONTROL.sub("?", " ".join(str(text).split())).replace("\x1b", "?")
+    return inert(" ".join(str(text).split()))
+
+
+def inert(text: str) -> str:
+    return CONTROL.sub("?", text).replace("\x1b", "?")
 
 
 # Numbers of lines as the site says them, in either language.
@@ -36,7 +40,7 @@ def word(key: str, lang: str) -> str:
 
 
 def link(urls: Dict[str, Any], lang: str, site: str) -> str:
-    return urllib.parse.urljoin(site, urls["html"][lang])
+    return plain(urllib.parse.urljoin(site, urls["html"][lang]))
 
 
 def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
@@ -58,7 +62,7 @@ def report(found: Dict[str, Any], sent: List[Line], lang: str, site: str) -> Non
     for group in found["affecting"]:
         say(plain(group["title"][lang]))
         for row in group["records"]:
-            say("  %s  %s" % (row["record"], plain(row["title"][lang])))
+            say("  %s  %s" % (plain(row["record"]), plain(row["title"][lang])))
     if found["ruled_out"]:
         say(word("ruled_out", lang))
     for row in found["ruled_out"]:
@@ -137,7 +141,7 @@ def posted(row: Dict[str, Any], sent: List[Line], lang: str, site: str) -> None:
 
 def fenced(text: str) -> None:
     if text:
-        say("\n```python\n%s\n```" % CONTROL.sub("?", text.replace("```", "")))
+        say("\n```python\n%s\n```" % inert(text.replace("```", "")))
 
 
 def numbers_of_file(text: str, sent: List[Line]) -> str:
@@ -155,7 +159,7 @@ def numbers_of_file(text: str, sent: List[Line]) -> str:
 def code(text: str) -> None:
     """Code as it is to be pasted, below what it is for."""
     for line in text.splitlines():
-        say("      " + CONTROL.sub("?", line))
+        say("      " + inert(line))
 
 
 def answer_of(affected: Dict[str, Any]) -> str:

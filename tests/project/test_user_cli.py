@@ -52,6 +52,15 @@ def sent_of(data: bytes) -> str:
     return "\n".join(text for _, text in doesitnan.within(picked))
 
 
+def with_escapes(value: Any) -> Any:
+    """An answer in which each text begins a command to a terminal."""
+    if isinstance(value, dict):
+        return {name: with_escapes(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [with_escapes(item) for item in value]
+    return f"{value}\x1b]0;evil\x07" if isinstance(value, str) else value
+
+
 def best(found: dict[str, Any]) -> str:
     return found["candidates"][0]["record"] if found["candidates"] else ""
 
@@ -360,6 +369,17 @@ class CommandTest(LiveServerTestCase):
         picture = self.client.get(strip.removeprefix(self.live_server_url))
         self.assertEqual(picture["Content-Type"], "image/svg+xml")
         self.assertNotIn("alice", said)
+
+    def test_no_answer_tells_a_terminal_what_to_do(self) -> None:
+        for pasted in ({"log": WARNING}, {"log": "", "env": "torch==2.5.1"}):
+            answer = self.client.post("/api/v1/lookup", pasted, "application/json")
+            spoilt = with_escapes(answer.json())
+            for show in (doesitnan.report, doesitnan.markdown):
+                said = io.StringIO()
+                with redirect_stdout(said):
+                    show(spoilt, [], "en", "https://site.example")
+                self.assertIn("evil", said.getvalue())
+                self.assertNotIn("\x1b", said.getvalue())
 
     def test_a_dry_run_shows_what_would_be_sent_and_sends_nothing(self) -> None:
         done = self.command(WARNING, "--dry-run", site="http://127.0.0.1:9")
