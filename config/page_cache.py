@@ -59,6 +59,7 @@ class Kept(NamedTuple):
     """A page as it was answered, compressed, with PLACE for a form's token."""
 
     packed: bytes
+    digest: str
     content_type: str
     has_token: bool
 
@@ -85,7 +86,7 @@ class PageCacheMiddleware:
                 return response
             caches["pages"].set(key, kept, settings.PAGE_CACHE_SECONDS)
         # Answered as the next reader is: with the same validator.
-        return answer(request, key, kept)
+        return answer(request, kept)
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., Any], args: Any, kwargs: Any
@@ -99,7 +100,7 @@ class PageCacheMiddleware:
             request.page_making.enter_context(lock)  # type: ignore[attr-defined]
             kept = caches["pages"].get(key)
         if kept is not None:
-            return answer(request, key, kept)
+            return answer(request, kept)
         request.page_key = key  # type: ignore[attr-defined]
         return None
 
@@ -176,23 +177,22 @@ def keepable(response: HttpResponse) -> Kept | None:
     for token in tokens:
         body = body.replace(token, PLACE)
     packed = gzip.compress(body, mtime=0)
-    return Kept(packed, response["Content-Type"], bool(tokens))
+    # Of the page, not of its key: after an upgrade the same records look otherwise.
+    digest = hashlib.sha256(packed).hexdigest()
+    return Kept(packed, digest, response["Content-Type"], bool(tokens))
 
 
-def answer(request: HttpRequest, key: str, kept: Kept) -> HttpResponseBase:
+def answer(request: HttpRequest, kept: Kept) -> HttpResponseBase:
     """The page for this reader, or 304 where they have it."""
-    etag = key
+    etag, cookie = kept.digest, request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
     if kept.has_token:
         # Theirs has a token that fits their cookie, and nobody else's.
-        cookie = request.COOKIES.get(settings.CSRF_COOKIE_NAME, "")
         etag = hashlib.sha256(f"{etag} {cookie}".encode()).hexdigest()
     # Weak: it is sent in more than one encoding.
     etag = f'W/"{etag[:32]}"'
-    has_cookie = settings.CSRF_COOKIE_NAME in request.COOKIES
-    response: HttpResponseBase | None = None
-    if has_cookie or not kept.has_token:
-        response = get_conditional_response(request, etag=etag)
-    response = response or whole(request, kept)
+    may_have_it = cookie or not kept.has_token
+    known = get_conditional_response(request, etag=etag) if may_have_it else None
+    response: HttpResponseBase = known or whole(request, kept)
     response["ETag"] = etag
     response["Cache-Control"] = "private, no-cache"
     patch_vary_headers(response, ("Cookie",))

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from kb.choices import LANGS
-from kb.models import Law, Symptom
+from kb.models import Law, SearchState, Symptom
 from kb.records.laws import LawFile
 from kb.records.symptoms import SymptomFile
+from kb.search.index import writer
 
 
 def store_symptoms(files: Iterable[SymptomFile]) -> None:
@@ -19,12 +20,9 @@ def store_symptoms(files: Iterable[SymptomFile]) -> None:
 def store_laws(files: Iterable[LawFile]) -> None:
     """Make the rows what the files say; a row without a file goes."""
     columns = {
-        file.facts["slug"]: {
-            **texts_of(file.facts),
-            "name": file.facts["law"],
-            **file.columns,
-        }
+        facts["slug"]: {**texts_of(facts), "name": facts["law"], **file.columns}
         for file in files
+        for facts in [file.facts]
     }
     bring_in_step(Law, columns)
 
@@ -32,14 +30,18 @@ def store_laws(files: Iterable[LawFile]) -> None:
 def bring_in_step(
     model: type[Symptom] | type[Law], columns: dict[str, dict[str, Any]]
 ) -> None:
-    """`columns`: of each row by its slug."""
-    model.objects.exclude(slug__in=columns).delete()
+    """`columns`: of each row by its slug. What is unchanged keeps its date."""
+    gone, _by_model = model.objects.exclude(slug__in=columns).delete()
     rows: dict[str, Any] = model.objects.in_bulk(list(columns))
-    for slug, values in columns.items():
-        row = rows.get(slug)
-        # An unchanged one keeps its date.
-        if row is None or any(getattr(row, k) != v for k, v in values.items()):
-            model.objects.update_or_create(slug=slug, defaults=values)
+    changed = [
+        slug
+        for slug, values in columns.items()
+        if slug not in rows or any(vars(rows[slug])[k] != values[k] for k in values)
+    ]
+    for slug in changed:
+        model.objects.update_or_create(slug=slug, defaults=columns[slug])
+    if gone or changed:
+        SearchState.objects.update(generation=writer.new_generation())
 
 
 def texts_of(facts: dict[str, Any]) -> dict[str, str]:

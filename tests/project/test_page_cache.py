@@ -13,14 +13,15 @@ from django.contrib.messages import constants
 from django.contrib.messages.storage.base import Message
 from django.contrib.messages.storage.cookie import CookieStorage
 from django.core.cache import caches
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render as django_render
 from django.test import Client, TestCase, override_settings
 from django.urls import reverse
 
 from kb.findings import standings
+from kb.models import Symptom
 from kb.pages import theme, views
-from kb.publishing import saving
+from kb.publishing import explained, saving
 from runner.models import Installation, Run
 from tests.support import page_types, runs
 
@@ -72,6 +73,23 @@ class KeptTest(PageCacheCase):
             saving.save(self.record)
             self.assertIn("Another title of it", self.body(self.address))
 
+    def test_an_edit_of_a_symptom_shows_at_once(self) -> None:
+        address = reverse("symptom-detail", args=["zero"])
+        for title in ("Nothing is learnt", "The loss is zero"):
+            texts = {"title_en": title, "words": [], "signatures": [], "causes": []}
+            explained.bring_in_step(Symptom, {"zero": texts})
+            self.assertIn(title, self.body(address))
+        with self.rendered(0):
+            explained.bring_in_step(Symptom, {"zero": texts})
+            self.body(address)
+
+    def test_a_page_that_other_code_makes_is_sent_again(self) -> None:
+        etag = Client().get(self.address)["ETag"]
+        caches["pages"].clear()
+        with mock.patch.object(views, "render", lambda *_given: HttpResponse("new")):
+            again = Client().get(self.address, headers={"If-None-Match": etag})
+        self.assertEqual((again.status_code, again.content), (200, b"new"))
+
     def test_a_page_with_a_form_follows_the_fleet(self) -> None:
         with self.rendered(2):
             self.body(self.page)
@@ -83,7 +101,8 @@ class KeptTest(PageCacheCase):
         etag = Client().get(self.address)["ETag"]
         again = Client().get(self.address, headers={"If-None-Match": etag})
         self.assertEqual((again.status_code, again.content), (304, b""))
-        standings.lock()
+        self.record.title_en = "Another title of it"
+        saving.save(self.record)
         again = Client().get(self.address, headers={"If-None-Match": etag})
         self.assertEqual(again.status_code, 200)
 
