@@ -46,7 +46,8 @@ def decision(
     """`law`: the sentence of how a value was made, where nothing is sure."""
     sure = [row for row in candidates if row.is_sure]
     if sure:
-        return joined([explained(sure[0]), still_open(sure, facts)])
+        own = [row for at, row in enumerate(sure) if not said_by(sure[:at], row)]
+        return joined([*map(explained, own), still_open(sure, facts)])
     bad = what_is_bad(facts)
     parts = [NONE_CERTAIN.filled(line=bad[0], what=bad[1])] if bad else []
     parts.append(of_symptom(candidates, shown) or of_candidates(candidates))
@@ -76,6 +77,12 @@ def name_of(candidate: Candidate) -> str | Json:
     if candidate.known:
         return candidate.known.row.pk
     return dict(candidate.cause.entry["name"]) if candidate.cause else candidate.slug
+
+
+def said_by(others: Sequence[Candidate], candidate: Candidate) -> bool:
+    """Whether others explain all of its lines; the first record always speaks."""
+    lines = {line for other in others for line in other.lines}
+    return bool(others) and lines.issuperset(candidate.lines)
 
 
 def explained(candidate: Candidate) -> Json:

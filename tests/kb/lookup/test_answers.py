@@ -211,6 +211,12 @@ class AnswerTests(TestCase):
         self.assertLessEqual(len(found["candidates"]), 3)
         self.assertEqual(found["outcome"], "possible")
 
+    def test_each_certain_record_says_which_line_it_explains(self) -> None:
+        empty = "UserWarning: `parameters` is an empty generator, no gradient clipping"
+        said = look_up(f"{WARNING}\n{empty} will occur.")["decision"]["en"]
+        self.assertIn("NAN-0002 explains line 1.", said)
+        self.assertIn("NAN-0051 explains line 2.", said)
+
     def test_a_nan_beside_an_explained_warning_has_first_checks(self) -> None:
         self.assertEqual(look_up(WARNING)["first_checks"], [])
         steps = "".join(f"step {n} loss 2.0 grad_norm 1.{n}\n" for n in range(1, 9))
