@@ -15,7 +15,7 @@ from kb.models import Record
 from kb.search.reading.query import Query
 from kb.search.reading.tokens import HAN_RUN, fold
 
-BEFORE, LENGTH = 60, 220
+BEFORE, LENGTH, WORD = 60, 220, 20
 # Enough to choose the best place; a common word stands in a text a hundred times.
 MAX_PLACES = 60
 MARKUP = re.compile(r"^(?:```\w*$|#{1,6} )|`", re.MULTILINE)
@@ -153,6 +153,9 @@ def best_window(text: str, places: list[Place]) -> tuple[int, int]:
     best = (0, 0)
     for at, first in enumerate(places):
         begin = max(0, first.start - BEFORE)
+        if begin:  # at a word, where one begins soon
+            soon = min(first.start, begin + WORD)
+            begin = max(begin, text.find(" ", begin, soon) + 1)
         inside = {
             text[item.start : item.end].lower(): item.worth
             for item in places[at:]
@@ -173,6 +176,8 @@ def marked(text: str, start: int, places: Iterable[Place]) -> SafeString:
         passage = text[place.start : place.end]
         pieces.append(format_html("{}<mark>{}</mark>", text[at : place.start], passage))
         at = place.end
+    gap = text.rfind(" ", max(at, end - WORD), end) if end < len(text) else -1
+    end = gap if gap >= 0 else end
     pieces.append(format_html("{}{}", text[at:end], "…" if end < len(text) else ""))
     return SafeString("".join(pieces))
 

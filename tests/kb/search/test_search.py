@@ -318,6 +318,11 @@ class SnippetTests(FirstRecords):
         self.assertLess(len(shown), 300)
         self.assertEqual((shown[0], shown[-1]), ("…", "…"))
 
+    def test_a_text_is_cut_between_words(self) -> None:
+        shown = self.shown("alpha " * 99 + "zebra" + " omega" * 99, "zebra")
+        words = set(strip_tags(shown).strip("…").split())
+        self.assertEqual(words, {"alpha", "zebra", "omega"})
+
     def test_markdown_reads_as_text_and_the_own_language_comes_first(self) -> None:
         record = Record(
             summary_en="nothing",
