@@ -46,10 +46,7 @@ def fits(row: Json, facts: Facts) -> bool:
 
 
 def document(row: Json, facts: Facts) -> Json:
-    numbers = {
-        "growth": f"{facts.numbers.get('growth', 0):.0f}",
-        "steps": f"{facts.numbers.get('finite_steps', 0):.0f}",
-    }
+    numbers = {"growth": f"{facts.numbers.get('growth', 0):.0f}"}
     trainer, code = code_for(row["code"], facts)
     return {
         "name": row["name"],

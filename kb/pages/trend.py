@@ -14,7 +14,7 @@ from kb.search.reading.figures import LOSS, NORM, SHOWN
 
 WIDTH, LEFT, RIGHT = 620, 96, 604
 ROW, HEIGHT, TOP = 78, 58, 28
-# The least width of a bar: its words have room in the letters of a phone, too.
+# The width of a bar with room for its words, in the letters of a phone, too.
 BAR = 96.0
 Json = dict[str, Any]
 
@@ -28,8 +28,13 @@ class Row:
     line: str
     marks: list[tuple[float, float]]
     odd: list[tuple[float, float]]
+    # Left, top, width and words, which stand before a bar that has no room for them.
     bar: tuple[float, float, float, str] | None
     span: str
+
+    @property
+    def is_narrow(self) -> bool:
+        return self.bar is not None and self.bar[2] < BAR
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,7 @@ def bar_of(
     if not bad:
         return None
     left = x_of(bad[0], n) - 6
-    width = max(BAR, x_of(bad[-1], n) + 6 - left)
-    left = min(left, WIDTH - width)
+    width = x_of(bad[-1], n) + 6 - left
     return (
         round(left, 1),
         base - 36,
