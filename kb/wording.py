@@ -93,20 +93,20 @@ SENTENCES = {
     ),
 }
 MODEL_SENTENCE = _(
-    "The mechanism showed in {k} of {n} runs on torch {build}, {device}. This is a "
+    "Runs on torch {build}, {device} that showed the mechanism: {k} of {n}. This is a "
     "model of the mechanism: it does not say whether a build is affected."
 )
 SOMETIMES = _("It happens sometimes.")
 # Of a run with other values than those that were reviewed: no verdict of the record.
 AT_VALUES = {
     "bug_present": _(
-        "With {values} the bug happened in {k} of {n} runs on torch {build}, "
-        "{device}. These are not the reviewed values, so the record's verdict does "
+        "Runs with {values} on torch {build}, {device} that had the bug: {k} of {n}. "
+        "These are not the reviewed values, so the record's verdict does "
         "not change."
     ),
     "bug_absent": _(
-        "With {values} the bug did not happen in {n} runs on torch {build}, "
-        "{device}. These are not the reviewed values, so the record's verdict does "
+        "Runs with {values} on torch {build}, {device} that had the bug: 0 of {n}. "
+        "These are not the reviewed values, so the record's verdict does "
         "not change."
     ),
 }
@@ -119,8 +119,8 @@ REASONS = {
     "memory": _("this needs a GPU with more memory"),
     "devices": _("this needs more GPUs"),
     "stack": _(
-        "this Python lacks a package that the repro tests; install it there, on a "
-        "site with `manage.py builds add --with`"
+        "this Python lacks what the repro tests (`manage.py builds add --with` "
+        "installs it)"
     ),
     "api": _("this build lacks an API that the repro calls"),
     "compiler": _(
@@ -358,7 +358,7 @@ NEVER_RUN = {
         "versions. Choose your build to see whether it is one of them."
     ),
     "unknown": _(
-        "Nobody has run it here on {device} yet, and no affected version is "
+        "Nobody has run it here on {device} yet, and no affected version of torch is "
         "documented. Choose your build, or run it."
     ),
 }

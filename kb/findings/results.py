@@ -104,6 +104,7 @@ class Trust(NamedTuple):
     """What of today's repros ran, and an evidence to look at."""
 
     runs: int
+    models: int  # of the runs those of a model of the mechanism
     builds: int
     proof: Finding | None
 
@@ -118,6 +119,7 @@ def trust(findings: Iterable[Finding]) -> Trust:
 
     return Trust(
         len({row.evidence for row in fresh}),
+        len({row.evidence for row in fresh if row.is_model}),
         len({row.build for row in fresh}),
         max((row for row in fresh if row.verdict in JUDGED), key=worth, default=None),
     )

@@ -180,20 +180,19 @@ def semicolons(parts: Iterable[Any]) -> SafeString:
 
 @register.filter
 def fix_versions(fixes: Iterable[dict[str, Any]]) -> SafeString:
-    """Each fix by its kind, which leads to its section, and with its version."""
+    """A line for each fix: its kind, which leads to its section, and its version."""
     words = _(
         '<a href="#fix">%(kind)s</a>: <span class="mono nowrap">%(version)s</span>'
     )
-    return semicolons(
-        mark_safe(  # noqa: S308
-            words
-            % {
-                "kind": escape(fix_kind(fix["kind"])),
-                "version": escape(f"{fix['package']} {fix['version']}"),
-            }
-        )
+    found = [
+        words
+        % {
+            "kind": escape(fix_kind(fix["kind"])),
+            "version": escape(f"{fix['package']} {fix['version']}"),
+        }
         for fix in fixes
-    )
+    ]
+    return mark_safe("<br>".join(found))  # noqa: S308
 
 
 @register.filter
