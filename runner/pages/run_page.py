@@ -70,6 +70,11 @@ class Verdicted:
         return self.body["verdict"] in JUDGED
 
     @property
+    def raised(self) -> str:
+        """The exception that ended it, as the check raised it; "" for none."""
+        return next((row.raised for row in self.observations.rows if row.raised), "")
+
+    @property
     def is_model(self) -> bool:
         return bool(self.body["repro"]["fidelity"] == Fidelity.MECHANISM_MODEL)
 

@@ -164,6 +164,22 @@ class LiveTest(PageTest):
         self.assertNotIn("TypeError: why", html)
         self.assertIn("Only the first 2000 lines are shown.", html)
 
+    def test_a_run_that_raised_says_what(self) -> None:
+        body = runs.make_evidence(self.repro, failure="raised")
+        (control,) = [c for c in body["checks"] if c["name"] == "control"]
+        control["log"] = {"text": "[stderr] TypeError: no mask", "cut_bytes": 0}
+        found = store.add(runs.signed(body), origin="site")
+        run = runs.make_run(
+            self.repro,
+            state="finished",
+            verdict=found.verdict,
+            reason="raised",
+            evidence=found,
+            finished_at=timezone.now(),
+        )
+        answer = self.page(f"/en/runs/{run.id}/").partition('class="phases"')[0]
+        self.assertIn('<code class="raised" lang="en">TypeError: no mask', answer)
+
     def test_phases_before_the_one_under_way_are_done_and_none_after(self) -> None:
         for phase, done in (("requirements", 0), ("control", 1), ("trigger 1/1", 3)):
             run = runs.make_run(self.repro, state="running", phase=phase, attempt=1)
