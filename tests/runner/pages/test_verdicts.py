@@ -237,7 +237,7 @@ class SentenceTest(SimpleTestCase):
         device = {"class": "cuda", "name": ""}
         lacks = {"reason": "stack:transformers", "device": device}
         said = self.sentence("not_applicable", "en", **lacks)
-        self.assertIn("`manage.py builds add --with`: transformers.", said)
+        self.assertIn("`manage.py builds add --with` installs it): transformers.", said)
         self.assertNotIn("cuda", said)
         said = self.sentence("not_applicable", "zh", **lacks)
         self.assertIn("安装：transformers。", said)
