@@ -127,7 +127,8 @@ def add_cause(
     if weight < 1 and candidate.is_other_symptom(facts):
         return
     candidate.cause, candidate.is_told = cause, bool(cause.because)
-    if weight < 1 and candidate.known and not candidate.known.row.is_brief:
+    is_full = candidate.known and not candidate.known.row.is_brief
+    if weight < 1 and is_full and cause.is_called:
         return  # the operators of its repro are compared with the code already
     strength = min(cause.strength, MOST_FOR)
     people = PEOPLE * cause.entry.get("people", 1)

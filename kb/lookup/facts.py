@@ -61,7 +61,8 @@ randn zeros ones rand arange manual_seed nn parameter parameters linear model de
 float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze transpose
 allclose grad sum item reshape contiguous module optim any all inf nan na_ns na_n
 grad_norm loss base gpu gpus nvidia py_torch ge_force lo_ra qlo_ra train training tensor
-amp lora peft com org io py max min abs mean gtx rtx runtime_error value_error
+amp lora peft logging optimizer data batch_size values items com org io py max min abs
+mean gtx rtx runtime_error value_error
 """
 COMMON = frozenset(COMMON_LIST.split())
 WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))

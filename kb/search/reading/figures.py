@@ -158,10 +158,11 @@ class Figures:
         return found
 
     def growth(self) -> float:
-        """How many times larger the last finite loss is than the smallest before it."""
+        """How many times larger one of the last three losses is than one before it."""
         values = [p.value for p in self.series.get(LOSS, []) if p.is_finite]
         values = [value for value in values if value > 0]
-        return max(values[-3:]) / min(values[:-1]) if len(values) > 3 else 1.0
+        last = range(max(len(values) - 3, 1), len(values)) if len(values) > 2 else ()
+        return max((values[at] / min(values[:at]) for at in last), default=1.0)
 
     def falls(self) -> bool:
         """Whether the loss scale falls at the end, at least three times in a row."""

@@ -65,7 +65,11 @@ EXACT = {
     "zero": ("loss", "grad_norm"),
     **dict.fromkeys(TELLING.values(), ("grad_norm",)),
 }
-NOT_FINITE = re.compile(r"(?<![a-z_])(?:nans?|inf|not finite|non-?finite)(?![a-z_])")
+# "invalid values" are what torch.distributions calls them; Megatron counts NaN steps.
+NOT_FINITE = re.compile(
+    r"(?<![a-z_])(?:nans?(?! iterations:\s{1,4}0\b)|inf|not finite|non-?finite"
+    r"|invalid values?)(?![a-z_])"
+)
 MAX_PAIRS = 100
 MAX_FACETS = 20
 MAX_WORDS = 8

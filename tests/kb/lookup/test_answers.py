@@ -114,6 +114,15 @@ class FigureTests(SimpleTestCase):
         grown = figures("\n".join(f"loss: {2 * 4**at}" for at in range(5)))
         self.assertGreater(grown.growth(), 100)
 
+    def test_growth_is_to_a_later_loss(self) -> None:
+        for losses, least, most in (
+            ((40, 30, 5, 1), 0, 1),
+            ((1.9, 1.9, 11.4), 5, 7),
+            ((1, 9), 1, 1),
+        ):
+            found = figures("\n".join(f"loss: {loss}" for loss in losses)).growth()
+            self.assertTrue(least <= found <= most, losses)
+
     def test_an_evaluation_is_no_step(self) -> None:
         self.assertEqual(figures("eval_loss: nan").series, {})
 

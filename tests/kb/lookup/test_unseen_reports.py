@@ -199,15 +199,43 @@ class ReasonTests(ReportTest):
         for log in (
             "I get NaN in the middle of training on my own dataset, why?",
             "PyTorch with LoRA on a GeForce card of NVIDIA: weird numbers, please help",
+            "lm_loss: 1.9, optimizer Adam, batch_size 4: [logging.py:96:log_dist] data",
         ):
             reasons = self.reasons(log)
             for word in ("na_n", "lo_ra", "ge_force", "py_torch", "nvidia", "gpu"):
                 self.assertNotIn(f"you name {word}", reasons)
+            for word in ("logging", "optimizer", "batch_size", "data"):
+                self.assertNotIn(word, reasons)
 
     def test_what_is_not_so_is_no_reason(self) -> None:
         log = "The model does not learn: bf16 weights, the loss does not decrease"
         self.assertIn("the number format is bf16", self.reasons(log))
         self.assertNotIn("fp16", self.reasons(log))
+
+    def test_data_without_a_nan_is_no_reason(self) -> None:
+        for said in ("there is no nan in the data", "数据检查过没有 nan"):
+            self.assertNotIn("nan_input", self.reasons(f"loss is nan, but {said}"))
+        self.assertIn("nan_input", self.reasons("loss is nan, 数据里有 nan"))
+
+    def test_what_facts_speak_for_is_listed_without_a_symptom(self) -> None:
+        log = "16-true: Adam with eps=1e-8 made every parameter NaN in the first step"
+        self.assertEqual(self.causes(log)[0], "adam-fp16-eps-underflow")
+
+    def test_a_loss_that_is_named_leads(self) -> None:
+        log = "Returning nan value instead of CTC loss\nThe grad norm is nan."
+        self.assertEqual(self.causes(log)[0], "ctc-infeasible-target-inf-nan")
+
+    def test_evaluations_of_yolo_are_its_symptom(self) -> None:
+        for log in (
+            "yolov8: val/box_loss, val/cls_loss, val/dfl_loss is nan",
+            "使用yolov8训练时，val/box_loss, val/cls_loss,val/dfl_loss值为nan",
+        ):
+            self.assertIn("yolo-loss-nan", self.shown(log))
+            self.assertIn("evaluation", self.checks(log))
+
+    def test_a_detector_that_stops_at_a_nan(self) -> None:
+        log = "FloatingPointError: Loss became infinite or NaN at iteration=424!"
+        self.assertIn("loss-nan", self.shown(log))
 
     def test_a_learning_rate_is_no_failure_to_learn(self) -> None:
         log = "the loss is nan, learning rate 1e-4, I am not sure what it does"
@@ -240,6 +268,38 @@ class CheckTests(ReportTest):
         self.assertIn("grad-none", self.shown(log))
         self.assertEqual(self.checks(log), ["graph", "moves", "reference", "probe"])
         self.assertIn("weights", self.checks("loss nan"))
+
+    def test_nan_iterations_that_are_counted_as_none(self) -> None:
+        log = "iteration 9 | lm loss: 2.1 | number of nan iterations:   {} |"
+        self.assertNotIn("weights", self.checks(log.format(0)))
+        self.assertIn("weights", self.checks(log.format(3)))
+
+    def test_invalid_values_are_looked_for_where_they_begin(self) -> None:
+        log = "ValueError: The parameter loc has invalid values"
+        self.assertEqual(self.checks(log)[-3:], ["weights", "where", "probe"])
+
+    def test_another_card_is_compared(self) -> None:
+        for log in (
+            "loss is nan, the same script works well on another GPU",
+            "it runs normally on a 2070 but the loss is nan on a 5080",
+            "loss 变成 nan，换了显卡就正常",
+        ):
+            self.assertIn("device", self.checks(log), log)
+
+    def test_the_same_advice_is_given_once(self) -> None:
+        log = "\n".join(f"step {at} loss {2 * 9**at}" for at in range(4))
+        checks = self.checks(f"{log}\nstep 4 loss nan")
+        self.assertIn("growth", checks)
+        self.assertNotIn("rate", checks)
+
+    def test_the_probe_is_started_as_the_trainer_is(self) -> None:
+        for log, code in (
+            ("yolov8: loss nan", "$(which yolo)"),
+            ("swift sft: loss is nan", "-m swift.cli.sft"),
+            ("llamafactory: loss is nan", "src/train.py"),
+            ("my loop: loss is nan", "nan_probe.py train.py"),
+        ):
+            self.assertIn(code, look_up(log)["first_checks"][-1]["code"])
 
     def test_a_node_without_a_record_gets_a_check_of_its_own(self) -> None:
         log = "RuntimeError: Function 'MmBackward0' returned nan values in its 1th out"
