@@ -31,7 +31,7 @@ class Cells:
         on_event: Optional[Callable[[str, str], None]] = None,
         cancelled: Optional[Callable[[], bool]] = None,
     ) -> None:
-        self._each = Follower(on_event, None, cancelled)
+        self._each = Follower(on_event, cancelled)
         self._run = Run(source, start)
         self._trials = trials or self._run.header.trials
         self._header = self._run.header

@@ -286,11 +286,9 @@ class Follower:
     def __init__(
         self,
         on_event: Optional[Callable[[str, str], None]],
-        on_check: Optional[Callable[[Dict[str, Any]], None]],
         cancelled: Optional[Callable[[], bool]],
     ) -> None:
         self.on_event = on_event
-        self.on_check = on_check
         self.cancelled = cancelled
 
     def tell(self, phase: str, text: str) -> None:
@@ -304,8 +302,6 @@ class Follower:
         check = run.check(check_name, trial, functools.partial(self.tell, phase))
         if self.cancelled and self.cancelled():
             raise Cancelled()
-        if self.on_check:
-            self.on_check(check)
         self.tell(phase, summary(check))
         return check
 
@@ -336,10 +332,8 @@ def drive(
     parameters: Optional[Mapping[str, Any]] = None,
     tier: str = "E",
     limits: Optional[Mapping[str, Any]] = None,
-    telemetry: Optional[Mapping[str, Any]] = None,
     origin: str = "harness",
     on_event: Optional[Callable[[str, str], None]] = None,
-    on_check: Optional[Callable[[Dict[str, Any]], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
     quick: bool = False,
     device: str = "",
@@ -347,9 +341,9 @@ def drive(
     """Run every check of a repro and return its evidence object, digest included.
 
     `start` starts one check and returns its Report. `on_event(phase, text)` shows a
-    person the progress, `on_check` gets each recorded check. `parameters`: values other
-    than the defaults; without any, a run that shows the bug goes on with the variants.
-    `quick`: only the checks that give a verdict. `device`: see `on_device`.
+    person the progress. `parameters`: values other than the defaults; without any, a
+    run that shows the bug goes on with the variants. `quick`: only the checks that give
+    a verdict. `device`: see `on_device`.
     Raises ContractError for a source that keeps no contract, or values or a device that
     it does not allow, Cancelled once `cancelled()` is true.
     """
@@ -357,14 +351,14 @@ def drive(
     if quick:
         run.names, run.in_variants = cell_checks(run.names), []
     started_at, clock = utc_now(), time.monotonic()
-    each = Follower(on_event, on_check, cancelled)
+    each = Follower(on_event, cancelled)
     evidence = executed(run, name, trials or run.header.trials, each)
     evidence["limits"].update(limits or {})
     evidence.update(
         record=record,
         tier=tier,
         served=served_how(evidence["checks"]),
-        telemetry=dict(telemetry or {}),
+        telemetry={},
         started_at=started_at,
         duration_s=round(time.monotonic() - clock, 3),
         origin=origin,

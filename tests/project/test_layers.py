@@ -84,7 +84,7 @@ LINES = {
     "kb.templatetags": 675,
     "kb.versions": 1120,
     "portable": 975,
-    "portable.harness": 4590,
+    "portable.harness": 4585,
     "portable.nan_probe": 5540,
     "runner": 470,
     "runner.admin": 330,
