@@ -124,7 +124,7 @@ def start_box(key: Key, descriptor: int, stderr: int, *, bare: bool) -> ParentBo
         env=environment_of(key),
         stdout=subprocess.DEVNULL,
         stderr=stderr,
-        passed=[descriptor],
+        given=box.Given([descriptor]),
     )
     return ParentBox(started.process, started.control)
 

@@ -11,7 +11,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from runner.sandbox import bubblewrap, view
@@ -55,6 +55,21 @@ class Descriptors:
             os.close(self.ours.pop())
 
 
+@dataclass(frozen=True)
+class Given:
+    """What a jail inherits beside the standard streams.
+
+    `passed`: descriptors for the command. `held`: for its init only (locks). `cgroup`:
+    open files of cgroups that the command enters. `source`: content of the file
+    `policy["source"]`.
+    """
+
+    passed: Sequence[int] = ()
+    held: Sequence[int] = ()
+    cgroup: Sequence[int] = ()
+    source: bytes | None = None
+
+
 def start(
     policy: Policy,
     command: Sequence[str],
@@ -63,29 +78,19 @@ def start(
     env: Mapping[str, str],
     stdout: int,
     stderr: int,
+    given: Given,
     stdin: int = subprocess.DEVNULL,
-    passed: Sequence[int] = (),
-    held: Sequence[int] = (),
-    cgroup: Sequence[int] = (),
-    source: bytes | None = None,
-    cwd: str = "/",
 ) -> Box:
     """Start `command` in the jail of `policy`, inside the outer box of `entries`.
 
-    `passed`: descriptors for the command. `held`: for its init only (locks). `cgroup`:
-    open files of cgroups that the command enters. `source`: content of the file
-    `policy["source"]`. Raises NotStarted.
+    Raises NotStarted.
     """
     our_end, their_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    fds = Descriptors([their_end.fileno(), *passed, *held, *cgroup])
+    report = their_end.fileno()
+    fds = Descriptors([report, *given.passed, *given.held, *given.cgroup])
     try:
-        numbers: dict[str, Any] = {
-            "report": their_end.fileno(),
-            "source": None if source is None else fds.text(source),
-            "pass": list(passed),
-            "keep": list(held),
-            "cgroup": list(cgroup),
-        }
+        source = None if given.source is None else fds.text(given.source)
+        numbers = {**asdict(given), "report": report, "source": source}
         policy_fd = fds.text(marshal.dumps({**policy, "fds": numbers}))
         outer = outer_box(policy, entries, fds)
         process = subprocess.Popen(
@@ -94,7 +99,7 @@ def start(
             stdout=stdout,
             stderr=stderr,
             env=dict(env),
-            cwd=cwd,
+            cwd="/",
             pass_fds=fds.inherited,
             start_new_session=True,
         )

@@ -7,7 +7,7 @@ import functools
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -172,10 +172,15 @@ def launch(
     start: ColdStart,
 ) -> BoxProcess:
     """Start the sandbox with pipes for the check; removes `group` if it fails."""
-    pipes = Pipes()
-    channel = pipes.writers[-1]
-    entering = group.entry_fds() if group else []
-    try:
+    with ExitStack() as failed, ExitStack() as inherited:
+        if group:
+            failed.callback(group.remove)
+        pipes = Pipes()
+        failed.callback(wire.close_all, [pipes.nonce_out, *pipes.readers])
+        inherited.callback(wire.close_all, pipes.child_ends)
+        entering = group.entry_fds() if group else []
+        inherited.callback(wire.close_all, entering)
+        channel = pipes.writers[-1]
         started = box.start(
             check_policy,
             [*command, "--fd", str(channel)],
@@ -184,21 +189,11 @@ def launch(
             stdin=pipes.nonce_in,
             stdout=pipes.writers[0],
             stderr=pipes.writers[1],
-            passed=[channel],
-            held=start.hold_fds,
-            cgroup=entering,
-            source=source,
+            given=box.Given([channel], start.hold_fds, entering, source),
         )
-    except BaseException:
-        wire.close_all([pipes.nonce_out, *pipes.readers])
-        if group:
-            group.remove()
-        raise
-    finally:
-        wire.close_all([*pipes.child_ends, *entering])
-    send_nonce = functools.partial(release, pipes.nonce_out)
+        failed.pop_all()
     return BoxProcess(
-        *(started.control, pipes.readers, send_nonce),
+        *(started.control, pipes.readers, functools.partial(release, pipes.nonce_out)),
         outer=started.process,
         group=group,
         token=token,

@@ -173,6 +173,7 @@ def outcome(
                 env={"PATH": "/usr/bin:/bin"},
                 stdout=output.fileno(),
                 stderr=errors.fileno(),
+                given=box.Given(),
             )
         except box.NotStarted as error:
             raise Failed(str(error)) from error

@@ -43,7 +43,7 @@ def main() -> None:
         lambda: None,
         fds["report"],
         alone=bool(policy["namespaces"]),
-        keep=fds["keep"],
+        keep=fds["held"],
     )
 
 
@@ -71,7 +71,7 @@ def become_command(policy: Mapping[str, Any], command: List[str]) -> None:
     # Python ignores these two, and what is ignored stays so in a new program.
     for number in (kernel.SIGPIPE, kernel.SIGXFSZ):
         kernel.libc.signal(number, None)
-    keep = {*fds["pass"], 0, 1, 2}
+    keep = {*fds["passed"], 0, 1, 2}
     for number in kernel.open_descriptors() | keep:
         try:
             os.set_inheritable(number, number in keep)

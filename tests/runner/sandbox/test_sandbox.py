@@ -26,6 +26,7 @@ from runner.models import Worker
 from runner.sandbox import (
     bubblewrap,
     cgroups,
+    coldstart,
     layout,
     policy,
     probes,
@@ -348,6 +349,18 @@ class ColdStartTest(SimpleTestCase):
             **options,
         )
         return start(harness.CheckSpec("control", timeout_s=60, memory_mib=1024))
+
+    def test_what_cannot_be_started_leaves_nothing_open(self) -> None:
+        path = self.folder / "group"
+        path.mkdir()
+        group = cgroups.Group("v2", path, path)
+        start = sandbox.start_in(str(self.python), str(self.python), gpus="")
+        before = set(Path("/proc/self/fd").iterdir())
+        # Its file is not there, as where somebody has removed it.
+        with self.assertRaises(FileNotFoundError):
+            coldstart.launch({}, [], [], {}, b"", group, "", start)
+        self.assertEqual(set(Path("/proc/self/fd").iterdir()), before)
+        self.assertFalse(path.exists())
 
     def observations(self, lines: str, road: str = "", **options: Any) -> Any:
         report = self.report(lines, road, **options)
