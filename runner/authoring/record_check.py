@@ -83,7 +83,7 @@ def found_parts(question: Question, file: RecordFile) -> Iterator[Part]:
     printed = [*quotes.printed_in(question.folder), *question.bench.printed]
     yield findability.signature_part(file, toml, pasted, printed)
     with scratch_database():
-        publish([file, *sound_neighbours(question)], file.id)
+        publish(question.root, [file, *sound_neighbours(question)], file.id)
         title = str(file.facts["title"])
         if OPEN_PLACE.search(title) or any(map(OPEN_PLACE.search, pasted.values())):
             yield Part("search", skipped="title or pasted log are still to be written")

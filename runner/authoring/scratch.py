@@ -7,8 +7,9 @@ same whatever the site has loaded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
@@ -17,9 +18,12 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from kb.choices import Publication
 from kb.models import Record
+from kb.publishing.explained import store_symptoms
+from kb.publishing.loading import known_names
 from kb.publishing.rows import apply
-from kb.records.files import RecordFile
+from kb.records.files import RecordError, RecordFile
 from kb.records.rendering import sections_html
+from kb.records.symptoms import read_symptoms
 from runner.evidence.repros import inspect
 
 
@@ -42,8 +46,11 @@ def scratch_database() -> Iterator[None]:
             scratch.connection.close()
 
 
-def publish(files: Iterable[RecordFile], rendered: str) -> None:
-    """Store records as published ones; HTML is made of the one that is named."""
+def publish(root: Path, files: Iterable[RecordFile], rendered: str) -> None:
+    """Store records as published ones; HTML is made of the one that is named.
+
+    The symptoms beside `root` are stored too: they answer logs without a signature.
+    """
     with transaction.atomic():
         for file in files:
             html = sections_html(file) if file.id == rendered else {}
@@ -51,3 +58,5 @@ def publish(files: Iterable[RecordFile], rendered: str) -> None:
             facts.pop("withdrawn_because", None)
             repros = {name: inspect(text) for name, text in file.repros.items()}
             apply(replace(file, facts=facts), repros, Record(id=file.id), dict(html))
+        with suppress(RecordError):  # a problem there is not the record's
+            store_symptoms(read_symptoms(root, known_names([])) or [])

@@ -42,8 +42,9 @@ class Command(BaseCommand):
         except RecordError as error:
             raise CommandError(str(error)) from error
         published = Publication.PUBLISHED.value
+        shown = (f for f in files if f.facts["publication"] == published)
         with scratch_database():
-            publish((f for f in files if f.facts["publication"] == published), "")
+            publish(settings.ISSUES_DIR, shown, "")
             made = wheel.wheel(site)
         folder: Path = options["output"]
         folder.mkdir(parents=True, exist_ok=True)

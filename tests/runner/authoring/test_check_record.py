@@ -22,6 +22,21 @@ from tests.support.builds import torch_python
 from tests.support.sample_record import edit, write_sample
 
 FINE = f"Nothing is missing in {draft.SLUG}."
+SYMPTOM = f"""\
+schema = 1
+slug = "loss-nan"
+title = {{en = "loss nan", zh = "loss 为 nan"}}
+summary = {{en = "The loss is NaN.", zh = "loss 为 NaN。"}}
+words = ["loss nan"]
+
+[[signature]]
+when = 'loss == "nan"'
+
+[[cause]]
+slug = "{draft.SLUG}"
+ask = {{en = "Is the radicand negative?", zh = "被开方数是否为负？"}}
+when = ['onset == "later"']
+"""
 
 
 @override_settings(SANDBOX_MIN_TIER="D")
@@ -176,6 +191,15 @@ class FileTest(FilledCase):
     def test_a_log_of_somebodys_own_words(self) -> None:
         log = self.folder / "logs" / "known" / f"{draft.SLUG}.log"
         log.write_text("why is the root of my negative radicand not a number?\n")
+        self.assertNotIn(f"{log}: the look-up", self.check()[1])
+
+    def test_a_log_that_a_symptom_answers(self) -> None:
+        """Without a signature of its own, as brief records are."""
+        log = self.folder / "logs" / "known" / f"{draft.SLUG}.log"
+        log.write_text("{'loss': 2.1, 'epoch': 1.0}\n{'loss': nan, 'epoch': 2.0}\n")
+        self.assert_missing(f"{log}: the look-up of this log finds nothing")
+        (self.folder / "symptoms").mkdir()
+        (self.folder / "symptoms" / "loss-nan.toml").write_text(SYMPTOM)
         self.assertNotIn(f"{log}: the look-up", self.check()[1])
 
     def test_a_title_that_finds_another_record(self) -> None:
