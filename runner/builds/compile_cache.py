@@ -19,6 +19,7 @@ from portable import harness
 
 LIMIT_MIB = 4096
 LOCK = ".lock"
+FLAGS = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
 
 
 @contextmanager
@@ -28,16 +29,31 @@ def locked_folder(root: Path, interpreter: str, source: str) -> Iterator[str]:
     Afterwards the least recently used unlocked folders above LIMIT_MIB are removed.
     """
     folder = root / interpreter_key(interpreter) / harness.source_digest(source)[7:19]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    lock = locked(folder, fcntl.LOCK_SH)
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH)
-        os.utime(folder)
         # The run owns this folder; the lock file above it is out of its reach.
         yield str(folder / "files")
     finally:
         os.close(lock)
         prune(root)
+
+
+def locked(folder: Path, how: int, mode: int = 0o700) -> int:
+    """The lock on a folder, which counts as used now; made anew where it was removed.
+
+    Whoever removes it holds the lock, so it may be gone once one has waited for that.
+    """
+    while True:
+        folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        lock = -1
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(folder / LOCK, FLAGS, 0o600)
+            fcntl.flock(lock, how)
+            if os.path.samestat(os.fstat(lock), (folder / LOCK).stat()):
+                os.utime(folder)
+                return lock
+        if lock >= 0:
+            os.close(lock)
 
 
 def interpreter_key(interpreter: str) -> str:
@@ -61,7 +77,7 @@ def prune(root: Path, limit_mib: float = LIMIT_MIB) -> list[Path]:
 def remove(folder: Path) -> bool:
     """Remove a folder unless a run has it locked; returns whether it did."""
     try:
-        lock = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder / LOCK, FLAGS, 0o600)
     except OSError:
         return False
     try:

@@ -53,13 +53,8 @@ def ready(root: Path, interpreter: str, make: Callable[[str], bool]) -> str:
     Others that ask meanwhile wait for it: each alone would take as long.
     """
     folder = root / compile_cache.interpreter_key(interpreter) / NAME
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-    lock = os.open(
-        folder / compile_cache.LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600
-    )
+    lock = compile_cache.locked(folder, fcntl.LOCK_EX, mode=0o755)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        os.utime(folder)
         files, made = folder / "files", folder / MADE
         if not is_current(made):
             shutil.rmtree(files, ignore_errors=True)

@@ -92,7 +92,7 @@ LINES = {
     "runner.api": 1763,
     "runner.authoring": 1240,
     "runner.bisecting": 320,
-    "runner.builds": 2090,
+    "runner.builds": 2096,
     "runner.captures": 610,
     "runner.evidence": 1720,
     "runner.gpus": 1040,

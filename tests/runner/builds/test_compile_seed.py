@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import tempfile
 import threading
 import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from portable import harness
 from runner.builds import compile_cache, compile_seed
@@ -107,3 +110,24 @@ class SeedTest(unittest.TestCase):
         with compile_cache.locked_folder(self.root, PYTHON, "source") as files:
             compile_seed.plant("", files, None)
             self.assertFalse(Path(files).exists())
+
+
+class LockTest(unittest.TestCase):
+    def test_a_folder_that_is_removed_as_it_is_locked_is_made_anew(self) -> None:
+        root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        flock, removals = fcntl.flock, iter(range(2))
+
+        def removed_first(handle: int, how: int) -> None:
+            for _once in removals:
+                for folder in root.glob("*/*"):
+                    shutil.rmtree(folder)
+                break
+            flock(handle, how)
+
+        with mock.patch.object(fcntl, "flock", removed_first):
+            with compile_cache.locked_folder(root, PYTHON, "source") as files:
+                self.assertTrue(Path(files).parent.is_dir())
+                self.assertEqual(compile_cache.prune(root, 0), [])
+            made = compile_seed.ready(root, PYTHON, lambda files: False)
+            self.assertEqual(made, "")
+        self.assertEqual(next(removals, None), None)
