@@ -5,6 +5,9 @@ import errno
 import os
 import sys
 
+# Full, read-only, or not this user's.
+OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+
 
 def main() -> None:
     """What operators cause is one line; `--traceback` shows the rest."""
@@ -22,7 +25,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
     except (ImproperlyConfigured, OperationalError, OSError) as error:
-        is_ours = isinstance(error, OSError) and error.errno != errno.ENOSPC
+        is_ours = isinstance(error, OSError) and error.errno not in OF_DISKS
         if is_ours or "--traceback" in sys.argv:
             raise
         is_database = isinstance(error, OperationalError)

@@ -32,6 +32,8 @@ class SettingsTest(SimpleTestCase):
             ("LOG_DAYS", "soon", "LOG_DAYS must be a whole number, not 'soon'."),
             ("PORT", "70000", "PORT cannot be read: it is from 1 to 65535."),
             ("BUILDS", '"open', "BUILDS cannot be read: No closing quotation."),
+            # Nobody makes a folder there: it is no disk.
+            ("DATA_DIR", "/sys/none", "[Errno "),
             ("SITE_URL", "kb.example", "SITE_URL cannot be read: it begins with"),
             ("DATABASE_URL", "none", "DATABASE_URL cannot be read: Scheme"),
             ("DATABASE_URL", nowhere, "the database (DATABASE_URL): connection"),
