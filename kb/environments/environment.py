@@ -17,18 +17,8 @@ from kb.environments.package_lines import VERSION, Package, canonical
 from kb.environments.report import LINE_CHARS, Reader
 
 MAX_GPUS = 8
-ASKED_BY_TORCH = frozenset(
-    [
-        "filelock",
-        "typing-extensions",
-        "sympy",
-        "networkx",
-        "jinja2",
-        "fsspec",
-        "mpmath",
-        "markupsafe",
-    ]
-)
+REQUIRED = "filelock typing-extensions sympy networkx jinja2 fsspec mpmath markupsafe"
+ASKED_BY_TORCH = frozenset(REQUIRED.split())
 FEW, MANY = 3, 12
 CUDNN = "nvidia-cudnn-cu"
 # What print(torch.__version__) gives, and what may stand beside: CUDA's and cuDNN's.

@@ -7,7 +7,7 @@ AMD's ROCm hardware table.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 # Name as in MODEL (upper case, no spaces) -> compute capability times ten.
 CAPABILITY = {
@@ -100,6 +100,11 @@ SPOKEN_DEVICE = re.compile(
     r"|(?:仅|只)(?:用|使用|有)?\s?CPU|(?:没有|无)\s?(?:GPU|显卡))",
     re.IGNORECASE,
 )
+
+
+def names_of(cards: Collection[str]) -> list[str]:
+    """Their own, and that of the series whose chip they have."""
+    return [*cards, "GTX 16"] if any(map(T_SERIES.search, cards)) else [*cards]
 
 
 def device_named(line: str, in_log: bool) -> str:

@@ -89,6 +89,8 @@ class Facts:
         """What is known of a fact: words, a number, or nothing."""
         if name in self.numbers:
             return self.numbers[name]
+        if name == "card":
+            return tuple(hardware.names_of(self.values.get(name, ())))
         return self.low if name == "says" else tuple(self.values.get(name, ()))
 
     def has(self, name: str, *values: str) -> bool:
@@ -96,8 +98,8 @@ class Facts:
 
     def cards_like(self, value: str) -> list[str]:
         """Cards, and what they are, that a requirement such as "sm_90" names."""
-        known = [*self.values.get("card", ()), *self.values.get("arch", ())]
-        known += ["GTX 16" for card in known if hardware.T_SERIES.search(card)]
+        cards = hardware.names_of(self.values.get("card", ()))
+        known = [*cards, *self.values.get("arch", ())]
         return [name for name in known if value.lower() in name.lower()]
 
     def line_of(self, name: str, value: str) -> int:

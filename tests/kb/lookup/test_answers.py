@@ -134,6 +134,12 @@ class FactTests(SimpleTestCase):
         self.assertEqual(facts.line_of("mode", "amp"), 2)
         self.assertTrue(tellers.holds('card ~ "gtx 16" and device == "cuda"', facts))
 
+    def test_a_card_is_called_by_the_series_whose_chip_it_has(self) -> None:
+        for card, has_it in (("NVIDIA T1000 8GB", True), ("Tesla T4", False)):
+            facts = facts_of(f"ultralytics yolov8n\n{card}")
+            self.assertIs(tellers.holds('card ~ "GTX 16"', facts), has_it)
+            self.assertIs(bool(facts.cards_like("GTX 16")), has_it)
+
     def test_a_fact_that_nobody_states_is_neither_true_nor_false(self) -> None:
         facts = facts_of("loss: nan")
         self.assertIsNone(tellers.holds('device == "mps"', facts))
