@@ -29,6 +29,12 @@ CHANGES = frozenset(
 )
 # Methods by which a list or dict gets what it holds.
 COLLECTS = frozenset(["append", "extend", "add", "insert"])
+# Calls a module on many devices; makes one that is called so.
+SPREAD = "torch.nn.parallel.data_parallel"
+SPREADS = (
+    *("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"),
+    "torch.nn.parallel.DistributedDataParallel",
+)
 EMBEDS = "torch.nn.Embedding()"
 MOST_LAYERS = 32
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -111,6 +117,9 @@ class Calls(Expressions):
 
     def call_value(self, callee: Value, event: Event, node: ast.AST) -> Value:
         if callee.name:
+            if callee.name == SPREAD and len(event.args) > 1:
+                given = Event("", event.args[1:2])
+                return self.call_value(event.args[0], given, node)
             special = self.special(callee.name, event)
             if special is not None:
                 return special
@@ -160,6 +169,9 @@ class Calls(Expressions):
         first = args[0] if args else Value()
         if name == "doesitnan.parameter":
             return Value(self.parameters.get(first.const, UNKNOWN))
+        if name in SPREADS and args:
+            first.attrs.setdefault("module", first)
+            return first
         if name == "builtins.getattr" and len(args) > 1:
             if isinstance(args[1].const, str):
                 return self.attribute_of(first, args[1].const)

@@ -22,10 +22,11 @@ UNTRAINED = re.compile(
     r"|DataModule|Evaluator|Cost|Matcher|Assigner|TestCase|BaseTransform|MapTransform"
     r"|^Function|^Frozen\w*)$"
 )
-# What code calls numbers that no gradient is asked of: what it is told to come to, and
-# what was drawn.
+# What code calls numbers that no gradient is asked of: what it is told to come to, what
+# was drawn, and where a camera looks.
 GIVEN = re.compile(
     r"(?:\w*_)?(?:gt|targets?|labels?|truth|actions)(?:_[23]d)?|gt_\w+|y_true"
+    r"|rays?(?:_\w+)?"
 )
 # Packages of arrays and pictures: a file with them may only look at numbers.
 ARRAYS = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from operator import add, floordiv, ge, gt, le, lt, mul, sub, truediv
 from typing import Any, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 UNKNOWN: Any = object()
@@ -188,6 +189,9 @@ def joined(values: Sequence[Value]) -> Value:
         result.const = consts[0]
     if all(value.ident is first.ident for value in values):
         result.ident = first.ident
+    layers = {x.made and (x.made.name, id(x.made.owner)) for x in values}
+    if len(layers) == 1 and first.made is not None and first.made.name.endswith("()"):
+        result.made = first.made  # by one layer either way
     lengths = {None if value.items is None else len(value.items) for value in values}
     if len(lengths) == 1 and None not in lengths:
         columns = zip(*(value.items or () for value in values))
@@ -197,6 +201,8 @@ def joined(values: Sequence[Value]) -> Value:
 
 # --- arithmetic of constants --------------------------------------------------------
 NUMBER = (int, float)
+ORDER = {"<": lt, "<=": le, ">": gt, ">=": ge}
+ARITHMETIC = {"+": add, "-": sub, "*": mul, "/": truediv, "//": floordiv}
 
 
 def computed(operator: str, left: Any, right: Any) -> Any:
@@ -206,16 +212,8 @@ def computed(operator: str, left: Any, right: Any) -> Any:
     try:
         if abs(left) > LARGE or abs(right) > LARGE:
             left, right = float(left), float(right)
-        if operator == "+":
-            return left + right
-        if operator == "-":
-            return left - right
-        if operator == "*":
-            return left * right
-        if operator == "/":
-            return left / right
-        if operator == "//":
-            return left // right
+        if operator in ARITHMETIC:
+            return ARITHMETIC[operator](left, right)
         if operator == "**":
             power = float(left) ** float(right)
             return power if isinstance(power, float) else UNKNOWN
@@ -234,12 +232,7 @@ def compared(operator: str, left: Any, right: Any) -> Any:
         if operator in ("!=", "is not"):
             return bool(left != right)
         if isinstance(left, NUMBER) and isinstance(right, NUMBER):
-            return {
-                "<": left < right,
-                "<=": left <= right,
-                ">": left > right,
-                ">=": left >= right,
-            }.get(operator, UNKNOWN)
+            return ORDER[operator](left, right) if operator in ORDER else UNKNOWN
     except (TypeError, ValueError):
         pass
     return UNKNOWN
