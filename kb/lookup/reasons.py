@@ -69,18 +69,23 @@ RULED_OUT = {
 
 
 def of_predicates(sources: Sequence[str]) -> list[Json]:
-    """Without those that another one says already."""
-    terms = [set(tellers.parse(source)) for source in sources]
-    return [
-        of_predicate(source)
-        for source, own in zip(sources, terms, strict=True)
-        if not any(own < other for other in terms)
-    ]
+    """Without those that another one says already; all values of a fact at once."""
+    parsed = [tellers.parse(source) for source in dict.fromkeys(sources)]
+    told: dict[str | int, list[tellers.Term]] = {}
+    for at, terms in enumerate(parsed):
+        if not any(set(terms) < set(other) for other in parsed):
+            alone = len(terms) == 1 and terms[0].op == "=="
+            is_value = alone and terms[0].fact in FACTS
+            told.setdefault(terms[0].fact if is_value else at, []).extend(terms)
+    return [of_terms(terms) for terms in told.values()]
 
 
-def of_predicate(source: str) -> Json:
+def of_terms(terms: Sequence[tellers.Term]) -> Json:
     """What is not so is no reason, where something is."""
-    terms = tellers.parse(source)
+    first = terms[0]
+    if len(terms) > 1 and {(t.fact, t.op) for t in terms} == {(first.fact, "==")}:
+        values = {lang: AND[lang].join(t.value for t in terms) for lang in ("en", "zh")}
+        return FACTS[first.fact].filled(value=values)
     return joined([of_term(t) for t in terms if t.op != "!=" or len(terms) == 1])
 
 

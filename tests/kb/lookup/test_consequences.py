@@ -171,5 +171,11 @@ class ReasonTests(SimpleTestCase):
         both, one = 'call == "log" and call == "softmax"', 'call == "log"'
         self.assertEqual(
             [row["en"] for row in reasons.of_predicates([one, both, 'says ~ "x"'])],
-            ["your code calls log and your code calls softmax", "your paste says “x”"],
+            ["your code calls log and softmax", "your paste says “x”"],
+        )
+
+    def test_the_values_of_one_fact_are_said_at_once(self) -> None:
+        told = reasons.of_predicates(['trainer == "trl"', 'trainer == "verl"'])
+        self.assertEqual(
+            [row["en"] for row in told], ["your paste comes from trl and verl"]
         )
