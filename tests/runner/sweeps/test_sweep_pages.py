@@ -123,7 +123,9 @@ class RefusalTest(PageCase, TestCase):
 
     @override_settings(RUNS_ANONYMOUS=False)
     def test_who_may_start_no_runs_may_start_no_sweep(self) -> None:
-        self.assertEqual(self.ask(length="6").status_code, 403)
+        refused = self.ask(length="6")
+        self.assertContains(refused, 'href="/en/login/?next=', status_code=403)
+        self.assertNotContains(refused, 'btn" href="/en/builds', status_code=403)
         self.assertEqual(self.send({"length": "6"}).status_code, 401)
         page = self.client.get(f"/en/{self.repro.record_id}/", follow=True)
         button = f'disabled aria-describedby="s-why-{self.repro.name}"'
