@@ -106,9 +106,7 @@ def shape_of(shown: Shaped) -> SafeString | str:
     return format_html('<span class="sh {}">{}</span>', css, shown.shape)
 
 
-@register.filter
 def outcome_word(outcome: str, check: str = "") -> str:
-    """{{ row.outcome|outcome_word:row.check_name }}"""
     return badges.outcome(check, outcome, current_lang()) if outcome else ""
 
 

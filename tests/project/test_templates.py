@@ -57,6 +57,19 @@ class PiecesTest(SimpleTestCase):
         ]
         self.assertEqual(missing, [])
 
+    def test_each_piece_is_named_somewhere(self) -> None:
+        code = [
+            path
+            for room in ("kb", "runner")
+            for path in (settings.BASE_DIR / room).rglob("*.py")
+        ]
+        texts = [path.read_text() for path in (*code, *TEMPLATES.rglob("*.*"))]
+        pieces = (
+            path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("_*")
+        )
+        unnamed = [name for name in pieces if not any(name in text for text in texts)]
+        self.assertEqual(unnamed, [])
+
 
 class LayoutTest(SimpleTestCase):
     def test_lines_fit(self) -> None:
