@@ -241,8 +241,8 @@ class RaceTest(SimpleTestCase):
         self.assertEqual(sorted(left), [0, 1])
         self.assertEqual(sites[0].python("answer = Run.objects.wanted().count()"), 0)
 
-    def test_a_capture_runs_once_on_a_build(self) -> None:
-        sites = self.both()
+    def two_ask_for_a_build(self, **environ: str) -> None:
+        sites = self.both(**environ)
         sites[0].python(f"{CAPTURE}captures.worker(); ask(); answer = 1")
         for _round in range(self.ROUNDS):
             sites[0].python(f"{CAPTURE}CaptureRun.objects.all().delete(); answer = 1")
@@ -255,3 +255,10 @@ class RaceTest(SimpleTestCase):
 
     def test_on_a_file(self) -> None:
         self.rounds()
+
+    @tag("servers")
+    def test_a_capture_runs_once_on_postgresql(self) -> None:
+        self.two_ask_for_a_build(DATABASE_URL=servers.postgres_database(self))
+
+    def test_a_capture_runs_once_on_a_file(self) -> None:
+        self.two_ask_for_a_build()
