@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
@@ -189,8 +189,7 @@ def worker_rows() -> list[WorkerRow]:
             count=Count("*")
         )
     }
-    running = Run.objects.filter(state=Run.State.RUNNING).order_by()
-    busy = Counter(running.values_list("worker", flat=True))
+    busy = fleet.running()
     rows = [
         WorkerRow(
             worker=worker,
