@@ -31,7 +31,7 @@ from runner.access import requester
 from runner.api import jobs
 from runner.api.runs import known_builds, refusal
 from runner.api.serializers import api_url
-from runner.captures import keeping, known, matrix
+from runner.captures import keeping, known, matrix, queue
 from runner.models import Build, Capture, CaptureRun
 from runner.runs import admission
 from runner.runs.refusals import RunRefused
@@ -44,7 +44,7 @@ class CaptureQuery(LangQuery):
         child=serializers.CharField(max_length=61),
         required=False,
         max_length=100,
-        help_text="slugs of /api/v1/builds, or `all`; else the site's default build",
+        help_text="slugs of /api/v1/builds, or `all` that can run it; else the first",
     )
 
 
@@ -141,15 +141,15 @@ def get_capture(capture_id: str) -> Capture:
 
 def wanted_builds(slugs: list[str]) -> list[Build]:
     """Raises Problem for a build that is not installed here."""
-    installed = admission.by_preference()
+    able = queue.able()
     if ALL in slugs:
-        return installed
-    found = [build for build in installed if build.slug in slugs]
+        return able
+    found = [build for build in admission.installed_builds() if build.slug in slugs]
     unknown = set(slugs) - {build.slug for build in found}
     if unknown:
         said = _("There is no build %s.") % ", ".join(sorted(unknown)[:5])
         raise Problem("unknown_build", f"{said} {known_builds()}")
-    found = found or installed[:1]
+    found = found or able[:1]
     if not found:
         raise Problem("unknown_build", known_builds())
     return found

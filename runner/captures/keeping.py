@@ -17,7 +17,7 @@ from portable import harness
 from portable.nan_probe.schema import Refused, checked
 from runner.captures import queue
 from runner.models import Build, Capture, CaptureRun
-from runner.runs import fleet, jobs, refusals
+from runner.runs import fleet, jobs, refusals, throttle
 from runner.runs.refusals import RunRefused
 
 # So long a run without its capture counts for a quota (runner.runs.throttle).
@@ -96,7 +96,7 @@ def refuse(builds: Sequence[Build], requester: str) -> None:
     for build in builds:
         if refused := queue.refusal(build):
             raise refused
-    if refused := queue.limit(requester, len(builds)):
+    if refused := throttle.refusal(requester, CaptureRun, len(builds)):
         raise refused
 
 

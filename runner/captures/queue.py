@@ -14,8 +14,8 @@ from django.db.models import QuerySet
 from kb.choices import DeviceClass
 from kb.languages import Pair
 from runner.models import Build, CaptureRun, Run, Worker
-from runner.runs import jobs, ledger, refusals, scheduling, throttle
-from runner.runs.admission import FleetSnapshot
+from runner.runs import jobs, ledger, refusals, scheduling
+from runner.runs.admission import FleetSnapshot, by_preference
 from runner.runs.refusals import RunRefused
 from runner.runs.retries import IS_LOST
 from runner.sandbox.tiers import reaches
@@ -24,9 +24,9 @@ WEAKEST = "B"
 ERROR = CaptureRun.Outcome.ERROR
 
 
-def refusal(build: Build) -> RunRefused | None:
+def refusal(build: Build, known: FleetSnapshot | None = None) -> RunRefused | None:
     """Why no worker can run a capture on this build."""
-    fleet_now = FleetSnapshot()
+    fleet_now = known or FleetSnapshot()
     if refused := fleet_now.unserved(build, DeviceClass.CPU):
         return refused
     serving = fleet_now.serving(build, DeviceClass.CPU)
@@ -41,6 +41,12 @@ def refusal(build: Build) -> RunRefused | None:
     )
 
 
+def able() -> list[Build]:
+    """Builds that can run one, by preference; without any, all: a refusal says why."""
+    builds, fleet_now = by_preference(), FleetSnapshot()
+    return [row for row in builds if not refusal(row, fleet_now)] or builds
+
+
 def is_strong(worker: Worker) -> bool:
     return bool(worker.tier) and reaches(worker.tier, WEAKEST)
 
@@ -49,10 +55,6 @@ def remedy_of(worker: Worker) -> Pair:
     """What would help there, as its own probe says it."""
     said = worker.sandbox
     return Pair(said.get("remedy_en", ""), chinese=said.get("remedy_zh", ""))
-
-
-def limit(requester: str, more: int) -> RunRefused | None:
-    return throttle.refusal(requester, CaptureRun, more)
 
 
 # --- by the worker that holds the lease ----------------------------------------

@@ -93,7 +93,7 @@ LINES = {
     "runner.authoring": 1240,
     "runner.bisecting": 320,
     "runner.builds": 2096,
-    "runner.captures": 610,
+    "runner.captures": 612,
     "runner.evidence": 1720,
     "runner.gpus": 1040,
     "runner.management": 2070,

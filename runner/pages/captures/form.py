@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from portable.nan_probe.schema import LARGEST
 from runner import access
 from runner.access import requester
-from runner.captures import keeping
+from runner.captures import keeping, queue
 from runner.models import Build, Capture
 from runner.pages.run_form import Refusal, refusal_of, require_right
 from runner.runs import admission
@@ -33,7 +33,7 @@ class SendPage:
 
 def build(request: HttpRequest, error: str = "") -> SendPage:
     builds = admission.installed_builds()
-    default = [row.slug for row in admission.by_preference()[:1]]
+    default = [row.slug for row in queue.able()[:1]]
     sent = request.POST
     return SendPage(
         builds=builds,
@@ -82,10 +82,9 @@ def text_of(request: HttpRequest) -> str | bytes:
 
 def chosen(sent: QueryDict) -> list[Build]:
     """The builds to run on: those named, all of them, or the default one."""
-    installed = admission.by_preference()
-    slugs = set(sent.getlist("build"))
-    named = [row for row in installed if row.slug in slugs or ALL in slugs]
-    builds = named or installed[:1]
+    slugs, able = set(sent.getlist("build")), queue.able()
+    named = [row for row in admission.installed_builds() if row.slug in slugs]
+    builds = able if ALL in slugs else named or able[:1]
     if not builds:
         said = _("Nothing is installed here.")
         raise Refusal(f"{said} {_('Start a worker that has a torch first.')}", 409)

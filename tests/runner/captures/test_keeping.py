@@ -216,6 +216,20 @@ class RefusedTest(CaptureCase):
         unknown = self.send(captures.text(law="x"), query="?build=9.0.0-cpu")
         self.assertEqual(unknown.json()["code"], "unknown_build")
 
+    def test_all_builds_are_those_that_can_run(self) -> None:
+        away = runs.install("/nowhere/away", "2.0.0-cpu")
+        away.host = "away"
+        away.save()
+        seen = timedelta(hours=1)
+        runs.make_worker("w2", host="away", queues=["2.0.0-cpu.cpu"], seen=seen)
+        for law, query in (("0 / 0", "?build=all"), ("log of a negative number", "")):
+            answer = self.send(captures.text(law=law), query=query)
+            self.assertEqual(answer.status_code, 202, answer.json())
+            builds = [run["build"] for run in answer.json()["runs"]]
+            self.assertEqual(builds, [self.build.slug])
+        answer = self.send(captures.text(), query="?build=2.0.0-cpu")
+        self.assertIn("was last seen 1 h ago", answer.json()["detail"])
+
     def test_what_is_kept_runs_on_more_builds(self) -> None:
         capture = self.keep()
         runs.install("/nowhere/other", "2.0.0-cpu")
