@@ -148,7 +148,7 @@ REASONS = {
     "device_lost": _("the GPU was lost"),
     "device_health": _("the GPU reports errors"),
     "refused": _(
-        "it was refused here: not the reviewed source, or the sandbox is too weak"
+        "it was refused here: not the reviewed source, or no sandbox good enough"
     ),
     "lost": _("the worker stopped responding, several times"),
 }

@@ -28,7 +28,11 @@ def execute(run: CaptureRun) -> bool:
     if run.capture is None:
         return False  # deleted in between
     with LeaseKeeper(run, HEADER.timeout_s * 3 + DEADLINE_SLACK_S) as keeper:
-        shown = shown_here(run.capture, run.build_id, found.interpreter, keeper)
+        try:
+            shown = shown_here(run.capture, run.build_id, found.interpreter, keeper)
+        except OSError as error:  # as a full disk has it
+            log.error("Capture run %s: %s", run.pk, error)
+            shown = Shown(queue.ERROR, "refused")
     if keeper.lost:
         log.warning("Capture run %s: lease lost, nothing written", run.pk)
         return False

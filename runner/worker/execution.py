@@ -255,6 +255,9 @@ def result_of(
         for text in error.errors:
             keeper.add_line("requirements", "harness", text)
         return "contract"
+    except OSError as error:  # As a full disk has it; checks tell theirs themselves.
+        keeper.add_line("requirements", "harness", str(error))
+        return "refused"
     if body["reason"] in gpu_run.VOIDING_REASONS:
         return str(body["reason"])
     return evidence_of(run, installation, body, keeper)

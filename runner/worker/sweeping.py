@@ -84,6 +84,9 @@ def go_on(
                     return partial(jobs.give_back, sweep)
     except harness.Cancelled:
         return partial(jobs.give_back, sweep)
+    except OSError as error:  # as a full disk has it
+        log.error("Sweep %s: %s", sweep.pk, error)
+        return partial(queue.finish, sweep, "refused")
     return partial(queue.finish, sweep)
 
 

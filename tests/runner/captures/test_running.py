@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -207,6 +208,15 @@ class QueueTest(TestCase):
         queue.reap()
         run.refresh_from_db()
         self.assertEqual((run.outcome, run.reason), ("error", "build_missing"))
+
+    def test_a_disk_that_takes_nothing_is_no_lost_worker(self) -> None:
+        run = self.keep()
+        full = mock.patch.object(tempfile, "tempdir", "/nowhere/at/all")
+        here = mock.patch.object(registry, "installation_for")
+        with full, here, self.assertLogs("runner.worker.capturing", "ERROR"):
+            self.assertTrue(capturing.execute(self.claim()))
+        run.refresh_from_db()
+        self.assertEqual((run.outcome, run.reason), ("error", "refused"))
 
     def test_deleted_in_between_it_is_not_run(self) -> None:
         run = self.keep()

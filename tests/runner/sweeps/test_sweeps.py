@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 from django.core.management import CommandError, call_command
 from django.test import TestCase, TransactionTestCase
@@ -106,6 +108,13 @@ class EndTest(SweepCase, TestCase):
         self.assertEqual(queue.reap()["build_missing"], 1)
         sweep = Sweep.objects.get()
         self.assertEqual((sweep.state, sweep.reason), ("finished", "build_missing"))
+
+    def test_a_disk_that_takes_nothing_is_no_lost_worker(self) -> None:
+        self.submit()
+        full = mock.patch.object(tempfile, "tempdir", "/nowhere/at/all")
+        with full, self.assertLogs("runner.worker.sweeping", "ERROR"):
+            sweeping.execute(self.claim(), QUEUES)
+        self.assertEqual(Sweep.objects.get().reason, "refused")
 
     def test_without_its_repro_it_ends_and_says_so(self) -> None:
         self.submit()

@@ -72,6 +72,13 @@ class ExecutionTest(TransactionTestCase):
         self.assertEqual(self.ended(run), ("running", None, None))
         self.assertEqual((run.worker, run.log.count()), ("another", 0))
 
+    def test_a_disk_that_takes_nothing_is_no_lost_worker(self) -> None:
+        run = self.claimed()
+        with mock.patch.object(tempfile, "tempdir", "/nowhere/at/all"):
+            self.assertTrue(execution.execute(run))
+        self.assertEqual(self.ended(run), ("finished", "error", "refused"))
+        self.assertIn("/nowhere/at/all", run.log.get(stream="harness").text)
+
     def test_a_keeper_that_fails_stops_its_run(self) -> None:
         run = self.claimed(runs.source(trigger=FOR_EVER))
         failing = mock.patch.object(LiveLog, "append", side_effect=ValueError("bug"))
