@@ -124,6 +124,10 @@ class Calls(Expressions):
             if special is not None:
                 return special
             event.name = callee.name
+            if event.name in SPREADS and event.args:
+                self.note(event, node).result = spread = event.args[0]
+                spread.attrs.setdefault("module", spread)
+                return spread
             if event.name == "functools.partial" and event.args and event.args[0].name:
                 later = Event(event.args[0].name, event.args[1:], event.kwargs)
                 later.open_args = later.open_kwargs = True
@@ -169,9 +173,6 @@ class Calls(Expressions):
         first = args[0] if args else Value()
         if name == "doesitnan.parameter":
             return Value(self.parameters.get(first.const, UNKNOWN))
-        if name in SPREADS and args:
-            first.attrs.setdefault("module", first)
-            return first
         if name == "builtins.getattr" and len(args) > 1:
             if isinstance(args[1].const, str):
                 return self.attribute_of(first, args[1].const)
