@@ -178,7 +178,7 @@ def result_page(
         is_part=pasted.is_part,
         answer=result,
         candidates=[Shown(row, raw) for row in result["candidates"]],
-        chips=list(chips_of(result["facts"]))[:CHIPS_SHOWN],
+        chips=list(chips_of(result))[:CHIPS_SHOWN],
         trend=trend_of(result["facts"]["figures"]),
         parts=shown_parts(query["parts"]),
         corrections=corrections,
@@ -189,8 +189,9 @@ def result_page(
     )
 
 
-def chips_of(facts: Json) -> Iterable[Chip]:
+def chips_of(result: Json) -> Iterable[Chip]:
     """torch, what else names a cause, then packages: those of records first."""
+    facts = result["facts"]
     found = [
         Chip(name, version, None, f"package={name}")
         for name, version in facts["packages"].items()
@@ -199,7 +200,9 @@ def chips_of(facts: Json) -> Iterable[Chip]:
     found.sort(key=lambda chip: (chip.name != "torch", chip.name not in known))
     if found and found[0].name == "torch":
         yield found.pop(0)
-    yield from named_chips(facts)
+    # What a list has installed is neither the trainer nor the mode of a training.
+    guessed = ("trainer=", "mode=") if result["affecting"] else ()
+    yield from (c for c in named_chips(facts) if not c.drop.startswith(guessed))
     yield from found
 
 

@@ -262,6 +262,12 @@ class AnswerTests(TestCase):
             names = [row["name"] for row in look_up(log)["first_checks"]]
             self.assertIn(name, names)
 
+    def test_a_list_of_packages_shows_no_trainer(self) -> None:
+        packages = "torch==2.5.1+cu124\ntransformers==4.50.0\npeft==0.15.1"
+        page = self.client.post("/en/lookup/", {"log": packages})
+        self.assertContains(page, "package=transformers")
+        self.assertNotContains(page, "trainer=transformers")
+
     def test_the_picture_and_the_chips(self) -> None:
         page = self.client.post("/en/lookup/", {"log": f"{STEPS}\n{BAD}\n{BAD}"})
         self.assertContains(page, '<svg class="trend"')
