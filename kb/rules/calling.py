@@ -32,6 +32,7 @@ COLLECTS = frozenset(["append", "extend", "add", "insert"])
 # Calls a module on many devices; makes one that is called so.
 SPREAD = "torch.nn.parallel.data_parallel"
 SPREADS = (
+    SPREAD,
     *("torch.nn.DataParallel", "torch.nn.parallel.DataParallel"),
     "torch.nn.parallel.DistributedDataParallel",
 )
@@ -117,17 +118,12 @@ class Calls(Expressions):
 
     def call_value(self, callee: Value, event: Event, node: ast.AST) -> Value:
         if callee.name:
-            if callee.name == SPREAD and len(event.args) > 1:
-                given = Event("", event.args[1:2])
-                return self.call_value(event.args[0], given, node)
+            if callee.name in SPREADS and event.args:
+                return self.spread(callee.name, event, node)
             special = self.special(callee.name, event)
             if special is not None:
                 return special
             event.name = callee.name
-            if event.name in SPREADS and event.args:
-                self.note(event, node).result = spread = event.args[0]
-                spread.attrs.setdefault("module", spread)
-                return spread
             if event.name == "functools.partial" and event.args and event.args[0].name:
                 later = Event(event.args[0].name, event.args[1:], event.kwargs)
                 later.open_args = later.open_kwargs = True
@@ -157,6 +153,16 @@ class Calls(Expressions):
         is_cut = event.name == EMBEDS or all(map(has_no_gradient, event.args))
         result.is_cut = (callee.is_cut and is_cut) or None
         return result
+
+    def spread(self, name: str, event: Event, node: ast.AST) -> Value:
+        """A module called on many devices, or made one that is called so."""
+        module = event.args[0]
+        if name == SPREAD:
+            return self.call_value(module, Event("", event.args[1:2]), node)
+        event.name = name
+        self.note(event, node).result = module
+        module.attrs.setdefault("module", module)
+        return module
 
     def in_turn(self, made: Event, event: Event, node: ast.AST) -> Value:
         """What the last of the layers gives that are called one after the other."""

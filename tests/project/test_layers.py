@@ -78,7 +78,7 @@ LINES = {
     "kb.publishing": 520,
     "kb.records": 2920,
     "kb.releases": 870,
-    "kb.rules": 3855,
+    "kb.rules": 3860,
     "kb.search": 4565,
     "kb.syndication": 1820,
     "kb.templatetags": 675,
