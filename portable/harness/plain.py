@@ -229,9 +229,9 @@ def start_plain(
                 on_line(spec.name, stream, text)
 
         scratch = tempfile.mkdtemp(prefix="doesitnan-")
-        env = plain_environment(scratch, spec.environment, shared.name)
         watched: Any = {"on_line": tell, "cancelled": cancelled}
         try:
+            env = plain_environment(scratch, spec.environment, shared.name)
             forked = fork(repro, spec, scratch, env) if fork else None
             if forked:
                 return watch(forked, spec, served="warm", **watched)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import io
 import json
@@ -304,6 +305,17 @@ class AnyStartTest(TestCase):
             )
             harness.kill_marked(token)
             self.assertEqual(daemon.wait(timeout=30), -signal.SIGKILL)
+
+    def test_a_full_disk_leaves_no_folder(self) -> None:
+        place = self.enterContext(tempfile.TemporaryDirectory())
+        full = OSError(errno.ENOSPC, "No space left on device")
+        with mock.patch.object(tempfile, "tempdir", place):
+            start = harness.start_plain(STAND_IN, str(FAULTY))
+            before = list(Path(place).iterdir())  # what its checks share
+            makes_none = mock.patch.object(os, "makedirs", side_effect=full)
+            with makes_none, self.assertRaises(OSError):
+                start(CheckSpec("control"))
+            self.assertEqual(list(Path(place).iterdir()), before)
 
     def test_no_interpreter(self) -> None:
         start = harness.start_plain("/nonexistent/bin/python", str(FAULTY))
