@@ -15,6 +15,7 @@ from kb.lookup.facts import Facts, is_said
 from kb.lookup.paste import Paste
 from kb.models import Record, Symptom
 from kb.records import tellers
+from kb.search.reading.figures import WORDS
 from kb.search.reading.log import key_line
 from kb.search.reading.parts import Kind, is_sentence
 from kb.search.reading.query import MAX_QUERY, Query, Term, read_query
@@ -24,6 +25,8 @@ from kb.search.reading.symptom_facets import metrics_in, says_nan
 # What a reader answered to a cause's question: it decides.
 YES = 10.0
 MAX_PARTS_READ = 12
+# A paste of no more that names a metric is a question: "loss spike".
+FEW_WORDS = 5
 CALLS = "call =="
 TRAINER = "trainer"
 NO_LOSS = 'loss == "unlogged"'
@@ -95,6 +98,9 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
             found.append(Shown(row, tuple(sorted(printed))))
         elif signs:
             silent.append(Shown(row, ()))
+    # Few words that name only a NaN: "3090 fine 4090 nan".
+    if not (found or silent) and facts.says_nan and is_short(paste):
+        found = [Shown(row, ()) for row in every() if row.slug == ANY_NAN]
     return sorted(
         found or silent,
         key=lambda row: (not row.lines, -specific(row.symptom, facts)),
@@ -108,7 +114,7 @@ def is_asked_in(row: Symptom, asked: Iterable[set[str]]) -> bool:
 
 
 def written_in(paste: Paste) -> Iterator[str]:
-    """What a person wrote: sentences, and comments in code; each by itself."""
+    """What a person wrote: sentences, comments in code, few words; each by itself."""
     kinds = (Kind.WORDS, Kind.LOG, Kind.CODE)
     parts = [part for part in paste.parts if part.kind in kinds]
     messages = {line.number for line in paste.reading.key_lines if line.class_name}
@@ -121,7 +127,12 @@ def written_in(paste: Paste) -> Iterator[str]:
             yield from (text for text in comments if is_sentence(text))
         else:
             read = lines[:MAX_PARTS_READ]
-            yield from (text for text in read if is_sentence(text) or is_title(text))
+            few = is_short(paste) and any(map(paste.text.lower().__contains__, WORDS))
+            yield from (t for t in read if few or is_sentence(t) or is_title(t))
+
+
+def is_short(paste: Paste) -> bool:
+    return len(paste.text.split()) <= FEW_WORDS
 
 
 def is_title(text: str) -> bool:

@@ -242,6 +242,30 @@ class ReasonTests(ReportTest):
         self.assertNotIn("does-not-learn", self.shown(log))
 
 
+class FewWordsTests(ReportTest):
+    def test_few_words_are_a_question(self) -> None:
+        for log, symptom in (
+            ("loss spike", "loss-grows"),
+            ("loss 突然变大", "loss-grows"),
+            ("梯度爆炸怎么办", "loss-grows"),
+            ("loss not decreasing pytorch", "does-not-learn"),
+            ("梯度消失", "does-not-learn"),
+            ("训练完 lora 权重没有变化", "does-not-learn"),
+            ("3090 正常 4090 nan", "loss-nan"),
+            ("nan after loading checkpoint", "loss-nan"),
+        ):
+            self.assertEqual(self.shown(log), [symptom], log)
+        self.assertEqual(self.shown("RuntimeError: nan"), ["loss-nan"])
+
+    def test_a_loss_that_grows_and_stays_finite(self) -> None:
+        log = "\n".join(f"iter {at}: loss {loss}" for at, loss in enumerate((2, 2, 11)))
+        self.assertEqual(self.shown(log), ["loss-grows"])
+        self.assertEqual(self.causes(log)[0], "divergence")
+        self.assertNotIn("loss-grows", self.shown(f"{log}\niter 3: loss nan"))
+        self.assertEqual(self.checks("loss spike")[0], "rate")
+        self.assertNotIn("graph", self.checks("梯度爆炸怎么办"))
+
+
 class CheckTests(ReportTest):
     def test_a_flash_kernel_is_taken_out_in_words_of_the_trainer(self) -> None:
         log = "llamafactory-cli train with flash_attn: fa2\nloss is nan after 10 steps"
