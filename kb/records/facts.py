@@ -219,19 +219,22 @@ def depth_of(facts: Mapping[str, Any]) -> str:
 
 def rows(facts: Facts, table_name: str) -> Iterator[tuple[str, Facts]]:
     """The sound rows of a table with their keys: ("claim[0]", {…})."""
-    listed = facts.get(table_name, [])
-    for position, row in enumerate(listed if isinstance(listed, list) else []):
+    for position, row in enumerate(listed(facts, table_name)):
         if not list(table(TABLES[table_name])(row)):
             yield f"{table_name}[{position}]", row
+
+
+def listed(facts: Facts, table_name: str) -> list[Any]:
+    """The rows of a table, sound or not; none of what is no table."""
+    found = facts.get(table_name, [])
+    return found if isinstance(found, list) else []
 
 
 def withdrawal_problems(facts: Facts) -> Problems:
     withdrawn = facts.get("publication") == Publication.WITHDRAWN
     if withdrawn and "withdrawn_because" not in facts:
-        yield (
-            "withdrawn_because",
-            _("is missing; a withdrawn record must give its reason"),
-        )
+        message = _("is missing; a withdrawn record must give its reason")
+        yield "withdrawn_because", message
     if not withdrawn and "withdrawn_because" in facts:
         yield "withdrawn_because", _("only a withdrawn record has it")
 
@@ -258,10 +261,14 @@ def repeated_problems(facts: Facts, table_name: str, key: str) -> Problems:
         seen.add(row[key])
 
 
+def sources(facts: Facts) -> dict[Any, Any]:
+    """Addresses by id, also of unsound rows: one fault is reported once."""
+    found = [row for row in listed(facts, "source") if isinstance(row, dict)]
+    return {str(row.get("id")): row.get("url") for row in found}
+
+
 def source_problems(facts: Facts) -> Problems:
-    # Also those of unsound rows: one fault is reported once.
-    listed = facts.get("source", [])
-    ids = [row.get("id") for row in listed if isinstance(row, dict)]
+    ids = sources(facts)
     for table_name in ("affected", "fix", "claim"):
         for path, row in rows(facts, table_name):
             if row["source"] not in ids:
@@ -279,8 +286,7 @@ def source_problems(facts: Facts) -> Problems:
 
 def signature_problems(facts: Facts) -> Problems:
     """A line that nobody has seen is no signature; a reported one names its thread."""
-    listed = facts.get("source", [])
-    urls = {row.get("id"): row.get("url") for row in listed if isinstance(row, dict)}
+    urls = sources(facts)
     for path, row in rows(facts, "signature"):
         seen, source = row.get("seen"), row.get("source")
         if row["kind"] not in SIGNATURE_LINES:

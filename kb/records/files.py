@@ -135,7 +135,7 @@ def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
     read = {name: text.encode() for name, text in files.items()}
     record = RecordFile(
         facts=facts or {},
-        articles=read_articles(files, depth_of(facts or {}), problems),
+        articles=read_articles(files, depth_of(facts), problems) if facts else {},
         repros=repros,
         snippets=snippets_of(repros),
         curve=curve,
@@ -204,7 +204,7 @@ def facts_in(text: str) -> Facts:
     """Raises ValueError, which says what is wrong."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ValueError(_("is not TOML: %s") % error) from None
 
 
@@ -295,7 +295,8 @@ def article_file_problems(
     record: RecordFile, names_known: bool = True
 ) -> list[Problem]:
     names = [row["name"] for _path, row in rows(record.facts, "workaround")]
-    names_known &= len(names) == len(record.facts.get("workaround", []))
+    listed = record.facts.get("workaround", [])
+    names_known &= isinstance(listed, list) and len(names) == len(listed)
     wanted = names if names_known else None
     problems = article_problems(record.articles, wanted, record.depth)
     return [

@@ -76,7 +76,7 @@ LINES = {
     "kb.models": 600,
     "kb.pages": 2815,
     "kb.publishing": 520,
-    "kb.records": 2920,
+    "kb.records": 2910,
     "kb.releases": 870,
     "kb.rules": 3860,
     "kb.search": 4565,

@@ -1,5 +1,6 @@
 """Record folders: what is read, and what is refused."""
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from kb.records.files import (
     read_record,
     repro_problems,
 )
+from tests.support import brief_record
 from tests.support.sample_record import CHINESE, ENGLISH, FILES, edit, write_sample
 
 
@@ -149,6 +151,30 @@ class FactsTest(FolderTest):
         (self.folder / "issue.toml").write_text("schema = \n")
         (self.folder / "repro.py").write_bytes(b"\xff\xfe")
         self.assert_problem("issue.toml: is not TOML", "repro.py: is not UTF-8")
+        (self.folder / "issue.toml").write_text(f"a = {'[' * 5000}")
+        self.assert_problem("issue.toml: is not TOML", "repro.py: is not UTF-8")
+
+    def test_a_table_that_is_none_and_an_id_that_is_no_text_are_named(self) -> None:
+        text = FILES["issue.toml"]
+        for table in ("source", "workaround", "claim"):
+            kept = re.sub(rf"\n\[\[{table}\]\](?:\n[^\[\n].*)*", "", text)
+            (self.folder / "issue.toml").write_text(f"{table} = 3\n{kept}")
+            self.assertIn(
+                f"issue.toml: {table}: must be an array, not int",
+                self.problems(),
+            )
+        for odd in ("3", "[]", "{x = []}"):
+            (self.folder / "issue.toml").write_text(
+                text.replace('id = "s-1"', f"id = {odd}")
+            )
+            with self.subTest(odd):
+                self.assertIn("source[0].id: must look", "\n".join(self.problems()))
+
+    def test_a_brief_article_without_facts_is_not_judged(self) -> None:
+        for name, content in brief_record.FILES.items():
+            (self.folder / name).write_text(content)
+        (self.folder / "issue.toml").write_text("schema = \n")
+        self.assert_problem("issue.toml: is not TOML")
 
     def test_a_missing_file_is_one_problem(self) -> None:
         (self.folder / "issue.toml").unlink()
