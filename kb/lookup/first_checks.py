@@ -46,7 +46,7 @@ def fits(row: Json, facts: Facts) -> bool:
 
 
 def document(row: Json, facts: Facts) -> Json:
-    numbers = {"growth": f"{facts.numbers.get('growth', 0):.0f}"}
+    numbers = {"growth": f"{facts.numbers.get('growth', 0):.4g}"}
     trainer, code = code_for(row["code"], facts)
     return {
         "name": row["name"],

@@ -262,6 +262,12 @@ class AnswerTests(TestCase):
             names = [row["name"] for row in look_up(log)["first_checks"]]
             self.assertIn(name, names)
 
+    def test_a_growth_past_all_bounds_is_told_in_few_digits(self) -> None:
+        losses = ("8.5", "112.3", "1.4e+23", "inf", "nan")
+        found = look_up("".join(f"{{'loss': {loss}}}\n" for loss in losses))
+        titles = [row["title"]["en"] for row in found["first_checks"]]
+        self.assertIn("The loss grew 1.647e+22-fold", titles[0])
+
     def test_a_list_of_packages_shows_no_trainer(self) -> None:
         packages = "torch==2.5.1+cu124\ntransformers==4.50.0\npeft==0.15.1"
         page = self.client.post("/en/lookup/", {"log": packages})
