@@ -149,7 +149,7 @@ class UpTest(SimpleTestCase):
         self.lines_until(process, " serves ")
 
     def second_one_is_refused(self) -> None:
-        self.env["PORT"] = "0"
+        self.env["PORT"] = str(free_port())
         second = self.up()
         output, _ = second.communicate(timeout=LIMIT_S)
         self.assertEqual(second.returncode, 1)

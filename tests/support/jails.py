@@ -102,8 +102,7 @@ def inside(
             env=env or {},
             stdout=output.fileno(),
             stderr=errors.fileno(),
-            held=held,
-            cgroup=cgroup,
+            given=box.Given(held=held, cgroup=cgroup),
         )
         report = final_packet(started)
         output.seek(0)

@@ -214,7 +214,7 @@ class AskedTest(ValuesTest):
         self.finish()
         run = self.client.get(answer["Location"]).json()
         self.assertEqual((run["verdict"], run["is_affected"]), ("bug_present", None))
-        self.assertIn("With length=704 the bug happened", run["sentence"]["en"])
+        self.assertIn("Runs with length=704 on torch", run["sentence"]["en"])
         self.assertIn("取 length=704 时", run["sentence"]["zh"])
 
     def test_hostile_values_are_refused_by_name(self) -> None:
