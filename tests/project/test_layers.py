@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1868,
     "kb.environments": 1230,
     "kb.findings": 1340,
-    "kb.lookup": 2531,
+    "kb.lookup": 2536,
     "kb.management": 200,
     "kb.models": 600,
     "kb.pages": 2815,
