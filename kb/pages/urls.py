@@ -9,7 +9,6 @@ from django.views.decorators.http import conditional_page
 from kb.pages import views
 from kb.releases.sides import SIDE
 from kb.syndication import as_github, as_markdown
-from kb.syndication.cards import views as cards
 from kb.syndication.feeds import (
     ChangesFeed,
     ComponentFeed,
@@ -41,7 +40,6 @@ urlpatterns = [
     of_record(r"/github\.md", as_github.record, "record-github"),
     of_record(r"/report-(?P<about>mine|error)\.txt", as_github.report, "record-report"),
     of_record(r"(?:/[-a-z0-9_]+)?\.md", as_markdown.record, "record-markdown"),
-    of_record(r"/card\.png", cards.card, "record-card"),
     path("compare/", views.compare_start, name="compare-start"),
     re_path(
         rf"^compare/(?P<before>{SIDE})\.\.\.(?P<after>{SIDE})/$",

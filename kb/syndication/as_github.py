@@ -19,8 +19,7 @@ from kb.findings.strip import Range, Run, Strip
 from kb.languages import current_lang
 from kb.models import Record
 from kb.syndication.as_markdown import PLAIN, fence
-from kb.syndication.badges.releases import documented_line
-from kb.syndication.cards.content import sentence, strips_of
+from kb.syndication.badges.releases import documented_line, sentence, strips_of
 
 # What a reader may report, by its name in the address: a title, and what to fill in.
 REPORTS = {

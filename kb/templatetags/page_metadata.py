@@ -15,7 +15,6 @@ from kb.addresses import base_address
 from kb.models import Record
 from kb.pages.style_sheets import SHEETS
 from kb.syndication import as_github
-from kb.syndication.cards import content
 
 register = template.Library()
 SPACE = re.compile(r"\s+")
@@ -45,14 +44,6 @@ def in_attribute(content: str) -> SafeString:
     """What a block rendered, on one line. Texts of templates may hold quotes."""
     words = SPACE.sub(" ", content).strip()
     return mark_safe(words.replace('"', "&quot;"))  # noqa: S308
-
-
-@register.simple_tag(takes_context=True)
-def card_of(context: Any, record: Record) -> dict[str, str]:
-    """The picture that a link to the record shows, and what stands on it."""
-    card = content.of_record(record)
-    base = base_address(context["request"])
-    return {"url": base + content.address(record, card), "alt": card.alt}
 
 
 @register.simple_tag(takes_context=True)

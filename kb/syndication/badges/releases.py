@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext as _
 
-from kb.choices import Verdict
-from kb.findings.strip import Run, Strip
+from kb.choices import Publication, Verdict
+from kb.findings.strip import Run, Strip, of_record
 from kb.languages import COLON, SEMICOLON, current_lang
 from kb.models import Record
 from kb.syndication.badges.drawing import COLOURS, NEUTRAL, NO_RESULT, SHAPES, width
-from kb.syndication.cards.content import sentence, strips_of
 from kb.versions import affected_line
 
 MARGIN, STEP, LEGEND_ROW = 14, 44, 20
@@ -71,6 +70,23 @@ def draw(record: Record) -> Picture:
         whole_width=whole,
         height=end + 6,
     )
+
+
+def strips_of(record: Record) -> list[Strip]:
+    if record.publication == Publication.WITHDRAWN:
+        return []
+    return of_record(record, record.findings.all(), "")
+
+
+def sentence(record: Record, strips: list[Strip]) -> str:
+    """What stands in place of the strips where there are none."""
+    if record.publication == Publication.WITHDRAWN:
+        return _("Withdrawn.")
+    if strips:
+        return ""
+    if any(row.is_model for row in record.findings.all()):
+        return _("Only a model of the mechanism was run; it judges no release.")
+    return _("Not run on any release yet.")
 
 
 def documented_line(record: Record) -> str:

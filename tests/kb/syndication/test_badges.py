@@ -191,3 +191,14 @@ class ReleasesTests(Loaded):
         self.assertEqual(response.headers["Content-Type"], "image/svg+xml")
         self.assertIn("max-age=300", response.headers["Cache-Control"])
         self.text("/badge/NAN-9999/releases.svg", 404)
+
+    def test_models_stale_runs_and_withdrawn_records_have_no_strip(self) -> None:
+        writing.replace(self.record, [finding(self.record, "2.13.0", True)])
+        self.record.findings.update(fidelity="mechanism_model")
+        self.assertIn("Only a model of the mechanism", self.text(self.place))
+        self.record.findings.update(fidelity="upstream_bug", stale=True)
+        self.assertIn("Not run on any release yet.", self.text(self.place))
+        self.record.findings.update(stale=False)
+        self.assertIn("Bug 2.13.0", self.text(self.place))
+        Record.objects.filter(pk="NAN-9001").update(publication="withdrawn")
+        self.assertIn("NAN-9001: Withdrawn.", self.text(self.place))

@@ -40,8 +40,7 @@ class MetadataTests(Loaded):
     def test_where_the_site_has_an_address_it_is_that_one(self) -> None:
         html = self.text(PATH)
         self.assertIn(f'rel="canonical" href="https://nan.example{PATH}"', html)
-        place = r'og:image" content="https://nan\.example/en/NAN-9001/card\.png\?v='
-        self.assertRegex(html, place)
+        self.assertRegex(html, r'og:image" content="https://nan\.example/[^"]+card')
 
     def test_the_sitemap_has_each_listed_record_in_both_languages(self) -> None:
         runs.make_record("NAN-9002")
