@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 from config import api_page
 from config.i18n import i18n_patterns
 from kb.pages import views as kb
-from kb.syndication import as_markdown, crawlers
+from kb.syndication import as_markdown, crawlers, strip_picture
 from runner.agents.views import Tools
 from runner.pages import views as runner
 
@@ -27,7 +27,7 @@ urlpatterns = [
     re_path(
         r"^(?P<name>favicon\.ico|apple-touch-icon\.png)$", crawlers.icon, name="icon"
     ),
-    path("badge/", include("kb.syndication.badges.urls")),
+    path("badge/<slug:record_id>/releases.svg", strip_picture.picture, name="strip"),
     path("admin/", admin.site.urls),
     path("api/", RedirectView.as_view(pattern_name="api-service"), name="api"),
     path("api/v1/", include("config.api_urls")),

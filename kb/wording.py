@@ -325,25 +325,6 @@ ANSWERS: dict[Answer, Text] = {
     ("not_affected", False): _("likely not affected"),
 }
 UNKNOWN_ANSWER = _("not known whether your torch is affected")
-# On a badge, by what runs show and what documents say of the version.
-AFFECTED_BADGES: dict[tuple[str, str], Said] = {
-    ("affected", "affected"): Said("✖", _("affected · by runs and documents")),
-    ("affected", "not_affected"): Said("✖", _("affected by runs · documents say not")),
-    ("affected", "unknown"): Said("✖", _("affected · by runs")),
-    ("not_affected", "affected"): Said(
-        "✔", _("bug not seen in runs · documents say affected")
-    ),
-    ("not_affected", "not_affected"): Said(
-        "✔", _("bug not seen in runs · documents say not affected")
-    ),
-    ("not_affected", "unknown"): Said("✔", _("bug not seen in runs")),
-    ("unknown", "affected"): Said("⋯", _("likely affected · by documents only")),
-    ("unknown", "not_affected"): Said(
-        "⋯", _("likely not affected · by documents only")
-    ),
-    ("unknown", "unknown"): Said("◌", _("unknown · neither runs nor documents tell")),
-}
-NAME_A_VERSION = _("name a version: ?torch=2.4.1")
 NOT_RUN = {
     "affected": _("Not run on torch {build}; documented as affected."),
     "not_affected": _("Not run on torch {build}; documented as not affected."),

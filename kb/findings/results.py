@@ -128,11 +128,3 @@ def trust(findings: Iterable[Finding]) -> Trust:
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, to the second."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def packages_of(runs: Iterable[Finding]) -> list[str]:
-    """What runs of one verdict rest on, such as "transformers 4.45.2"; nothing where
-    one of them had torch alone."""
-    made = [run.made_with.get("packages", {}) for run in runs]
-    named = made[0] if made and all(made) else {}
-    return [f"{name} {version or ''}".rstrip() for name, version in named.items()]

@@ -18,10 +18,6 @@ class FindingQuerySet(models.QuerySet["Finding"]):
         """One row per verdict: the trigger's."""
         return self.filter(check_name="trigger")
 
-    def of_torch_alone(self) -> FindingQuerySet:
-        """Runs that had no packages of their own."""
-        return self.filter(made_with__packages__isnull=True)
-
     def that_answer(self) -> FindingQuerySet:
         """Of triggers, workarounds and code that tells whose bug it is: no controls."""
         return self.filter(

@@ -19,7 +19,7 @@ from kb.findings.strip import Range, Run, Strip
 from kb.languages import current_lang
 from kb.models import Record
 from kb.syndication.as_markdown import PLAIN, fence
-from kb.syndication.badges.releases import documented_line, sentence, strips_of
+from kb.syndication.strip_picture import documented_line, sentence, strips_of
 
 # What a reader may report, by its name in the address: a title, and what to fill in.
 REPORTS = {
@@ -80,7 +80,7 @@ def blocks(record: Record, base: str) -> Iterator[str]:
     strips = strips_of(record)
     page = base + reverse("record-neutral", args=[record.id])
     said = sentence(record, strips) or "; ".join(strip.said for strip in strips)
-    picture = base + reverse("badge-releases", args=[record.id])
+    picture = base + reverse("strip", args=[record.id])
     query = "?lang=zh" if lang == "zh" else ""
     yield f"**[{record.id}]({page})** · {record.text('title', lang)}"
     yield f"[![{said}]({picture}{query})]({page})"

@@ -1,4 +1,4 @@
-"""What any web host can serve without the site: OSV, badges, strips and the data.
+"""What any web host can serve without the site: OSV, strips and the data.
 
 Paths are those of the site, so that a link to one holds for the other; pages and what
 answers a question stay with the site, and whole addresses lead there.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,9 @@ from django.utils.translation import get_language_from_path, override
 from kb.api.serializers import MatrixSerializer, RecordSerializer
 from kb.findings.results import timestamp
 from kb.languages import DJANGO_LANG
-from kb.models import Finding, Flip, Record
+from kb.models import Flip, Record
 from kb.search.index.generation import current_generation
-from kb.syndication.badges import releases, verdict
+from kb.syndication import strip_picture
 from kb.syndication.osv import views as osv
 from kb.syndication.osv.queries import exported_ids
 from runner.takeaway import data_package
@@ -80,12 +79,11 @@ def files(base: str) -> Iterator[tuple[str, bytes]]:
     yield DATA, shown.encode()
     yield wheel, data_package.wheel(shown, version, base)
     yield from osv_files(base)
-    builds = tested_builds(records)
     for lang, below in (("en", ""), ("zh", "zh/")):
         with override(DJANGO_LANG[lang]):
-            strips = {record: releases.draw(record) for record in records}
+            strips = {record: strip_picture.draw(record) for record in records}
             page = {"strips": strips, "base": base, "wheel": wheel, "data": DATA}
-            made = {**pictures(strips), **badges(builds, lang)}
+            made = pictures(strips)
             made["index.html"] = render_to_string("mirror/index.html", page)
         yield from ((below + path, text.encode()) for path, text in made.items())
 
@@ -120,31 +118,12 @@ def osv_files(base: str) -> Iterator[tuple[str, bytes]]:
     yield f"{folder}/modified_id.csv", osv.modified_csv().encode()
 
 
-def tested_builds(records: list[Record]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    rows = Finding.objects.fresh().triggers().of_the_bug().filter(record__in=records)
-    for record, build in rows.values_list("record", "build"):
-        found[record].add(build)
-    return found
-
-
-def pictures(strips: Mapping[Record, releases.Picture]) -> dict[str, str]:
+def pictures(strips: Mapping[Record, strip_picture.Picture]) -> dict[str, str]:
     return {
-        site_path("badge-releases", record.pk): render_to_string(
+        site_path("strip", record.pk): render_to_string(
             "kb/releases.svg", {"picture": strip}
         )
         for record, strip in strips.items()
-    }
-
-
-def badges(builds: Mapping[str, set[str]], lang: str) -> dict[str, str]:
-    """One for each record and build with a verdict."""
-    return {
-        site_path("badge", record, build): render_to_string(
-            "kb/badge.svg", {"badge": verdict.make(record, build, "", lang)}
-        )
-        for record, tested in builds.items()
-        for build in sorted(tested)
     }
 
 

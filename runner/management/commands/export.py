@@ -14,7 +14,7 @@ from runner.takeaway import mirror
 
 class Command(BaseCommand):
     help = (
-        "Write OSV, badges, strips and the data package of this site into a folder "
+        "Write OSV, strips and the data package of this site into a folder "
         "that any web host can serve. SITE_URL is where the records' pages are."
     )
 

@@ -19,7 +19,6 @@ from kb.models import Finding, Record
 from kb.releases import comparison, sides
 from kb.releases.comparison import NOT_TESTED, compare
 from kb.search.index.generation import current_generation
-from kb.syndication.badges import affected as affected_badge
 from kb.syndication.osv import queries
 from kb.versions.affected import NONE, TESTED, Answer, answer_for
 from kb.versions.devices import only_on
@@ -284,17 +283,6 @@ class EveryRecordTest(TestCase):
                     assert side
                     kinds = compare(side, side).kinds
                     self.assertEqual(kinds[record.pk], NOT_TESTED, record)
-
-    def test_a_badge_never_says_the_opposite(self) -> None:
-        for record, build in product(self.records, self.builds[::4]):
-            for device in ("", "cpu", "cuda"):
-                drawn = affected_badge.make(record, build, device, "en").right
-                env = Environment(torch_raw=build, device=device)
-                answer = answer_for(record, env, record.findings.all()).answer
-                if drawn.startswith(("✖", "⋯ likely affected")):
-                    self.assertNotEqual(answer, NOT_AFFECTED, (record, env, drawn))
-                if device == "cuda" and drawn.startswith("✔"):
-                    self.assertNotEqual(answer, AFFECTED, (record, env, drawn))
 
     def test_a_feed_tells_of_turns_with_the_same_packages(self) -> None:
         for record in self.records:

@@ -18,7 +18,6 @@ from kb.choices import SHIPPED
 from kb.findings import results, standings
 from kb.lookup import answer
 from kb.models import Finding, Flip, Repro, TestedBuild
-from kb.syndication.badges import verdict
 from runner import access
 from runner.evidence import store
 from runner.evidence.disagreement import disagreements
@@ -79,15 +78,13 @@ class SentTest(TestCase):
         tested = TestedBuild.objects.values_list("slug", flat=True)
         self.assertEqual(list(tested), [OLDER])
 
-    def test_matrix_and_badge_do_not_show_it(self) -> None:
+    def test_the_matrix_does_not_show_it(self) -> None:
         self.ours_before()
         send(self.forged)
         cells = self.client.get("/api/v1/records/NAN-9001/matrix").json()["cells"]
         self.assertEqual([cell["build"] for cell in cells], [OLDER])
         whole = self.client.get("/en/matrix/?format=json").json()
         self.assertEqual(whole["builds"], [OLDER])
-        made = verdict.make(self.record.pk, runs.SLUG, "", "en")
-        self.assertEqual(made.right, "◌ Not tested")
 
     def test_it_is_not_derived_when_its_record_is_loaded_again(self) -> None:
         send(self.forged)

@@ -1,4 +1,4 @@
-"""The doctor says of an environment what record, look-up and badge say of it."""
+"""The doctor says of an environment what record and look-up say of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from kb.choices import Upstream, Verdict
 from kb.environments.environment import parse_environment
 from kb.lookup.answer import affected_by
 from kb.models import Finding, Record
-from kb.syndication.badges import affected as affected_badge, verdict as verdict_badge
 from kb.versions.affected import TESTED, answer_for
 from kb.versions.ranges import AFFECTED, NOT_AFFECTED
 from runner.takeaway import bundle
@@ -87,21 +86,15 @@ class EveryVerdictTest(TestCase):
                     self.assertFalse(is_tested and told.answer == AFFECTED, said)
         self.assertGreater(seen, 1000)
 
-    def test_it_agrees_with_look_up_and_badges(self) -> None:
+    def test_it_agrees_with_look_up(self) -> None:
         seen = 0
         for record in self.records:
-            for (raw, build, device, pins), results in self.examined(record):
+            for (raw, _build, _device, pins), results in self.examined(record):
                 bug = any(row["verdict"] == Verdict.BUG_PRESENT for row in results)
                 counts = any(row["counts"] for row in results)
-                said = (record, raw, device, pins)
-                if bug:
-                    drawn = verdict_badge.make(record.id, build, device, "en")
-                    self.assertIn("✖", drawn.right, said)
                 if raw.endswith("+cpu") and (counts or not bug):
-                    found = affected_by(record, f"torch=={raw}\n{pins}")["affected"]
-                    self.assertIs(found["is_affected"] is True, counts, said)
-                if not pins:
                     seen += 1
-                    badge = affected_badge.make(record, raw, device, "en").right
-                    self.assertEqual(badge[0], "✖" if bug else "✔", (said, badge))
-        self.assertGreater(seen, 900)
+                    found = affected_by(record, f"torch=={raw}\n{pins}")["affected"]
+                    said = (record, raw, pins)
+                    self.assertIs(found["is_affected"] is True, counts, said)
+        self.assertGreater(seen, 50)

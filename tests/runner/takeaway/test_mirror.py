@@ -43,7 +43,6 @@ class MirrorTest(TestCase):
             "osv/PyPI/all.zip",
             "osv/PyPI/modified_id.csv",
             "badge/NAN-0008/releases.svg",
-            "badge/NAN-0008/2.13.0-cpu.svg",
         ]
         for address in addresses:
             served = self.client.get(f"/{address}").content

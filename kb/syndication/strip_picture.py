@@ -1,19 +1,40 @@
-"""A record's releases as a picture for READMEs and issues: the strip of its page."""
+"""A record's releases as an SVG for READMEs and issues: the strip of its page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from django.utils.translation import gettext as _
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils.cache import patch_cache_control
+from django.utils.translation import gettext as _, override
+from django.views.decorators.http import require_safe
 
 from kb.choices import Publication, Verdict
 from kb.findings.strip import Run, Strip, of_record
-from kb.languages import COLON, SEMICOLON, current_lang
+from kb.languages import COLON, DJANGO_LANG, SEMICOLON, current_lang
 from kb.models import Record
-from kb.syndication.badges.drawing import COLOURS, NEUTRAL, NO_RESULT, SHAPES, width
 from kb.versions import affected_line
 
+COLOURS: dict[str, str] = {
+    Verdict.BUG_PRESENT: "#b3261e",
+    Verdict.BUG_ABSENT: "#0b5cad",
+    Verdict.ERROR: "#5b4a8a",
+}
+NEUTRAL = "#57606a"
+# Corners in hundredths of a square, as the pages clip them (static/css/verdicts.css).
+SHAPES: dict[str, str] = {
+    Verdict.BUG_PRESENT: "15,0 50,35 85,0 100,15 65,50 100,85 85,100 50,65 15,100 0,85 "
+    "35,50 0,15",
+    Verdict.BUG_ABSENT: "0,54 13,38 37,64 86,6 100,20 38,94",
+    Verdict.NOT_APPLICABLE: "0,40 100,40 100,60 0,60",
+}
+NO_RESULT = "50,2 100,98 0,98"
+# A copy may be kept for so long.
+FRESH_S = 300
+PADDING = 8
+NARROW, WIDE = 6.6, 11
 MARGIN, STEP, LEGEND_ROW = 14, 44, 20
 HEAD, LANE, LEAST_WIDTH = 36, 72, 560
 # A picture in an issue is some 800 pixels wide at most.
@@ -41,6 +62,19 @@ class Picture(NamedTuple):
     legend: list[Sign]
     whole_width: int
     height: int
+
+
+@require_safe
+def picture(request: HttpRequest, record_id: str) -> HttpResponse:
+    """At an address without a language, so that `?lang=` chooses it."""
+    rows = Record.objects.addressable().defer("html")
+    record = get_object_or_404(rows, pk=record_id)
+    lang = request.GET.get("lang", "")
+    with override(DJANGO_LANG.get(lang, DJANGO_LANG["en"])):
+        drawn = {"picture": draw(record)}
+        response = render(request, "kb/releases.svg", drawn, "image/svg+xml")
+    patch_cache_control(response, public=True, max_age=FRESH_S)
+    return response
 
 
 def draw(record: Record) -> Picture:
@@ -100,6 +134,11 @@ def cut(text: str, room: int) -> str:
     while width(text) > room:
         text = text[:-2].rstrip() + "…"
     return text
+
+
+def width(text: str) -> int:
+    """Of the text with its margins."""
+    return round(sum(WIDE if ord(c) > 0x2E7F else NARROW for c in text)) + 2 * PADDING
 
 
 def sign_at(number: int, y: int, run: Run) -> Sign:
