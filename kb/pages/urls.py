@@ -9,12 +9,7 @@ from django.views.decorators.http import conditional_page
 from kb.pages import views
 from kb.releases.sides import SIDE
 from kb.syndication import as_github, as_markdown
-from kb.syndication.feeds import (
-    ChangesFeed,
-    ComponentFeed,
-    RecordFeed,
-    ReleaseFeed,
-)
+from kb.syndication.feeds import ChangesFeed, ComponentFeed, RecordFeed
 
 
 def of_record(rest: str, view: Callable[..., Any], name: str) -> URLPattern:
@@ -51,11 +46,6 @@ urlpatterns = [
         r"^components/(?P<name>[^/]{1,80})/feed\.atom$",
         conditional_page(ComponentFeed()),
         name="component-feed",
-    ),
-    re_path(
-        rf"^releases/(?P<name>{SIDE})/feed\.atom$",
-        conditional_page(ReleaseFeed()),
-        name="release-feed",
     ),
     re_path(rf"^releases/(?P<name>{SIDE})/$", views.release, name="release-detail"),
 ]

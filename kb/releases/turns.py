@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from django.db.models import QuerySet
-
 from kb.models import Flip, Record, Standing
-from kb.releases.sides import Side, releases
+from kb.releases.sides import releases
 from kb.versions.order import tested_builds
 
 
@@ -25,7 +23,10 @@ def of_releases() -> list[Turns]:
     records = listed.only("slug", "title_en", "title_zh").in_bulk()
     found = []
     for name, side in releases(tested_builds()).items():
-        flips = [row for row in turning_in(side) if row.record_id in records]
+        # Not where builds of the release itself differ.
+        turned = Flip.objects.filter(build__in=side.builds)
+        turned = turned.exclude(before__in=side.builds)
+        flips = [row for row in turned if row.record_id in records]
         arrived, left = (
             dict.fromkeys(row.record_id for row in flips if row.is_good == is_good)
             for is_good in (False, True)
@@ -33,9 +34,3 @@ def of_releases() -> list[Turns]:
         rows = (tuple(records[pk] for pk in kind) for kind in (arrived, left))
         found.append(Turns(name, *rows))
     return found
-
-
-def turning_in(side: Side) -> QuerySet[Flip]:
-    """Where a verdict turns on this release, against the build judged before it."""
-    rows = Flip.objects.filter(build__in=side.builds)
-    return rows.exclude(before__in=side.builds)

@@ -1,4 +1,4 @@
-"""Atom feeds: of a language, of the flips of a record, of a component, in a release."""
+"""Atom feeds: of a language, of the flips of a record, of a component."""
 
 from __future__ import annotations
 
@@ -16,11 +16,8 @@ from django.utils.translation import gettext as _
 from kb.addresses import record_or_404
 from kb.languages import HTML_TAG, current_lang
 from kb.models import Flip, Record, Standing
-from kb.releases import sides, turns
-from kb.releases.sides import Side
 from kb.search.index.inverted import with_facet
 from kb.syndication import dates
-from kb.versions.order import tested_builds
 
 ENTRIES = 50
 # What an entry says of its record.
@@ -172,23 +169,3 @@ class ComponentFeed(FlipFeed):
 
     def rows(self, obj: str) -> QuerySet[Flip]:
         return Flip.objects.filter(record__in=with_facet("component", obj))
-
-
-class ReleaseFeed(FlipFeed):
-    def get_object(self, request: HttpRequest, name: str) -> Side:
-        side = sides.releases(tested_builds()).get(name)
-        if side is None:
-            raise Http404(_("Nothing has been run here on torch %s.") % name)
-        return side
-
-    def title(self, obj: Side) -> str:
-        return f"torch {obj.name}"
-
-    def link(self, obj: Side) -> str:
-        return reverse("release-detail", args=[obj.name])
-
-    def feed_url(self, obj: Side) -> str:
-        return reverse("release-feed", args=[obj.name])
-
-    def rows(self, obj: Side) -> QuerySet[Flip]:
-        return turns.turning_in(obj)
