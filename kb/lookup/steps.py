@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from kb.search.reading.figures import SHOWN, Figures
+from kb.search.reading.figures import Figures
 
 MOST = 80
 
@@ -20,7 +20,6 @@ def figures_document(figures: Figures) -> dict[str, Any]:
             if p.line in lines
         ]
         for kind, points in figures.series.items()
-        if kind in SHOWN
     }
     first = figures.first_bad
     return {

@@ -1,4 +1,4 @@
-"""Figures over steps in a pasted log: loss, norm of the gradients, loss scale, rate.
+"""Figures over steps in a pasted log: loss, norm of the gradients, loss scale.
 
 Read from lines of `name: value` in every form that `METRIC` knows, and from tables
 whose heading names the columns, as YOLO prints them and results.csv keeps them.
@@ -21,8 +21,7 @@ from kb.search.reading.symptom_facets import (
 )
 from kb.search.reading.tables import Table, heading_of, is_number, pairs_of
 
-LOSS, NORM, SCALE, RATE = "loss", "grad_norm", "loss_scale", "learning_rate"
-SHOWN = (LOSS, NORM, SCALE)
+LOSS, NORM, SCALE = SHOWN = "loss", "grad_norm", "loss_scale"
 HEAD_LINES, TAIL_LINES = 1000, 2000  # that are read of a longer log
 # A line without any of these gives no figure.
 WORDS = ("loss", "norm", "scale", "grad", "损失", "梯度")
@@ -30,7 +29,6 @@ WORDS = ("loss", "norm", "scale", "grad", "损失", "梯度")
 KINDS = (
     (SCALE, re.compile(r"(?:loss|grad(?:ient)?|amp)[ _]?scaler?$|^scaler?$")),
     (NORM, re.compile(r"(?:grad(?:ient)?|global|total)[ _]norm$|^gnorm$")),
-    (RATE, re.compile(r"^(?:lr|learning[ _]?rate)$")),
     (LOSS, re.compile(r"loss$|^(?:box|cls|dfl|obj|total)$")),
 )
 NOT_TRAINING = re.compile(
@@ -90,9 +88,12 @@ STEP = re.compile(
     r"(?:\b(?:global[ _]?step|iteration|iter|step)['\"]?\s?[:=]?\s{0,9}\[?"
     r"|\bepoch[^\]\n]{0,16}\]\s?\[\s{0,9})(\d+)"
 )
-EPOCH = re.compile(r"\bepochs?(?:\(train\))?['\"]?\s?[:=]?\s?\[?(\d+)")
-# A line of a later step or epoch was not pasted from the beginning.
-LATE_STEP, LATE_EPOCH = 100, 2
+# "| 1299/82400 [31:29<": a bar of one epoch, or of all steps.
+BAR = re.compile(r"\|\s?(\d{1,9})/\d{1,9}\s?\[")
+EPOCH = re.compile(r"\bepochs?(?:\(train\))?['\"]?\s?[:=]?\s?\[?(\d+(?:\.\d+)?)")
+# A line of a later step or epoch was not pasted from the beginning; an epoch with
+# decimals counts from 0.
+LATE_STEP, LATE_EPOCH, LATE_SHARE = 100, 2, 0.1
 
 
 @dataclass(frozen=True)
@@ -256,10 +257,12 @@ def add_line(figures: Figures, number: int, line: str) -> None:
 
 def add_place(figures: Figures, number: int, low: str) -> None:
     """How far the training is by a line in small letters."""
-    step, epoch = STEP.search(low), EPOCH.search(low)
+    step, bar, epoch = STEP.search(low), BAR.search(low), EPOCH.search(low)
     if step and int(step[1]) <= 1:
         figures.begun.add(number)
-    if (step and int(step[1]) > LATE_STEP) or (epoch and int(epoch[1]) >= LATE_EPOCH):
+    late = LATE_SHARE if epoch and "." in epoch[1] else LATE_EPOCH
+    steps = [int(found[1]) for found in (step, bar) if found]
+    if max(steps, default=0) > LATE_STEP or (epoch and float(epoch[1]) >= late):
         figures.late.add(number)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -31,6 +31,7 @@ NOT_LETTERS = re.compile(r"[\W\d_]+")
 # One log record as JSON holds its traceback with the line ends written out.
 ESCAPED_END = re.compile(r"\\r?\\n|\\n")
 HOLDS_LINES = re.compile(r"\\n(?:Traceback|  File|\w[\w.]{0,80}(?:Error|Exception):)")
+OTHER_ENDS = re.compile("[\x85\u2028\u2029]")
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -62,7 +63,8 @@ class SelectedLines:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines as an editor would number them; old Macs and captures end them by \\r."""
+    """Lines as an editor numbers them: by NEL and U+2028, too; old Macs have \\r."""
+    text = OTHER_ENDS.sub("\n", text)
     if "\n" not in text and "\r" in text:
         return text.split("\r")
     return text.split("\n")
@@ -153,12 +155,8 @@ def decoded(stream: BinaryIO) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(BYTE_ORDER_MARKS.get(mark, "utf-8"))(
         "replace"
     )
-    for chunk in chunks(first[len(mark) :], stream):
-        yield decoder.decode(chunk).replace("\x00", "")
+    chunk = first[len(mark) :]
+    while chunk:
+        yield OTHER_ENDS.sub("\n", decoder.decode(chunk).replace("\x00", ""))
+        chunk = stream.read(CHUNK)
     yield decoder.decode(b"", final=True)
-
-
-def chunks(first: bytes, stream: BinaryIO) -> Iterable[bytes]:
-    while first:
-        yield first
-        first = stream.read(CHUNK)

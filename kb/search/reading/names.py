@@ -62,14 +62,10 @@ def is_name(word: str) -> bool:
     return "_" in inner or inner[1:] != inner[1:].lower()
 
 
+@lru_cache(maxsize=CACHED_WORDS)
 def operator_name(name: str) -> str:
     """`op:` and the canonical name; "" for names that say nothing."""
-    return _operator_name(name.rpartition(".")[2])
-
-
-@lru_cache(maxsize=CACHED_WORDS)
-def _operator_name(last: str) -> str:
-    last = snake(last)
+    last = snake(name.rpartition(".")[2])
     last = ENDINGS.sub("", last) or last
     last = SAME_NAMES.get(last, last)
     if len(last) < MIN_LETTERS or last in EVERYWHERE:

@@ -57,9 +57,11 @@ NUMBERS = re.compile(
 )
 TENSOR = re.compile(
     r"(?:#\s*)?(?:[\w.|()]{1,40}\s*[:=]?\s*)?[\[(]*"
-    r"(?:tensor|Parameter containing)\b[:(]"
+    r"(?:tensor|DTensor|Parameter containing)\b[:(]"
     r"|.{0,200}\bgrad_fn=<|(?:#\s*)?[\])}, ]*(?:dtype|device)=['\"\w.:]+,?\s*\)?",
 )
+# How torch prints the tensor of several ranks; nobody writes that.
+SHARDED = "DTensor(local_tensor="
 # One of them stands in whatever is one: a cheap test, as most lines are none.
 TENSOR_SIGNS = ("tensor", "grad_fn", "dtype", "device", "Parameter containing")
 STATEMENT = re.compile(
@@ -179,19 +181,19 @@ class Reader:
         self.in_probe = Inside()
 
     def kind(self, line: str) -> Kind:
-        kind = self.of_line(line)
+        bare = line.strip()
+        if not bare:
+            return self.before
+        kind = self.of_line(line, bare)
         if kind == Kind.CODE:
             self.open = max(0, self.open + opened(line))
-        elif line.strip():
+        else:
             self.open = 0
         self.in_frame = kind == Kind.TRACEBACK and bool(FRAME.search(line))
         self.before = kind
         return kind
 
-    def of_line(self, line: str) -> Kind:
-        bare = line.strip()
-        if not bare:
-            return self.before
+    def of_line(self, line: str, bare: str) -> Kind:
         if self.in_probe(bare):
             return Kind.PROBE
         if self.is_traceback(line, bare):
@@ -240,6 +242,8 @@ def is_statement(bare: str) -> bool:
         return len(spoken) < MIN_FUNCTION_WORDS and not SPOKEN.match(bare)
     if ASSIGNMENT.match(bare):
         _target, _sign, value = bare.partition("=")
+        if value.lstrip().startswith(SHARDED):
+            return False
         if CALLED.search(value) and not is_tensor(value.strip()):
             return True
         return bool(HAS_CALL.search(value)) and not metrics_in(bare).are_the_line

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kb.search.reading.symptom_facets import NUMBER
+from kb.search.reading.symptom_facets import CHINESE_NAMES, NUMBER
 
 CELL = re.compile(r"[^\s,]+")
 # A row begins with its step or epoch, or with a value.
@@ -29,7 +29,6 @@ CHINESE = re.compile(
     rf"(?<!验证)(?<!测试)(损失|梯度范数)值?\s{{0,2}}[:：=|]?\s{{0,4}}({NUMBER})",
     re.IGNORECASE,
 )
-NAMES = {"损失": "loss", "梯度范数": "grad_norm"}
 SEPARATORS = ("|", "\t")
 
 
@@ -82,7 +81,8 @@ def pairs_of(line: str) -> list[tuple[str, str]]:
         *names, value = listed.groups()
         pairs.append((next(filter(None, names)), value))
     pairs += [("train_loss", value) for value in LOSS_OF_TRAINING.findall(line)]
-    return pairs + [(NAMES[name], value) for name, value in CHINESE.findall(line)]
+    said = CHINESE.findall(line)
+    return pairs + [(CHINESE_NAMES[name], value) for name, value in said]
 
 
 def is_number(text: str) -> bool:

@@ -170,9 +170,9 @@ class FactTests(SimpleTestCase):
             "        return F.scaled_dot_product_attention(q, q, q, attn_mask=m)",
         ]
         bars = "1%|\r2%|\r3%|\n"  # a progress bar that is one line of a log
-        for text, first in (("\n".join(code), 1), ("\r\n".join(code), 1)):
-            facts = facts_of(text)
-            self.assertEqual(facts.line_of("mode", "padding"), first + 1)
+        for end in ("\n", "\r\n", "\x85", "\u2028"):
+            facts = facts_of(end.join(code))
+            self.assertEqual(facts.line_of("mode", "padding"), 2)
             calls = {"scaled_dot_product_attention": 5, "attn_mask": 5}
             self.assertEqual(facts.values["call"], calls)
             self.assertEqual(facts.values["passed"].keys(), {"attn_mask"})

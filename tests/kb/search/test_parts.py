@@ -37,6 +37,10 @@ METRICS = "{'loss': 2.5, 'grad_norm': nan}\n{'loss': 0.0, 'grad_norm': nan}"
 WORDS = "I changed the batch size, and since then my run behaves differently. Why?"
 CONFIG = "optimizer:\n  name: adamw\n  lr: 1e-4\nprecision: bf16"
 PRINTED = "tensor([[0.1, nan],\n        [0.2, 0.3]], grad_fn=<AddBackward0>)"
+SHARDED = (
+    "total_norm=DTensor(local_tensor=482.08, device_mesh=DeviceMesh([0, 1]), "
+    "placements=(_NormPartial(reduce_op='sum', norm_type=2.0),))"
+)
 LIST = "torch==2.5.1\nnumpy==1.26.4\n- Transformers: 4.50.0"
 LOG = (
     "2025-01-01 10:00:00 INFO starting\n"
@@ -66,6 +70,8 @@ class PartsTests(SimpleTestCase):
             ("config", '"zero_stage": 2,\n"fp16": true'),
             ("config", "torchrun train.py --bf16 --lr 1e-5"),
             ("tensor", PRINTED),
+            ("tensor", SHARDED),
+            ("traceback", TRACEBACK.replace("<module>\n", "<module>\n\n")),
             ("environment", LIST),
             ("log", LOG),
             ("code", ">>> x = torch.zeros(3)\n>>> x.log()"),
