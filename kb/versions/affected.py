@@ -76,13 +76,17 @@ def answer_for(
 ) -> Answer:
     """Whether an environment is affected by a record: the one answer of every door.
 
-    A run made on just this decides; else whether the cause holds on this device; else
-    listed builds, else ranges and fixes.
+    Where what it is about is not installed it is none; else a run made on just this
+    decides; else whether the cause holds on this device; else listed builds, else
+    ranges and fixes.
     """
     made = [row for row in findings if row.is_fresh_verdict and not row.is_model]
     unverified = unverified_preconditions(record.preconditions, env)
     if is_of_code(record):
         return Answer(UNKNOWN, NONE, [reason("", "of_code")], unverified)
+    absent = absent_package(record, env)
+    if absent:
+        return Answer(NOT_AFFECTED, RANGE, [absent], unverified)
     decided = tested_answer(record, env, made)
     if decided:
         return replace(decided, unverified_preconditions=unverified)
@@ -140,9 +144,6 @@ def documented_answer(record: Record, env: Environment, made: list[Finding]) -> 
     for fix in fixed:
         if fix.ends_it and fix.package not in named:
             return Answer(NOT_AFFECTED, RANGE, [fix.reason])
-    absent = absent_package(record, env)
-    if absent:
-        return Answer(NOT_AFFECTED, RANGE, [absent])
     documented = by_ranges(record, env, fixed)
     if documented.answer == NOT_AFFECTED:
         missing = missing_there(record.affected, env, made)

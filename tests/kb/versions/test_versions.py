@@ -175,6 +175,15 @@ class AnswerTests(TestCase):
         ):
             self.assertEqual(self.judge("2.6.0+cpu", *runs), (answer, "tested_build"))
 
+    def test_a_list_without_the_package_outweighs_a_run(self) -> None:
+        self.record.affected, self.record.preconditions = [], []
+        self.record.fixes = [{"package": "verl", "version": "0.4.0", "kind": "fix"}]
+        present = self.finding("bug_present")
+        self.assertEqual(self.judge("torch 2.6.0+cpu", present)[0], "affected")
+        listed = "torch==2.6.0+cpu\nsympy==1.13.1\nfilelock==3.1\nnetworkx==3.3\n"
+        self.assertEqual(self.judge(listed, present), ("not_affected", "range"))
+        self.assertEqual(self.judge(f"{listed}verl==0.3.0", present)[0], "affected")
+
     def test_a_run_on_the_cpu_does_not_clear_a_gpu(self) -> None:
         self.record.affected = [torch({"introduced": "2.5.0"})]
         absent = self.finding("bug_absent", build_raw="2.6.0+cu124")
