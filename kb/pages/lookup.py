@@ -132,7 +132,7 @@ def answer(request: HttpRequest) -> LookupPage:
     except Problem as busy:
         return postponed(pasted, said, busy)
     except lookup.EmptyPaste as error:
-        return refusal(400, str(error), env=pasted.env)
+        return refusal(422, str(error), env=pasted.env)
     except lookup.PasteTooLarge:
         return refusal(413, too_large())
     return result_page(pasted, result, said, request)

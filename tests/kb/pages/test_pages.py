@@ -395,9 +395,9 @@ class LookUpPageTest(LookUpCase):
         self.assertIn("&lt;script&gt;alert(1)", html)
         self.assertIn("\\x00\\x202e", html)
 
-    def test_nothing_pasted_is_400(self) -> None:
+    def test_nothing_pasted_is_refused_as_the_api_does(self) -> None:
         for log in ("", " \r\n\t "):
-            self.assertIn("Nothing was pasted", self.paste(log, 400))
+            self.assertIn("Nothing was pasted", self.paste(log, 422))
 
     def test_bytes_are_no_server_error(self) -> None:
         response = self.client.post(
@@ -405,7 +405,7 @@ class LookUpPageTest(LookUpCase):
             b"log=%ED%A0%80" + bytes(range(256)) * 40,
             content_type="application/x-www-form-urlencoded",
         )
-        self.assertIn(response.status_code, (200, 400))
+        self.assertIn(response.status_code, (200, 422))
 
     def test_more_than_a_mebibyte_is_read_in_part(self) -> None:
         self.assertIn("over 1 MiB", self.paste("x" * (1024 * 1024 + 1), 200))
