@@ -36,11 +36,6 @@ class Candidate:
     is_told: bool = False
 
     @property
-    def is_conditional(self) -> bool:
-        """It takes more than a version."""
-        return bool(self.known and self.known.row.preconditions)
-
-    @property
     def is_unspoken(self) -> bool:
         """Only one of the causes of a symptom, of which the paste says nothing."""
         return self.cause is not None and not self.cause.because

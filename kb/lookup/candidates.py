@@ -27,6 +27,7 @@ from kb.lookup.symptoms import (
     Shown,
     causes_in_code,
     causes_of,
+    is_of_many,
     is_told,
     signs_of,
 )
@@ -110,7 +111,9 @@ def sorted_out(
     listed = [row for row in found if row.because and row.score >= LEAST]
     order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
     out = [row for row in order if row.ruled_out]
-    return [row for row in order if not row.ruled_out][:MOST], out
+    # The decision names each that is sure.
+    most = max(MOST, sum(row.is_sure for row in order))
+    return [row for row in order if not row.ruled_out][:most], out
 
 
 def add_cause(
@@ -208,7 +211,8 @@ def is_own(match: LogMatch, candidate: Candidate, asked: Asked) -> bool:
     if asked.facts.is_finite and row and row.symptom_class in MAKES_NAN:
         return False
     sure = [why for why in match.why if why.confidence in SURE]
-    if any(why.line not in shared and not is_node(why.signature) for why in sure):
+    own = (why for why in sure if why.line not in shared)
+    if any(not (is_node(why.signature) or is_of_many(why.signature)) for why in own):
         return True
     cause = candidate.cause
     if cause is None or cause.against or not shared:
@@ -238,7 +242,7 @@ def rule_out(candidate: Candidate, asked: Asked) -> None:
         return
     facts, others = asked.facts, needed_packages(row)
     has_none = others and not any(facts.has("package", p) for p in others)
-    if facts.is_whole_list and has_none:
+    if facts.environment.is_complete and has_none:
         candidate.ruled_out = "package"
     elif facts.values.get("card") and any(
         item["key"] == "gpu_arch" and not facts.cards_like(item["value"])
@@ -292,7 +296,8 @@ def affected_document(candidate: Candidate) -> Json | None:
     answer = candidate.affected
     if answer is None:
         return None
-    open_still = candidate.is_conditional or candidate.is_unspoken
+    takes_more = candidate.row is not None and candidate.row.preconditions
+    open_still = takes_more or candidate.is_unspoken
     if candidate.is_sure or not answer.is_affected or not open_still:
         return answer.as_dict()
     why = [{"package": "torch", **IN_BUILD.filled()}, *answer.reasons]

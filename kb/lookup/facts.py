@@ -37,8 +37,6 @@ PATTERNS = {
 # Characters of a paste that are read for names: a long log repeats itself.
 HEAD, TAIL = 12_000, 6_000
 CODE_CHARS = 12_000
-# A list of so many packages names all that is installed.
-WHOLE_LIST = 12
 VALUES = re.compile(rf"(?<![A-Za-z]){NUMBER}", re.IGNORECASE)
 # A first line without is a title: "Grad=inf and Loss=nan with mixed precision".
 NUMBERED = re.compile(r"\d|^\W*\w+\W+nan\W*$", re.IGNORECASE)
@@ -144,12 +142,6 @@ class Facts:
     def says_nan(self) -> bool:
         """Whether anything in it is not finite, or is said to be."""
         return says_nan(self.low)
-
-    @property
-    def is_whole_list(self) -> bool:
-        """What is not in the list of packages is not installed."""
-        env = self.environment
-        return env.kind in ("freeze", "conda") and len(env.packages) >= WHOLE_LIST
 
 
 def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
@@ -383,6 +375,6 @@ def document(facts: Facts) -> Json:
     return {
         "named": named,
         "packages": dict(packages),
-        "whole_list": facts.is_whole_list,
+        "whole_list": env.is_complete,
         "figures": figures_document(facts.figures),
     }

@@ -28,7 +28,7 @@ NAMES = {
 }
 SYMPTOM = _("it is a known cause of “{title}”")
 AND = _(" and ")
-# What a predicate that holds says, by its fact.
+# What a predicate that holds says, by its fact, or by that and its value or operator.
 FACTS = {
     "trainer": _("your paste comes from {value}"),
     "method": _("you train {value}"),
@@ -54,10 +54,13 @@ FACTS = {
     "last_loss": _("the loss is {value}"),
     "last_grad_norm": _("grad_norm is {value}"),
     "last_loss_scale": _("the loss scale is at {value} or below"),
-}
-ONSETS = {
-    "first": _("it begins at the first step"),
-    "later": _("it begins at a later step"),
+    "last_loss_scale >": _("the loss scale is above {value}"),
+    "loss_scale falls": _("the loss scale falls"),
+    "loss recovers": _("the loss is finite again later"),
+    "grad_norm recovers": _("grad_norm is finite again later"),
+    "mode evaluation_nan": _("the loss of the evaluation is NaN"),
+    "onset first": _("it begins at the first step"),
+    "onset later": _("it begins at a later step"),
 }
 # Why a record is none, in the order in which an answer lists them.
 RULED_OUT = {
@@ -75,7 +78,7 @@ def of_predicates(sources: Sequence[str]) -> list[Json]:
     for at, terms in enumerate(parsed):
         if not any(set(terms) < set(other) for other in parsed):
             alone = len(terms) == 1 and terms[0].op == "=="
-            is_value = alone and terms[0].fact in FACTS
+            is_value = alone and wording(terms[0]) == FACTS.get(terms[0].fact)
             told.setdefault(terms[0].fact if is_value else at, []).extend(terms)
     return [of_terms(terms) for terms in told.values()]
 
@@ -90,9 +93,12 @@ def of_terms(terms: Sequence[tellers.Term]) -> Json:
 
 
 def of_term(term: tellers.Term) -> Json:
-    if term.fact == "onset":
-        return ONSETS[term.value].filled()
-    return FACTS[term.fact].filled(value=term.value)
+    return wording(term).filled(value=term.value)
+
+
+def wording(term: tellers.Term) -> _:
+    ways = (f"{term.fact} {term.value}", f"{term.fact} {term.op}", term.fact)
+    return next(FACTS[way] for way in ways if way in FACTS)
 
 
 def of_symptom(symptom: Symptom) -> Json:

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Max
 
 from kb.lookup.facts import Facts, is_said
+from kb.lookup.known import names_of
 from kb.lookup.paste import Paste
 from kb.models import Record, Symptom
 from kb.records import tellers
+from kb.search.index.generation import current_generation
 from kb.search.reading.figures import WORDS
 from kb.search.reading.log import key_line
 from kb.search.reading.parts import Kind, is_sentence
@@ -99,7 +101,9 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     for row in every():
         printed = {number for number, letters in printed_in(row, lines) if letters}
         signs = [sign for sign in row.signatures if holds(sign, facts)]
-        if printed or is_asked_in(row, asked) or not all(map(is_silent, signs)):
+        phrases = filter(tells_alone, row.words)
+        is_named = any(is_asked(phrase, had) for phrase in phrases for had in asked)
+        if printed or is_named or not all(map(is_silent, signs)):
             found.append(Shown(row, tuple(sorted(printed))))
         elif signs:
             silent.append(Shown(row, ()))
@@ -110,12 +114,6 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
         found or silent,
         key=lambda row: (not row.lines, -specific(row.symptom, facts)),
     )
-
-
-def is_asked_in(row: Symptom, asked: Iterable[set[str]]) -> bool:
-    """Whether one of the sentences has all words of a name of the symptom."""
-    phrases = [phrase for phrase in row.words if tells_alone(phrase)]
-    return any(is_asked(phrase, had) for had in asked for phrase in phrases)
 
 
 def written_in(paste: Paste) -> Iterator[str]:
@@ -216,8 +214,9 @@ def held(entry: Json, symptom: Symptom, facts: Facts, said: bool | None) -> Caus
 
 
 def is_told(cause: Cause, facts: Facts) -> bool:
-    """Whether one of what spoke for the cause is said by these facts too."""
-    return any(tellers.holds(one, facts) is True for one in cause.because)
+    """Whether these facts, too, say more for it than a word as of "time left"."""
+    told = (one for one in cause.because if tellers.holds(one, facts) is True)
+    return any(term.fact != "says" for one in told for term in tellers.parse(one))
 
 
 def of_words(text: str) -> list[Symptom]:
@@ -228,11 +227,7 @@ def of_words(text: str) -> list[Symptom]:
     return [
         row
         for row in every()
-        if any(
-            is_printed(s["text"], facets, letters)
-            for s in row.signatures
-            if "text" in s
-        )
+        if is_printed(row, facets, letters)
         or (had and any(is_asked(phrase, had) for phrase in row.words))
     ]
 
@@ -248,12 +243,22 @@ def rows_at(_state: tuple[Any, ...]) -> tuple[Symptom, ...]:
     return tuple(Symptom.objects.all())
 
 
-def is_printed(line: str, facets: Collection[str], letters: str) -> bool:
-    """Whether all that the line of a signature says is there."""
-    return all(
-        sign.text in facets if sign.kind == "facet" else sign.letters in letters
-        for sign in signs_of(line)
+def is_printed(row: Symptom, facets: Collection[str], letters: str) -> bool:
+    """Whether all that the line of one of its signatures says is there."""
+    return any(
+        all(
+            mark.text in facets if mark.kind == "facet" else mark.letters in letters
+            for mark in signs_of(sign["text"])
+        )
+        for sign in row.signatures
+        if "text" in sign
     )
+
+
+def is_of_many(signature: str) -> bool:
+    """Whether the line of a record says what a symptom of many causes prints."""
+    letters = key_line(0, "", signature).letters
+    return any(is_printed(row, (), letters) for row in every())
 
 
 @lru_cache(maxsize=256)
@@ -293,11 +298,7 @@ def is_had(term: Term, had: set[str]) -> bool:
 
 def records_of(slugs: Collection[str]) -> dict[str, Record]:
     """The visible record that each of these slugs names, as its slug or an alias."""
+    names = names_of(current_generation())
     rows = Record.objects.visible().defer("html")
-    names = {
-        name: row.pk
-        for row in rows.only("slug", "aliases")
-        for name in (row.slug, *row.aliases)
-    }
     found = rows.in_bulk([names[slug] for slug in slugs if slug in names])
     return {slug: found[names[slug]] for slug in slugs if names.get(slug) in found}

@@ -41,6 +41,11 @@ STRIDES = (
     "UserWarning: cuDNN SDPA backward got grad_output.strides() != output.strides(), "
     "attempting to materialize a grad_output with matching strides..."
 )
+INF_CHECKS = "AssertionError: No inf checks were recorded for this optimizer."
+FP16 = "ValueError: Attempting to unscale FP16 gradients."
+NONE_OF_THEM = (
+    "UserWarning: None of the inputs have requires_grad=True. Gradients will be None"
+)
 GOOD = "{'loss': 2.1, 'grad_norm': 0.7, 'epoch': 0.1}"
 BAD = "{'loss': 0.0, 'grad_norm': nan, 'epoch': 0.2}"
 
@@ -97,6 +102,20 @@ class CertaintyTests(SymptomTest):
         known = f"{log}\nTrainingArguments(gradient_checkpointing=True)"
         self.assertEqual(self.sure(known), ["checkpoint-reentrant-lost-grad"])
 
+    def test_nor_does_a_word_or_another_wording(self) -> None:
+        message = "does not require grad and does not have a grad_fn"
+        for log in (
+            f'File "/x/finetune.py", line 6, in main\n'
+            f"RuntimeError: element 0 of tensors {message}",
+            f"RuntimeError: element 0 or 1 of tensors {message}",
+        ):
+            self.assertEqual(self.sure(log), [])
+            self.assertEqual(self.causes(log)[0], "checkpoint-reentrant-lost-grad")
+
+    def test_every_sure_match_is_listed(self) -> None:
+        logs = (STRIDES, UNUSED, INF_CHECKS, FP16, NONE_OF_THEM)
+        self.assertEqual(len(self.sure("\n\n".join(logs))), 4)
+
     def test_a_norm_that_measures_nothing_outweighs_a_zero(self) -> None:
         log = "{'loss': 0.0, 'grad_norm': 1.7320508, 'learning_rate': 1e-05}"
         self.assertEqual(self.causes(log)[0], "deepspeed-inf-norm-becomes-nan")
@@ -123,6 +142,14 @@ class BeginningTests(SymptomTest):
         self.assertNotIn("from the first value", self.said(late))
         begun = "\n".join(f"step {n} loss: nan" for n in (1, 2))
         self.assertIn("loss is nan from the first value on", self.said(begun))
+
+    def test_nor_is_a_bar_or_a_share_of_an_epoch_that_is_far_on(self) -> None:
+        for late in (
+            "Steps: 2%|x | 1299/82400 [31:29<30:59:03, 1.38s/it, loss=nan]\n"
+            "Steps: 2%|x | 1300/82400 [31:31<30:49:04, 1.37s/it, loss=nan]",
+            "{'loss': nan, 'epoch': 0.53}\n{'loss': nan, 'epoch': 0.54}",
+        ):
+            self.assertNotIn("from the first value", self.said(late))
 
     def test_one_finite_step_is_one(self) -> None:
         log = "step 1 loss: 0.5\nstep 2 loss: nan"
@@ -179,3 +206,12 @@ class ReasonTests(SimpleTestCase):
         self.assertEqual(
             [row["en"] for row in told], ["your paste comes from trl and verl"]
         )
+
+    def test_a_state_is_said_in_a_sentence(self) -> None:
+        for source, said in (
+            ('grad_norm == "recovers"', "grad_norm is finite again later"),
+            ("last_loss_scale > 1000", "the loss scale is above 1000"),
+            ("last_loss_scale <= 64", "the loss scale is at 64 or below"),
+            ('onset == "first"', "it begins at the first step"),
+        ):
+            self.assertEqual(reasons.of_predicates([source])[0]["en"], said)
