@@ -82,7 +82,7 @@ def load_evidence(
 
 
 def load_folder(folder: Path, paths: Iterable[Path], report: EvidenceReport) -> None:
-    record = Record.objects.filter(slug=folder.name).first()
+    record = Record.objects.filter(slug=folder.name).prefetch_related("repros").first()
     rows: dict[str, Evidence] = {}
     with transaction.atomic():
         for path in paths:

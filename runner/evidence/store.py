@@ -105,7 +105,7 @@ def row_of(body: dict[str, Any], record: Record | None, origin: str) -> Evidence
 
 
 def record_of(body: dict[str, Any]) -> Record | None:
-    return Record.objects.filter(pk=body["record"]).first()
+    return Record.objects.filter(pk=body["record"]).prefetch_related("repros").first()
 
 
 def verify(body: dict[str, Any]) -> None:
