@@ -35,16 +35,20 @@ BROKEN = (
     "RuntimeError: 损失.loss.-梯度",
 )
 LONGEST = 1000
+# Possessive repeats and atomic groups are new in 3.11 and were mended since, \\B
+# changed in 3.14: patterns with one of them read every line, all others some.
+NEW = re.compile(r"[+*?}]\+|\(\?>|\\B")
+SOME = 10
 # Of each pattern a digest of all that it finds and of all lines that it is.
 READ = """
 import hashlib, json, re, sys
 asked = json.load(sys.stdin)
 answers = []
-for text, flags in asked["patterns"]:
+for text, flags, step in asked["patterns"]:
     pattern = re.compile(text, flags)
     spans = [
         [found.span(group) for group in range(pattern.groups + 1)]
-        for line in asked["lines"]
+        for line in asked["lines"][::step]
         for found in (*pattern.finditer(line), pattern.fullmatch(line))
         if found
     ]
@@ -82,7 +86,8 @@ class PythonTests(SimpleTestCase):
         if len(at_hand) == 1:
             self.skipTest(f"the only Python from 3.11 on here is {next(iter(at_hand))}")
         kept = patterns.kept()
-        asked = json.dumps({"patterns": [*kept], "lines": list(dict.fromkeys(lines()))})
+        steps = [(text, flags, 1 if NEW.search(text) else SOME) for text, flags in kept]
+        asked = json.dumps({"patterns": steps, "lines": list(dict.fromkeys(lines()))})
         answers = {
             version: read_by(program, asked) for version, program in at_hand.items()
         }
