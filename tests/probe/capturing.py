@@ -64,13 +64,14 @@ def shrunk():
     for name, run in runs().items():
         small = shrinking.Shrinker(run).shrunk()
         told = {"reference": ways(small).get("reference"), **explained(small)}
+        told["lines"] = len(repro_of(small).splitlines())
         told["exit"] = exit_of(repro_of(small))
         found[name] = {"numbers": small.numbers(), **told}
     return found
 
 
 def exit_of(source):
-    """Of a program of its own, as it is written beside a capture."""
+    """Of the program as it is written beside a capture, with names of its own."""
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(source, {})
@@ -237,15 +238,13 @@ def told():
 
 
 def repro():
-    """The ten lines, run by a Python of their own."""
+    """How two of them, forward and backward, end under a Python of their own."""
     with tempfile.TemporaryDirectory() as folder:
-        found = {}
-        for name in runs():
-            path = os.path.join(made(folder, name), "repro.py")
-            found[name] = [os.spawnv(os.P_WAIT, sys.executable, [sys.executable, path])]
-            with open(path) as file:
-                found[name].append(len(file.read().splitlines()))
-        return found
+        return {
+            name: os.spawnv(os.P_WAIT, sys.executable, [sys.executable, path])
+            for name in ("log", "root")
+            for path in [os.path.join(made(folder, name), "repro.py")]
+        }
 
 
 if __name__ == "__main__":
