@@ -236,12 +236,13 @@ class EveryRecordTest(TestCase):
         for env in envs:
             parsed = parse_environment(env)
             at_once = also_affecting(parsed, set(), current_generation())
+            self.assertEqual(at_once, self.by_rule(env), env)
+        for env in envs[::3]:
             alone = [
                 record.pk
                 for record in self.records
                 if affected_by(record, env)["affected"]["is_affected"]
             ]
-            self.assertEqual(at_once, alone, env)
             self.assertEqual(alone, self.by_rule(env), env)
         for build in self.builds:
             osv = set(queries.matching([queries.Asked("torch", build)])[0])
@@ -271,6 +272,8 @@ class EveryRecordTest(TestCase):
         self.assertGreater(seen, 1000)
 
     def test_a_comparison_without_a_list_is_silent_on_runs_with_packages(self) -> None:
+        found = filter(None, [sides.find(build.slug) for build in tested_builds()])
+        told = [compare(side, side).kinds for side in found]
         for record in self.records:
             runs = [
                 row
@@ -278,10 +281,7 @@ class EveryRecordTest(TestCase):
                 if row.is_fresh_verdict and not row.is_model
             ]
             if runs and all(row.made_with.get("packages") for row in runs):
-                for build in tested_builds():
-                    side = sides.find(build.slug)
-                    assert side
-                    kinds = compare(side, side).kinds
+                for kinds in told:
                     self.assertEqual(kinds[record.pk], NOT_TESTED, record)
 
     def test_a_feed_tells_of_turns_with_the_same_packages(self) -> None:
