@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from django.core.management import call_command
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from kb.records.files import read_all
 from kb.records.snippets import snippets_in
@@ -171,6 +171,7 @@ class KnownTests(SimpleTestCase):
             self.assertEqual(known_by(None, law)[0], [])
 
 
+@tag("any_database")
 class ScriptTests(TestCase):
     """From a training script as it is to a verdict of each torch."""
 

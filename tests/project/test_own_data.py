@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from config import bootstrap
 from runner.pool import client, keeper
@@ -51,6 +51,7 @@ class SettingsTest(SimpleTestCase):
                 self.assertNotIn("Traceback", done.stderr)
 
 
+@tag("any_database")
 class CommandTest(TestCase):
     def test_who_reads_no_further_hears_of_no_error(self) -> None:
         inner, outer = os.pipe()

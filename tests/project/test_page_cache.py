@@ -15,7 +15,7 @@ from django.contrib.messages.storage.cookie import CookieStorage
 from django.core.cache import caches
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render as django_render
-from django.test import Client, TestCase, override_settings
+from django.test import Client, TestCase, override_settings, tag
 from django.urls import reverse
 
 from kb.findings import standings
@@ -115,6 +115,7 @@ class KeptTest(PageCacheCase):
         self.assertNotIn("Content-Encoding", plain)
         self.assertIn("</html>", plain.content.decode())
 
+    @tag("any_database")
     def test_every_page_is_packed_once(self) -> None:
         for kind in page_types.make():
             if kind.fields or kind.status != 200:

@@ -238,6 +238,7 @@ class MaskTest(SimpleTestCase):
         ast.parse(pipe_client(""), feature_version=(3, 8))
 
 
+@tag("any_database")
 class CommandTest(LiveServerTestCase):
     def setUp(self) -> None:
         loaded.shipped()

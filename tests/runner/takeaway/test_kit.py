@@ -18,7 +18,7 @@ from tests.support.kits import WAITS, KitCase
 from tests.support.ordinary_user import ordinary
 
 
-@tag("long")
+@tag("any_database", "long")
 class KitTest(KitCase):
     def test_an_ordinary_user_without_network_is_killed_twice(self) -> None:
         user = ordinary(self.python)

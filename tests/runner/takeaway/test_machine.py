@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from django.test import TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from runner.takeaway.bundle import PROGRAMS
 from runner.takeaway.doctor import doctor
@@ -55,7 +55,7 @@ FAULTS = {
 }
 
 
-class FaultTest(TestCase):
+class FaultTest(SimpleTestCase):
     def test_what_is_wrong_now_and_then_is_found_where_it_is(self) -> None:
         faults = [(op, sound) for op, (sound, _noticing) in FAULTS.items()]
         done = subprocess.run(
@@ -74,6 +74,7 @@ class FaultTest(TestCase):
                 self.assertLess(row["faults"], row["repeated"], op)
 
 
+@tag("any_database")
 class DoctorTest(TestCase):
     def test_a_sound_machine_is_told_what_that_does_not_prove(self) -> None:
         with TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from unittest import mock
 
 from django.core.management import CommandError, call_command
-from django.test import TestCase, override_settings
+from django.test import TestCase, override_settings, tag
 from packaging.version import Version
 
 from kb.choices import LANGS
@@ -24,6 +24,7 @@ SITE = "https://kb.example"
 LOAD = "import doesitnan_data, json; print(json.dumps(doesitnan_data.load()))"
 
 
+@tag("any_database")
 @override_settings(SITE_URL=SITE)
 class MirrorTest(TestCase):
     folder: ClassVar[Path]

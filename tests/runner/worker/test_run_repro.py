@@ -11,13 +11,14 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
-from django.test import TestCase, override_settings
+from django.test import TestCase, override_settings, tag
 
 from portable import harness
 from runner.models import Evidence, Installation, Run
 from tests.support import jails, runs
 
 
+@tag("any_database")  # nothing is stored
 class RunReproTest(TestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
