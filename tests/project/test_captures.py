@@ -70,6 +70,7 @@ def made() -> dict[str, Any]:
     return found
 
 
+@tag("long")
 class CallTests(SimpleTestCase):
     def test_it_is_shrunk_and_its_cause_stays(self) -> None:
         for name, (law, kind, numbers) in EXPECTED.items():

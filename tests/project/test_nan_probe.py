@@ -412,6 +412,7 @@ class NewTorchTests(SimpleTestCase):
         self.assertEqual(rows(toy("flex_attention"))["op"], "aten.div.Tensor")
 
 
+@tag("long")
 class EveryStepTests(SimpleTestCase):
     """The default: each step is checked, and the bad one run again op by op."""
 

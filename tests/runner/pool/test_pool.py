@@ -19,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from django.test import tag
+
 from portable import harness
 from portable.harness import CheckSpec, Report
 from runner import sandbox
@@ -321,6 +323,7 @@ def descriptors(pid: int) -> int:
         return 0
 
 
+@tag("long")
 class UpkeepTest(PoolCase):
     def served_by(self, python: str = "") -> str:
         report = self.start(source(), python)(CheckSpec("control"))

@@ -28,6 +28,7 @@ return {"nonfinite": int(torch.__version__ >= "9.3"), "grad": 1.0}
 RELEASES = ("9.1.0", "9.2.0", "9.3.0")
 
 
+@tag("long")
 class ReleasesTest(SimpleTestCase):
     def setUp(self) -> None:
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -75,7 +76,6 @@ class ReleasesTest(SimpleTestCase):
         self.assertIn("No matching distribution found for numpy", done.stderr)
         self.assertNotIn("[notice]", done.stderr)
 
-    @tag("long")
     def test_the_release_is_found_and_what_is_known_is_not_asked_again(self) -> None:
         asked = ("--bisect-releases", "9.1..9.3", "--yes", "--json", "found.json")
         done = self.run_file(*asked, "--trials", "1")
