@@ -29,7 +29,7 @@ LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	$(if $(UPGRADE),--upgrade) pyproject.toml
 EXTRAS := mcp redis
 
-.PHONY: help run dev check test test-root test-all test-postgres test-on-postgres test-servers \
+.PHONY: help run dev check check-types check-rest test test-root test-all test-postgres test-on-postgres test-servers \
 	test-corpus test-fuzz test-browser gauntlet attack bench client lock clean
 
 help:  ## this list
@@ -44,9 +44,15 @@ dev:  ## makes the environment of developers, and installs the default torch bui
 	@$(PY) manage.py builds add --install-only --yes $(if $(CUDA),--cuda)
 
 check: dev  ## lint, types, templates, styles and migrations
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-types check-rest
+
+# One core is busy with types for as long as another with all the rest.
+check-types:
+	$(PY) -m mypy
+
+check-rest:
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy
 	find templates -name '*.html' -exec .venv/bin/djade --check --target-version 5.2 {} +
 	$(PY) manage.py test -v0 tests.project.test_templates tests.project.test_styles
 	$(PY) manage.py makemigrations --check --dry-run
