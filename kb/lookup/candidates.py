@@ -131,7 +131,7 @@ def add_cause(
         return
     candidate.cause, candidate.is_told = cause, bool(cause.because)
     is_full = candidate.known and not candidate.known.row.is_brief
-    if weight < 1 and is_full and cause.is_of_code:
+    if weight < 1 and is_full and cause.is_called:
         return  # the operators of its repro are compared with the code already
     strength = min(cause.strength, MOST_FOR)
     people = PEOPLE * cause.entry.get("people", 1)

@@ -58,11 +58,6 @@ class Cause:
         return any(CALLS in one for one in self.because)
 
     @property
-    def is_of_code(self) -> bool:
-        """Code speaks for it: a call, or nothing but words such as "log("."""
-        return self.is_called or all(one.endswith('("') for one in self.because)
-
-    @property
     def strength(self) -> float:
         """How many predicates or facts speak for it.
 
