@@ -108,6 +108,10 @@ class LookUpTest(SymptomTest):
         finite = "{'loss': 2.3, 'grad_norm': nan}"
         self.assertEqual(self.shown(finite)[0], "grad-norm-nan")
 
+    def test_a_loss_that_was_finite_before_does_not_make_a_zero_finite(self) -> None:
+        log = "{'loss': 2.3, 'grad_norm': 1.1, 'epoch': 0.1}\n" + LINE
+        self.assertEqual(self.shown(log)[0], LOSS)
+
     def test_facts_order_the_causes_of_one_message(self) -> None:
         closure = (
             'File "/a/site-packages/transformers/optimization.py", line 3, in step\n'
