@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1868,
     "kb.environments": 1230,
     "kb.findings": 1329,
-    "kb.lookup": 2534,
+    "kb.lookup": 2529,
     "kb.management": 200,
     "kb.models": 590,
     "kb.pages": 2799,
