@@ -42,6 +42,12 @@ FAULTS = """
       if (box.width < 2 || box.height < 2) continue;
       const out = box.right > width + 1 || box.left < -1;
       if (out && !scroller(element)) found.push(`beside the page: ${text}`);
+      // What scrolls never shows what lies before its start.
+      for (let at = scroller(element); at; at = scroller(at.parentElement)) {
+        const start = at.getBoundingClientRect().left - at.scrollLeft;
+        const isReached = style(at).direction === "rtl" || box.left > start - 1;
+        if (!isReached) found.push(`out of reach: ${text}`);
+      }
       // Ascenders and descenders may meet, letters may not.
       const slack = box.height * 0.2;
       boxes.push({element, text, left: box.left, right: box.right,

@@ -65,6 +65,7 @@ class EveryPageTest(BrowserTest):
             ("position: absolute; left: 400px", "beside the page: planted"),
             ("overflow: hidden; width: 9px; white-space: nowrap", "cut: planted"),
             ("position: fixed; top: 20px; left: 60px", " meets planted"),
+            ("overflow: auto; text-indent: -30px", "out of reach: planted"),
         ]:
             page.evaluate(
                 "(style) => {const node = document.createElement('div');"
