@@ -4,6 +4,7 @@ Which indexes are asked is the user's own setting (PIP_EXTRA_INDEX_URL and the l
 none is named here.
 """
 
+import glob
 import itertools
 import json
 import os
@@ -23,7 +24,7 @@ LIMIT_S = 3600
 # Disk size of an environment per size of its wheels, as the site measured it.
 UNPACKED = 2.3
 RESERVE_MIB = 300
-# A folder beside those of the releases.
+# A folder beside those of the releases, whose pip is theirs too.
 ASKING = "asking"
 NUMPY_1_UNTIL = (2, 3)
 SETUPTOOLS_UNTIL = (2, 11)
@@ -86,9 +87,8 @@ class Maker:
 
         Asked in an empty environment: `python` itself may have no pip.
         """
-        self.make_empty(ASKING)
+        run([self.python, "-m", "venv", os.path.join(self.folder, ASKING)])
         listed = LISTED.search(self.pip(ASKING, "index", "versions", "torch"))
-        self.remove(ASKING)
         if not listed:
             raise Failed("pip lists no releases of torch")
         found = [FINAL.match(text) for text in listed.group(1).split(", ")]
@@ -97,8 +97,16 @@ class Maker:
     def python_of(self, release: str) -> str:
         return os.path.join(self.folder, release, "bin", "python")
 
+    def packages_of(self, release: str) -> str:
+        inside = os.path.join(glob.escape(self.folder), release, "lib")
+        return glob.glob(os.path.join(inside, "python*", "site-packages"))[0]
+
     def make_empty(self, release: str) -> None:
-        run([self.python, "-m", "venv", os.path.join(self.folder, release)])
+        """With a copy of the pip that was asked: making one takes seconds."""
+        new = os.path.join(self.folder, release)
+        run([self.python, "-m", "venv", "--without-pip", new])
+        packages = self.packages_of(ASKING), self.packages_of(release)
+        shutil.copytree(*packages, dirs_exist_ok=True)
 
     def size_mib(self, release: str, wanted: Sequence[str]) -> int:
         """Of all its wheels; 0 where that is not told. The environment exists."""

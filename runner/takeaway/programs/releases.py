@@ -281,6 +281,7 @@ def bisect(folder: str, repro: Json, options: Any) -> int:
         carried.tell("%s" % error)
         return TROUBLE
     finally:
+        shutil.rmtree(os.path.join(place, environments.ASKING), ignore_errors=True)
         if options.keep and os.listdir(place):
             carried.tell("kept: %s" % place)
         else:
