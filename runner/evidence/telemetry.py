@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from runner.gpus.vendor import is_error
+from runner.gpus.nvml import is_error
 
 
 def lines(telemetry: dict[str, Any]) -> Iterator[str]:

@@ -1,6 +1,6 @@
-"""GPUs of this host as their vendor's library describes them.
+"""GPUs of this host as NVML describes them.
 
-Fields and units: runner.gpus.vendor. Standard library and pynvml.
+Fields and units: runner.gpus.nvml. Standard library and pynvml.
 
     python -m runner.gpus.devices   what this host has
 """
@@ -8,36 +8,37 @@ Fields and units: runner.gpus.vendor. Standard library and pynvml.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
-from runner.gpus.vendor import Gpu, GpuError, Vendor, is_error
-from runner.gpus.vendors import vendor_here
+from runner.gpus.nvml import VERSIONS, Gpu, GpuError, Nvidia, is_error
 
 
-def system_errors(vendor: Vendor, error: GpuError) -> dict[str, Any]:
+def system_errors(error: GpuError) -> dict[str, Any]:
     """What `system` returns where the library cannot be initialised."""
-    return {key: {"error": error.name} for key in vendor.versions}
+    return {key: {"error": error.name} for key in VERSIONS}
 
 
-def snapshot(vendor: Vendor) -> dict[str, Any]:
+def snapshot(nvidia: Nvidia) -> dict[str, Any]:
     """Identity and state of every GPU now."""
     try:
-        with vendor.session():
-            rows = [{**vendor.identity(g), **vendor.state(g)} for g in vendor.gpus()]
-            return {**vendor.system(), "devices": rows}
+        with nvidia.session():
+            rows = [{**nvidia.identity(g), **nvidia.state(g)} for g in nvidia.gpus()]
+            return {**nvidia.system(), "devices": rows}
     except GpuError as error:
-        return {**system_errors(vendor, error), "devices": {"error": error.name}}
+        return {**system_errors(error), "devices": {"error": error.name}}
 
 
-def inventory(vendor: Vendor) -> list[dict[str, Any]]:
+def inventory(nvidia: Nvidia) -> list[dict[str, Any]]:
     """The GPUs that runs may have, as a worker's row lists them.
 
     What the environment hides from this process is left out, as it is from torch.
     Raises GpuError.
     """
-    with vendor.session():
-        driver = vendor.system()["driver"]
+    requested = os.environ.get("CUDA_VISIBLE_DEVICES")
+    with nvidia.session():
+        driver = nvidia.system()["driver"]
         return [
             {
                 "class": "cuda",
@@ -47,8 +48,8 @@ def inventory(vendor: Vendor) -> list[dict[str, Any]]:
                 "memory_mib": value_or(facts["memory_total"], 0),
                 "driver": value_or(driver, None),
             }
-            for gpu in visible(list(vendor.gpus()), vendor.requested())
-            for facts in [vendor.identity(gpu)]
+            for gpu in visible(list(nvidia.gpus()), requested)
+            for facts in [nvidia.identity(gpu)]
         ]
 
 
@@ -78,4 +79,4 @@ def is_named(gpu: Gpu, word: str) -> bool:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(snapshot(vendor_here()), indent=1) + "\n")
+    sys.stdout.write(json.dumps(snapshot(Nvidia()), indent=1) + "\n")

@@ -16,10 +16,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from portable import harness
-from runner.gpus import devices, lock as gpu_lock, telemetry, vendors
+from runner.gpus import devices, lock as gpu_lock, nvml, telemetry
 from runner.gpus.lock import GpuLock
+from runner.gpus.nvml import GpuError, Nvidia
 from runner.gpus.telemetry import GpuMonitor, Problem
-from runner.gpus.vendor import GpuError, Vendor
 
 # Makes a Start for `harness.drive` from CUDA_VISIBLE_DEVICES (None: unchanged) and the
 # lock descriptors that the run's processes must keep open.
@@ -43,7 +43,7 @@ class HostGpus:
     """
 
     locks: Path
-    vendor: Vendor = field(default_factory=vendors.vendor_here)
+    nvidia: Nvidia = field(default_factory=nvml.Nvidia)
     chosen: tuple[str, ...] = ()
     avoided: Callable[[], Collection[str]] = tuple
     say: Callable[[str], None] = ignore
@@ -68,12 +68,10 @@ def drive(
     header = harness.on_device(header, options.get("device", ""))
     if on_cpu or header.device != "cuda":
         body = harness.drive(source, start_with("", ()), cancelled=cancelled, **options)
-        return with_telemetry(body, driver_of(gpus.vendor))
+        return with_telemetry(body, driver_of(gpus.nvidia))
     with held(header, start_with, gpus, cancelled) as lease:
         body = harness.drive(source, lease.start, cancelled=cancelled, **options)
-    problem = lease.problem
-    if gpus.vendor.torch_knows_uuids:
-        problem = problem or wrong_device(body, lease.uuids)
+    problem = lease.problem or wrong_device(body, lease.uuids)
     if problem:
         invalidate(body, problem.reason)
     return with_telemetry(body, lease.monitor.report(), lease.uuids)
@@ -109,10 +107,10 @@ def held(
     except gpu_lock.Interrupted:
         raise harness.Cancelled from None
     uuids = tuple(u for u in lock.uuids if not u.startswith(gpu_lock.BY_INDEX))
-    monitor = GpuMonitor(gpus.vendor, uuids)
+    monitor = GpuMonitor(gpus.nvidia, uuids)
     try:
         with monitor:
-            names = visible_names(gpus.vendor, lock.uuids)
+            names = ",".join(map(gpu_lock.visible, lock.uuids))
             start = start_with(names or None, lock.descriptors)
             yield HeldGpus(start, monitor, uuids)
     finally:
@@ -121,13 +119,6 @@ def held(
         if problem and gpus.on_problem:
             gpus.on_problem(problem)
         lock.release()
-
-
-def visible_names(vendor: Vendor, names: Sequence[str]) -> str:
-    """CUDA_VISIBLE_DEVICES for locked GPUs; those known by number keep it."""
-    if any(name.startswith(gpu_lock.BY_INDEX) for name in names):
-        return ",".join(map(gpu_lock.visible, names))
-    return vendor.visible_names(names) if names else ""
 
 
 def acquire(
@@ -148,12 +139,12 @@ def candidates(gpus: HostGpus, header: harness.Header) -> list[tuple[str, ...]]:
     if gpus.chosen:
         return [gpus.chosen]
     try:
-        inventory = devices.inventory(gpus.vendor)
+        inventory = devices.inventory(gpus.nvidia)
     except GpuError:
         # Torch may see what the library does not.
-        count = header.min_devices * vendors.has_device_nodes()
+        count = header.min_devices * bool(nvml.device_nodes(""))
         names = [f"{gpu_lock.BY_INDEX}{index}" for index in range(count)]
-        uuids = gpus.vendor.kernel_uuids()[: header.min_devices] or names
+        uuids = nvml.kernel_uuids()[: header.min_devices] or names
         return [tuple(uuids)] if uuids else []
     avoided = gpus.avoided()
     usable = [row for row in inventory if row["uuid"] not in avoided]
@@ -200,17 +191,17 @@ def with_telemetry(
     return body
 
 
-_drivers: WeakKeyDictionary[Vendor, tuple[float, Any]] = WeakKeyDictionary()
+_drivers: WeakKeyDictionary[Nvidia, tuple[float, Any]] = WeakKeyDictionary()
 
 
-def driver_of(vendor: Vendor) -> dict[str, Any]:
+def driver_of(nvidia: Nvidia) -> dict[str, Any]:
     """{"driver": version or error}, asked once a minute: a run may take 10 ms."""
-    read_at, version = _drivers.get(vendor, (-math.inf, None))
+    read_at, version = _drivers.get(nvidia, (-math.inf, None))
     if time.monotonic() - read_at > DRIVER_KEPT_S:
         try:
-            with vendor.session():
-                version = vendor.system()["driver"]
+            with nvidia.session():
+                version = nvidia.system()["driver"]
         except GpuError as error:
             version = {"error": error.name}
-        _drivers[vendor] = time.monotonic(), version
+        _drivers[nvidia] = time.monotonic(), version
     return {"driver": version}

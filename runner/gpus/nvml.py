@@ -1,25 +1,25 @@
 """NVIDIA's GPUs through NVML, which pynvml asks.
 
-Standard library and pynvml (nvidia-ml-py), so that it works beside torch without the
-site. Names of fields and errors as NVML gives them.
+Having no GPU is an ordinary state. Every field is a value or {"error": NVML's name of
+it}: one that fails never takes the others along. Memory is in MiB, power in W, energy
+in J, clocks in MHz, temperature in °C. Standard library and pynvml (nvidia-ml-py), so
+that it works beside torch without the site.
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-from runner.gpus.vendor import MIB, Gpu, GpuError, Library, is_error, reading
+from typing import Any, NamedTuple, Protocol
 
 try:
     import pynvml
 except ImportError:  # A machine with torch and a checkout need not have it.
     pynvml = None
 
+MIB = 1024 * 1024
 DEVICES = Path("/dev")
 PROC_GPUS = Path("/proc/driver/nvidia/gpus")
 # nvml.h; spelled out because a machine need not have pynvml.
@@ -63,6 +63,35 @@ ECC = {
     "uncorrected_aggregate": (1, 1),
 }
 REMAPPED = ("corrected", "uncorrected", "pending", "failure")
+# What `system` tells.
+VERSIONS = ("driver", "nvml", "cuda_driver")
+
+
+class GpuError(Exception):
+    """The library could not answer; `name` in its words, such as "NotSupported"."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def reading(read: Callable[..., Any], *arguments: Any) -> Any:
+    """The value that `read` returns, or {"error": name} where the library raises."""
+    try:
+        return read(*arguments)
+    except GpuError as error:
+        return {"error": error.name}
+
+
+def is_error(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"error"}
+
+
+class Library(Protocol):
+    """Something that answers NVML's functions by their names."""
+
+    def ask(self, function: str, *arguments: Any) -> Any:
+        """The answer. Raises GpuError."""
 
 
 class Live:
@@ -83,17 +112,34 @@ class Live:
             raise GpuError(short if short != name else f"Error{number}") from error
 
 
-class Nvidia:
-    """The GPUs of NVML; of one in MIG mode its instances."""
+class Gpu(NamedTuple):
+    """A GPU or a part of one that runs may have.
 
-    versions: tuple[str, ...] = ("driver", "nvml", "cuda_driver")
-    torch_knows_uuids = True
+    `board`: handle of the whole GPU; `order`: its number as NVML counts.
+    """
+
+    uuid: str
+    handle: Any
+    board: Any
+    order: int
+
+
+class Nvidia:
+    """The GPUs of this host; of one in MIG mode its instances.
+
+    All but `session` is to be called in a session.
+    """
 
     def __init__(self, library: Library | None = None) -> None:
         self.ask = (library or Live()).ask
 
     @contextmanager
     def session(self) -> Iterator[None]:
+        """The library initialised for the block. Raises GpuError.
+
+        Keep sessions short: one that is open while the driver is upgraded may stop
+        answering.
+        """
         self.ask("nvmlInit")
         try:
             yield
@@ -101,6 +147,7 @@ class Nvidia:
             reading(self.ask, "nvmlShutdown")
 
     def gpus(self) -> Iterator[Gpu]:
+        """Every GPU that runs may have. Raises GpuError."""
         for index in range(self.ask("nvmlDeviceGetCount")):
             try:
                 board = self.ask("nvmlDeviceGetHandleByIndex", index)
@@ -135,6 +182,7 @@ class Nvidia:
         return f"{version // 1000}.{version % 1000 // 10}"
 
     def identity(self, gpu: Gpu) -> dict[str, Any]:
+        """Fields that do not change during a run."""
         board = gpu.board
         return {
             "uuid": gpu.uuid,
@@ -169,6 +217,7 @@ class Nvidia:
         return int(current)
 
     def state(self, gpu: Gpu) -> dict[str, Any]:
+        """Fields that a run may change: `load`, and counters of health."""
         return {
             **self.load(gpu),
             "energy": reading(self.thousandths, "TotalEnergyConsumption", gpu),
@@ -181,6 +230,7 @@ class Nvidia:
         }
 
     def load(self, gpu: Gpu) -> dict[str, Any]:
+        """The fields that are cheap enough to be sampled several times a second."""
         return {
             **self.memory(gpu),
             "power": reading(self.thousandths, "PowerUsage", gpu),
@@ -238,26 +288,26 @@ class Nvidia:
             rows.append({"pid": row.pid, "memory": memory})
         return rows
 
-    def requested(self) -> str | None:
-        return os.environ.get("CUDA_VISIBLE_DEVICES")
 
-    def visible_names(self, uuids: Sequence[str]) -> str:
-        return ",".join(uuids)
+# --- what the kernel driver says without NVML -----------------------------------------
+def device_nodes(visible: str) -> list[str]:
+    """Device files that a run with this CUDA_VISIBLE_DEVICES needs.
 
-    def device_nodes(self, visible: str) -> list[str]:
-        """Of the GPUs only the `visible` UUIDs, if the kernel driver lists all."""
-        nodes = sorted(str(path) for path in DEVICES.glob("nvidia*"))
-        numbers = {row["GPU UUID"]: row.get("Device Minor") for row in kernel_rows()}
-        wanted = {numbers.get(uuid) for uuid in visible.split(",")}
-        if not visible or None in wanted:
-            return nodes
-        others = {f"{DEVICES}/nvidia{n}" for n in set(numbers.values()) - wanted}
-        return [path for path in nodes if path not in others]
+    Of the GPUs only the `visible` UUIDs, if the kernel driver lists all; all for "".
+    """
+    nodes = sorted(str(path) for path in DEVICES.glob("nvidia*"))
+    numbers = {row["GPU UUID"]: row.get("Device Minor") for row in kernel_rows()}
+    wanted = {numbers.get(uuid) for uuid in visible.split(",")}
+    if not visible or None in wanted:
+        return nodes
+    others = {f"{DEVICES}/nvidia{n}" for n in set(numbers.values()) - wanted}
+    return [path for path in nodes if path not in others]
 
-    def kernel_uuids(self) -> list[str]:
-        whole = re.compile(r"GPU-[0-9a-f-]{36}")
-        uuids = [row["GPU UUID"] for row in kernel_rows()]
-        return [uuid for uuid in uuids if whole.fullmatch(uuid)]
+
+def kernel_uuids() -> list[str]:
+    whole = re.compile(r"GPU-[0-9a-f-]{36}")
+    uuids = [row["GPU UUID"] for row in kernel_rows()]
+    return [uuid for uuid in uuids if whole.fullmatch(uuid)]
 
 
 def kernel_rows() -> Iterator[dict[str, str]]:

@@ -1,8 +1,8 @@
 """GPU telemetry before, during and after a run, and the health check of its GPUs.
 
-Fields and units as in runner.gpus.vendor; each is a value or {"error": name}. A thread
+Fields and units as in runner.gpus.nvml; each is a value or {"error": name}. A thread
 of the runner samples, so that the run cannot tamper with its telemetry. Standard
-library and the vendors'.
+library and pynvml.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from runner.gpus.devices import system_errors
-from runner.gpus.vendor import Gpu, GpuError, Vendor, is_error
+from runner.gpus.nvml import Gpu, GpuError, Nvidia, is_error
 
 SAMPLE_S = 0.2
 # A driver frees the memory of a dead process within moments, not at once.
@@ -39,8 +39,8 @@ class GpuMonitor:
     recorded, not raised.
     """
 
-    def __init__(self, vendor: Vendor, uuids: Sequence[str]) -> None:
-        self.vendor = vendor
+    def __init__(self, nvidia: Nvidia, uuids: Sequence[str]) -> None:
+        self.nvidia = nvidia
         self.uuids = tuple(uuids)
         self.system: dict[str, Any] = {}
         self.identities: dict[str, dict[str, Any]] = {}
@@ -53,8 +53,8 @@ class GpuMonitor:
 
     def __enter__(self) -> GpuMonitor:
         self.system = self._system()
-        self.identities = self._read(self.vendor.identity)
-        self.before = self._read(self.vendor.state)
+        self.identities = self._read(self.nvidia.identity)
+        self.before = self._read(self.nvidia.state)
         for uuid, reading in self.before.items():
             merge_sample(self.extremes.setdefault(uuid, {}), reading)
         if self.before:
@@ -66,33 +66,33 @@ class GpuMonitor:
         self._ending.set()
         if self._sampler:
             self._sampler.join()
-        self.after = self._read(self.vendor.state) if self.before else {}
+        self.after = self._read(self.nvidia.state) if self.before else {}
         deadline = time.monotonic() + SETTLE_S
         while self._unsettled() and time.monotonic() < deadline:
             time.sleep(SETTLE_POLL_S)
-            self.after = self._read(self.vendor.state)
+            self.after = self._read(self.nvidia.state)
 
     def _system(self) -> dict[str, Any]:
         try:
-            with self.vendor.session():
-                return self.vendor.system()
+            with self.nvidia.session():
+                return self.nvidia.system()
         except GpuError as error:
-            return system_errors(self.vendor, error)
+            return system_errors(error)
 
     def _read(self, what: Callable[[Gpu], dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """{uuid: fields}, without GPUs that are no longer listed."""
         if not self.uuids:
             return {}
         try:
-            with self.vendor.session():
-                mine = (gpu for gpu in self.vendor.gpus() if gpu.uuid in self.uuids)
+            with self.nvidia.session():
+                mine = (gpu for gpu in self.nvidia.gpus() if gpu.uuid in self.uuids)
                 return {gpu.uuid: what(gpu) for gpu in mine}
         except GpuError:
             return {}
 
     def _sample(self) -> None:
         while True:
-            for uuid, reading in self._read(self.vendor.load).items():
+            for uuid, reading in self._read(self.nvidia.load).items():
                 merge_sample(self.extremes.setdefault(uuid, {}), reading)
             self.samples += 1
             if self._ending.wait(SAMPLE_S):

@@ -15,10 +15,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from runner.builds import registry
-from runner.gpus import devices, lock, vendors
+from runner.gpus import devices, lock, nvml
 from runner.gpus.gpu_run import HostGpus, ignore
+from runner.gpus.nvml import GpuError, Nvidia
 from runner.gpus.telemetry import Problem
-from runner.gpus.vendor import GpuError, Vendor
 from runner.models import Device, Installation, Run
 
 log = logging.getLogger(__name__)
@@ -31,8 +31,8 @@ def locks() -> Path:
 
 
 @lru_cache(maxsize=1)
-def vendor() -> Vendor:
-    return vendors.vendor_here()
+def nvidia() -> Nvidia:
+    return nvml.Nvidia()
 
 
 def for_run(
@@ -46,7 +46,7 @@ def for_run(
     """
     return HostGpus(
         locks=locks(),
-        vendor=vendor(),
+        nvidia=nvidia(),
         chosen=tuple(filter(None, chosen.split(","))),
         avoided=withdrawn,
         say=say,
@@ -72,7 +72,7 @@ def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
     except GpuError:
         probed = [row.facts.get("devices") or [] for row in installations]
         torch_gpus = max(probed, key=len, default=[])
-        names = vendor().kernel_uuids()
+        names = nvml.kernel_uuids()
         if len(names) != len(torch_gpus):
             names = [f"{lock.BY_INDEX}{index}" for index in range(len(torch_gpus))]
         return [
@@ -87,13 +87,13 @@ def _cache_period() -> int:
 
 @lru_cache(maxsize=1)
 def _inventory(period: int) -> tuple[dict[str, Any], ...]:
-    return tuple(devices.inventory(vendor()))
+    return tuple(devices.inventory(nvidia()))
 
 
 def clear_cache() -> None:
     """Drop the cached inventory and the connection to the driver."""
     _inventory.cache_clear()
-    vendor.cache_clear()
+    nvidia.cache_clear()
 
 
 def quarantine(problem: Problem, run: Run | None = None) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from portable import harness
-from runner.gpus import vendors
+from runner.gpus import nvml
 from runner.sandbox import layout, uids, view
 from runner.sandbox.tiers import SHARED_ROOT, Layers
 from runner.sandbox.view import Entry
@@ -136,7 +136,7 @@ def files(
     """The rules of Landlock: a second barrier inside a view, the only one without."""
     if not layers.landlock:
         return None
-    nodes = [] if gpus == "" else vendors.device_nodes(gpus or "")
+    nodes = [] if gpus == "" else nvml.device_nodes(gpus or "")
     write = [*DEVICES, *nodes, *filter(None, [compile_cache])]
     if layers.namespaces:
         # /proc: torch names its threads there. The network is the run's own.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from portable import harness
-from runner.gpus import vendors
+from runner.gpus import nvml
 from runner.sandbox.layout import Layout, chain, too_wide
 
 Entry = dict[str, Any]
@@ -182,7 +182,7 @@ def passwd(users: Iterable[int]) -> str:
 
 def gpu_entries(visible: str) -> list[Entry]:
     """The devices, and /sys, which the driver's library reads before it opens them."""
-    devices = vendors.device_nodes(visible)
+    devices = nvml.device_nodes(visible)
     if not devices:
         return []
     nodes = [{"kind": "bind", "source": p, "target": p} for p in devices]

@@ -95,7 +95,7 @@ LINES = {
     "runner.builds": 2096,
     "runner.captures": 612,
     "runner.evidence": 1720,
-    "runner.gpus": 1040,
+    "runner.gpus": 950,
     "runner.management": 2070,
     "runner.models": 780,
     "runner.pages": 4530,

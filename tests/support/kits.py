@@ -188,8 +188,8 @@ class KitCase(TestCase):
             sys.argv[0] = "kit.zip"
             import node, kit
             played = runpy.run_path({nvml_answers.__file__!r})["Recorded"]
-            played = node.vendors.nvml.Nvidia(played(pathlib.Path({str(RECORDED)!r})))
-            node.vendors.vendor_here = lambda: played
+            played = node.nvml.Nvidia(played(pathlib.Path({str(RECORDED)!r})))
+            node.nvml.Nvidia = lambda: played
             sys.exit(kit.main(folder, [*{list(arguments)!r}, "--lang", "en"]))
         """
         return subprocess.run(

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from runner.gpus import devices, nvml
-from runner.gpus.vendor import GpuError, Library
+from runner.gpus.nvml import GpuError, Library
 
 
 class Recorded:

@@ -22,7 +22,7 @@ carried: Any = importlib.import_module("carried")
 harness: Any = importlib.import_module("portable.harness")
 gpu_run: Any = importlib.import_module("runner.gpus.gpu_run")
 gpu_devices: Any = importlib.import_module("runner.gpus.devices")
-vendors: Any = importlib.import_module("runner.gpus.vendors")
+nvml: Any = importlib.import_module("runner.gpus.nvml")
 
 IN_USE = "kit.lock"
 Json = Dict[str, Any]
@@ -123,11 +123,11 @@ class Node:
         self.wheels = wheels
         # As the probe says who it is, once it was asked.
         self.build: Json = {}
-        self.vendor = vendors.vendor_here()
+        self.nvidia = nvml.Nvidia()
 
     def snapshot(self) -> Json:
         """What the driver says of each GPU now."""
-        found: Json = gpu_devices.snapshot(self.vendor)
+        found: Json = gpu_devices.snapshot(self.nvidia)
         return found
 
     def execute(
@@ -178,7 +178,7 @@ class Node:
 
     def gpus(self, **choices: Any) -> Any:
         locks = pathlib.Path(self.folder, "locks")
-        return gpu_run.HostGpus(locks=locks, vendor=self.vendor, **choices)
+        return gpu_run.HostGpus(locks=locks, nvidia=self.nvidia, **choices)
 
 
 def with_settings(start: Any, visible: Any, paths: List[str]) -> Any:

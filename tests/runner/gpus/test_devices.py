@@ -15,8 +15,7 @@ from django.conf import settings
 from django.test import SimpleTestCase
 
 from runner.gpus import devices, lock, nvml
-from runner.gpus.nvml import Nvidia
-from runner.gpus.vendor import GpuError, is_error
+from runner.gpus.nvml import GpuError, Nvidia, is_error
 from tests import TESTS
 from tests.support.nvml_answers import Recorded, Recorder
 
@@ -179,7 +178,7 @@ class SnapshotTest(SimpleTestCase):
             )
             for place, uuids in ((Path(folder), [H100]), (Path(folder, "none"), [])):
                 with mock.patch.object(nvml, "PROC_GPUS", place):
-                    self.assertEqual(Nvidia().kernel_uuids(), uuids)
+                    self.assertEqual(nvml.kernel_uuids(), uuids)
 
 
 HOLDER = """

@@ -22,7 +22,7 @@ from django.utils import timezone
 from portable import harness
 from runner import sandbox
 from runner.builds import registry
-from runner.gpus import gpu_run, lock, vendors
+from runner.gpus import gpu_run, lock, nvml
 from runner.gpus.nvml import Nvidia
 from runner.gpus.telemetry import Problem
 from runner.models import Build, Device, Run
@@ -295,7 +295,7 @@ class OnSite(Played):
         site.enable()
         self.addCleanup(site.disable)
         played = Nvidia(Recorded(self.path))
-        here = mock.patch.object(vendors, "vendor_here", lambda: played)
+        here = mock.patch.object(nvml, "Nvidia", lambda: played)
         here.start()
         self.addCleanup(here.stop)
         host_gpus.clear_cache()

@@ -16,8 +16,7 @@ from unittest import skipUnless
 
 from django.test import SimpleTestCase, tag
 
-from runner.gpus import vendors
-from runner.gpus.vendor import GpuError
+from runner.gpus.nvml import GpuError, Nvidia
 from tests.runner.gpus.test_gpu_runs import CUDA_TORCH
 from tests.runner.gpus.test_telemetry import ANSWERS
 from tests.support import runs
@@ -28,10 +27,10 @@ SLUG, RAW = "9.9.0-cu130", "9.9.0+cu130"
 PLAYED = """\
 from pathlib import Path
 from config.settings import *
-from runner.gpus import vendors
+from runner.gpus import nvml
 from runner.gpus.nvml import Nvidia
 from tests.support.nvml_answers import Recorded
-vendors.vendor_here = lambda: Nvidia(Recorded(Path({path!r})))
+nvml.Nvidia = lambda: Nvidia(Recorded(Path({path!r})))
 """
 HANGS = """
 import os, time
@@ -67,10 +66,10 @@ print(json.dumps([identity(torch, None), cuda_devices(torch, None)]))
 
 def gpus_here() -> list[str]:
     """UUIDs of those that the driver of this machine lists."""
-    vendor = vendors.vendor_here()
+    nvidia = Nvidia()
     try:
-        with vendor.session():
-            return [gpu.uuid for gpu in vendor.gpus()]
+        with nvidia.session():
+            return [gpu.uuid for gpu in nvidia.gpus()]
     except GpuError:
         return []
 
@@ -198,6 +197,6 @@ class GpuQueueTest(SimpleTestCase):
 
     def used(self) -> int:
         """MiB in use on the first GPU."""
-        vendor = vendors.vendor_here()
-        with vendor.session():
-            return int(vendor.state(next(vendor.gpus()))["memory_used"])
+        nvidia = Nvidia()
+        with nvidia.session():
+            return int(nvidia.state(next(nvidia.gpus()))["memory_used"])

@@ -15,9 +15,8 @@ from django.test import (
 
 from runner.gpus import telemetry
 from runner.gpus.gpu_run import HostGpus
-from runner.gpus.nvml import Nvidia
+from runner.gpus.nvml import GpuError, Nvidia
 from runner.gpus.telemetry import GpuMonitor
-from runner.gpus.vendor import GpuError
 from tests import TESTS
 from tests.support.nvml_answers import Recorded
 
@@ -134,10 +133,10 @@ class WatchTest(Played):
 
 class HealthTest(Played):
     def reading(self) -> dict[str, Any]:
-        vendor = Nvidia(Recorded(self.path))
-        with vendor.session():
-            (gpu,) = vendor.gpus()
-            return vendor.state(gpu)
+        nvidia = Nvidia(Recorded(self.path))
+        with nvidia.session():
+            (gpu,) = nvidia.gpus()
+            return nvidia.state(gpu)
 
     def verdict(self, **answers: Any) -> tuple[str, str] | None:
         before = self.reading()

@@ -21,7 +21,7 @@ from django.utils import translation
 
 from portable import harness
 from runner import sandbox
-from runner.gpus import nvml, vendors
+from runner.gpus import nvml
 from runner.models import Worker
 from runner.sandbox import (
     bubblewrap,
@@ -292,7 +292,7 @@ class ViewTest(SimpleTestCase):
                 ("", "nvidia0 nvidia1 nvidiactl"),
                 ("GPU-unknown", "nvidia0 nvidia1 nvidiactl"),
             ):
-                found = [Path(path).name for path in vendors.device_nodes(visible)]
+                found = [Path(path).name for path in nvml.device_nodes(visible)]
                 self.assertEqual(" ".join(found), names)
             entries = view.gpu_entries("GPU-b")
             self.assertEqual(entries[0]["target"], "/sys")
