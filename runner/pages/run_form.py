@@ -35,6 +35,14 @@ class ReproForm(forms.Form):
         assert isinstance(field, forms.ModelChoiceField)  # noqa: S101
         field.queryset = record.repros.all()
 
+    def texts(self, start: str) -> dict[str, str]:
+        """What is in the fields whose names begin so, by the rest of their names."""
+        return {
+            key.removeprefix(start): str(text)
+            for key, text in self.data.items()
+            if key.startswith(start) and str(text).strip()
+        }
+
 
 class RunForm(ReproForm):
     """Also how often, and with which values."""
@@ -45,12 +53,7 @@ class RunForm(ReproForm):
     def values(self) -> dict[str, Any]:
         """Values of the chosen repro's parameters. Raises ParameterError."""
         repro = self.cleaned_data["repro"]
-        start = parameter_form.field_name(repro, "")
-        texts = {
-            key.removeprefix(start): str(text)
-            for key, text in self.data.items()
-            if key.startswith(start) and text
-        }
+        texts = self.texts(parameter_form.field_name(repro, ""))
         return harness.read_values(harness.parse_header(repro.source), texts)
 
     def problem(self) -> str:
@@ -120,7 +123,7 @@ def submit(request: HttpRequest, record: Record) -> submission.Submitted:
 
 
 def refused(
-    request: HttpRequest, record: Record, refusal: Refusal, *, title: str = ""
+    request: HttpRequest, record: Record, refusal: Refusal, title: str
 ) -> HttpResponse:
     """The page that says why nothing was started, and when to come back."""
     context = {"record": record, "refusal": refusal, "title": title}

@@ -1,4 +1,4 @@
-"""Pages of runs, builds, workers, evidence and the matrix."""
+"""Pages of records, builds, workers, evidence and the matrix."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from runner.pages import (
     known_builds,
     matrix_data,
     record_matrix,
-    run_page,
 )
-from runner.pages.jobs.views import wanted
 from runner.pages.matrix import build_matrix
 from runner.pages.record import opening, run_panel
 from runner.pages.sweeps import maps as sweep_maps
@@ -107,31 +105,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not health.may_scrape(request.headers.get("Authorization", "")):
         return HttpResponse("401: METRICS_TOKEN\n", status=401)
     return HttpResponse(health.metrics(), content_type=health.METRICS_TYPE)
-
-
-@never_cache
-@require_safe
-def run_detail(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    page = run_page.build(wanted("run", run_id), request)
-    flags = {name: name in request.GET for name in ("cached", "withdrawn")}
-    context = {"page": page, **flags}
-    return render(request, "runner/run.html", context)
-
-
-@never_cache
-@require_safe
-def run_status(request: HttpRequest, run_id: UUID) -> HttpResponse:
-    """The live part of a run's page; once the run is over, the whole of it."""
-    run = wanted("run", run_id)
-    if run.is_over:
-        context = {"page": run_page.build(run, request), "fragment": True}
-        response = render(request, "runner/_run_over.html", context)
-        response["HX-Retarget"], response["HX-Reswap"] = "#run", "innerHTML"
-        return response
-    after = request.GET.get("after", "0")
-    page = run_page.build(run, request, int(after[:9]) if after.isdecimal() else 0)
-    context = {"page": page, "fragment": True}
-    return render(request, "runner/_run_live.html", context)
 
 
 @require_safe

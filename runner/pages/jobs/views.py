@@ -1,9 +1,9 @@
-"""Starting, following and cancelling: one view for runs and sweeps."""
+"""Starting, following and cancelling runs and sweeps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 from uuid import UUID
 
@@ -21,106 +21,123 @@ from django.views.decorators.http import (
 
 from kb.models import Record
 from runner import access
+from runner.models import Run, Sweep
+from runner.models.job import QueueJob
 from runner.pages import run_form, run_page
 from runner.pages.sweeps import form as sweep_form, page as sweep_page
 from runner.runs import jobs
 
-
-def of_one(cancel: Callable[[Any], bool]) -> Callable[[Any, HttpRequest], int]:
-    """For jobs that nobody joins: no others wait for them."""
-
-    def cancel_it(job: Any, _request: HttpRequest) -> int:
-        cancel(job)
-        return 0
-
-    return cancel_it
+View = Callable[..., HttpResponse]
 
 
-@dataclass(frozen=True)
-class Kind:
-    """`submit` queues what a form asks for and gives its address, or raises Refusal.
+def starting(
+    submit: Callable[[HttpRequest, Record], str], refused: str | Promise
+) -> View:
+    """`submit` queues what a form asks for and gives its address, or raises Refusal."""
 
-    `templates`: of the whole page, of what changes in it, and of what a cancellation
-    changes at once, where that is another. `cancel` says how many others still wait.
-    """
+    @require_http_methods(["GET", "HEAD", "POST"])
+    def create(request: HttpRequest, record_id: str) -> HttpResponse:
+        record = get_object_or_404(Record.objects.visible(), id=record_id)
+        if request.method != "POST":
+            # Where a refusal's address leads when it is read, as in another language.
+            return redirect(f"{record.get_absolute_url()}#run")
+        try:
+            return redirect(submit(request, record))
+        except run_form.Refusal as refusal:
+            return run_form.refused(request, record, refusal, str(refused))
 
-    submit: Callable[[HttpRequest, Record], str]
-    refused: str | Promise
-    find: Callable[[UUID], Any]
-    build: Callable[[Any, HttpRequest], Any]
-    templates: tuple[str, str, str]
-    cancel: Callable[[Any, HttpRequest], int]
-
-
-KINDS = {
-    "run": Kind(
-        run_form.submit_to,
-        gettext_lazy("The run was not started"),
-        run_page.find,
-        run_page.build,
-        ("", "", "runner/_run_cancelled.html"),
-        run_page.cancel,
-    ),
-    "sweep": Kind(
-        sweep_form.submit,
-        gettext_lazy("The sweep was not started"),
-        sweep_page.find,
-        sweep_page.build,
-        ("runner/sweep.html", "runner/_sweep_live.html", ""),
-        of_one(jobs.cancel),
-    ),
-}
+    return create
 
 
-def wanted(kind: str, job_id: UUID) -> Any:
-    job = KINDS[kind].find(job_id)
-    if job is None:
-        raise Http404(_("Nothing here has the id %s.") % job_id)
-    return job
+run_create = starting(run_form.submit_to, gettext_lazy("The run was not started"))
+sweep_create = starting(sweep_form.submit, gettext_lazy("The sweep was not started"))
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def create(request: HttpRequest, record_id: str, kind: str) -> HttpResponse:
-    record = get_object_or_404(Record.objects.visible(), id=record_id)
-    if request.method != "POST":
-        # Where a refusal's address leads when it is read, as in another language.
-        return redirect(f"{record.get_absolute_url()}#run")
-    try:
-        return redirect(KINDS[kind].submit(request, record))
-    except run_form.Refusal as refusal:
-        title = str(KINDS[kind].refused)
-        return run_form.refused(request, record, refusal, title=title)
+def of(find: Callable[[UUID], Any]) -> Callable[[View], View]:
+    """The view of one job, given its id; 404 where there is none."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def shown(request: HttpRequest, job_id: UUID) -> HttpResponse:
+            job = find(job_id)
+            if job is None:
+                raise Http404(_("Nothing here has the id %s.") % job_id)
+            return view(request, job)
+
+        return shown
+
+    return decorated
+
+
+def require_own(request: HttpRequest, job: QueueJob) -> None:
+    if not access.may_cancel(request, job):
+        raise PermissionDenied
+
+
+# --- runs ----------------------------------------
+@never_cache
+@require_safe
+@of(run_page.find)
+def run_detail(request: HttpRequest, run: Run) -> HttpResponse:
+    flags = {name: name in request.GET for name in ("cached", "withdrawn")}
+    context = {"page": run_page.build(run, request), **flags}
+    return render(request, "runner/run.html", context)
 
 
 @never_cache
 @require_safe
-def detail(request: HttpRequest, job_id: UUID, kind: str) -> HttpResponse:
-    job = wanted(kind, job_id)
-    context = {"page": KINDS[kind].build(job, request), "job": job}
-    return render(request, KINDS[kind].templates[0], context)
-
-
-@never_cache
-@require_safe
-def status(request: HttpRequest, job_id: UUID, kind: str) -> HttpResponse:
-    """The part of the page that changes while it goes on."""
-    page = KINDS[kind].build(wanted(kind, job_id), request)
+@of(run_page.find)
+def run_status(request: HttpRequest, run: Run) -> HttpResponse:
+    """The live part of a run's page; once the run is over, the whole of it."""
+    if run.is_over:
+        context = {"page": run_page.build(run, request), "fragment": True}
+        response = render(request, "runner/_run_over.html", context)
+        response["HX-Retarget"], response["HX-Reswap"] = "#run", "innerHTML"
+        return response
+    after = request.GET.get("after", "0")
+    page = run_page.build(run, request, int(after[:9]) if after.isdecimal() else 0)
     context = {"page": page, "fragment": True}
-    return render(request, KINDS[kind].templates[1], context)
+    return render(request, "runner/_run_live.html", context)
 
 
 @require_POST
-def cancel(request: HttpRequest, job_id: UUID, kind: str) -> HttpResponse:
-    job, (_page, _live, changed) = wanted(kind, job_id), KINDS[kind].templates
-    if not access.may_cancel(request, job):
-        raise PermissionDenied
-    withdrawn = bool(KINDS[kind].cancel(job, request))
-    if not changed or "HX-Request" not in request.headers:
-        address = job.get_absolute_url()
+@of(run_page.find)
+def run_cancel(request: HttpRequest, run: Run) -> HttpResponse:
+    require_own(request, run)
+    withdrawn = bool(run_page.cancel(run, request))
+    if "HX-Request" not in request.headers:
+        address = run.get_absolute_url()
         return redirect(
             run_form.flagged(address, "withdrawn") if withdrawn else address
         )
     # The page follows it already: only what the reader has just changed.
-    page = KINDS[kind].build(wanted(kind, job_id), request)
+    run.refresh_from_db()
+    page = run_page.build(run, request)
     context = {"page": page, "fragment": True, "withdrawn": withdrawn}
-    return render(request, changed, context)
+    return render(request, "runner/_run_cancelled.html", context)
+
+
+# --- sweeps ----------------------------------------
+@never_cache
+@require_safe
+@of(sweep_page.find)
+def sweep_detail(request: HttpRequest, sweep: Sweep) -> HttpResponse:
+    page = sweep_page.build(sweep, request)
+    return render(request, "runner/sweep.html", {"page": page})
+
+
+@never_cache
+@require_safe
+@of(sweep_page.find)
+def sweep_status(request: HttpRequest, sweep: Sweep) -> HttpResponse:
+    """The part of the page that changes while it goes on."""
+    context = {"page": sweep_page.build(sweep, request), "fragment": True}
+    return render(request, "runner/_sweep_live.html", context)
+
+
+@require_POST
+@of(sweep_page.find)
+def sweep_cancel(request: HttpRequest, sweep: Sweep) -> HttpResponse:
+    require_own(request, sweep)
+    jobs.cancel(sweep)
+    return redirect(sweep)

@@ -80,12 +80,7 @@ class SweepForm(ReproForm):
     def axes(self) -> dict[str, Any]:
         """Raises ParameterError, BadAxes."""
         repro = self.cleaned_data["repro"]
-        start = field_name(repro.name, "")
-        texts = {
-            key.removeprefix(start): str(text)
-            for key, text in self.data.items()
-            if key.startswith(start) and str(text).strip()
-        }
+        texts = self.texts(field_name(repro.name, ""))
         return read_axes(harness.parse_header(repro.source), texts)
 
 
