@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from kb.versions.order import build_order
 from runner.models import Capture, CaptureRun
@@ -30,21 +29,6 @@ class Turn:
         return self.after.outcome in BAD
 
 
-@dataclass(frozen=True)
-class Group:
-    """Builds on which the call shows the same for the same reason."""
-
-    runs: list[CaptureRun]
-
-    @property
-    def outcome(self) -> str:
-        return self.runs[0].outcome
-
-    @property
-    def found(self) -> dict[str, Any]:
-        return dict(self.runs[0].found)
-
-
 def runs_of(capture: Capture) -> list[CaptureRun]:
     """Oldest build first."""
     rows = capture.runs.select_related("build")
@@ -64,13 +48,13 @@ def first(runs: Iterable[CaptureRun], *, bad: bool) -> CaptureRun | None:
     return found[-1] if found else None
 
 
-def groups(runs: Iterable[CaptureRun]) -> list[Group]:
-    """The newest build's first."""
-    found: dict[str, Group] = {}
+def groups(runs: Iterable[CaptureRun]) -> list[list[CaptureRun]]:
+    """Builds that show the same for the same reason; the newest build's first."""
+    found: dict[str, list[CaptureRun]] = {}
     for run in reversed([run for run in runs if run.outcome]):
         told = [run.found.get(name) for name in TOLD]
         # But for its own number.
         said = re.sub(r"^torch \S+ ", "", run.found.get("said", ""))
         key = repr((run.outcome, run.reason, told, said))
-        found.setdefault(key, Group([])).runs.append(run)
+        found.setdefault(key, []).append(run)
     return list(found.values())

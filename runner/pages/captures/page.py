@@ -27,8 +27,6 @@ from runner.runs import admission
 
 STRIP = {"nan": "rs-bug", "inf": "rs-bug", "finite": "rs-ok"}
 CSS = {"nan": "v-fail", "inf": "v-fail", "finite": "v-pass", "error": "v-error"}
-COMMAND = "python nan_probe.py capture.json"
-DRAFT = ".venv/bin/python manage.py new_record SLUG --from-capture capture.json"
 # What nan_probe says of a function or type that a build has not.
 LACKS = re.compile(r"torch \S+ has no (?:type )?([\w.]+)")
 
@@ -160,14 +158,6 @@ class CapturePage:
     def numbers(self) -> int:
         return call.numbers_of(self.sent["call"])
 
-    @property
-    def command(self) -> str:
-        return COMMAND
-
-    @property
-    def draft(self) -> str:
-        return DRAFT
-
     @cached_property
     def labels(self) -> dict[str, str]:
         return order.column_labels({run.build_id: run.build.raw for run in self.runs})
@@ -237,14 +227,14 @@ class CapturePage:
         laws = {law.name: law for law in Law.objects.all()}
         return [
             Finding(
-                [self.labels[run.build_id] for run in group.runs],
-                group.outcome,
-                group.found,
-                str(wording.CAPTURE_CLASSES.get(group.found.get("class", ""), ""))
-                or reason_of(group.runs[0].reason),
-                laws.get(group.found.get("law", "")),
+                [self.labels[run.build_id] for run in runs],
+                runs[0].outcome,
+                runs[0].found,
+                str(wording.CAPTURE_CLASSES.get(runs[0].found.get("class", ""), ""))
+                or badges.reason_text(runs[0].reason, current_lang()),
+                laws.get(runs[0].found.get("law", "")),
             )
-            for group in matrix.groups(self.runs)
+            for runs in matrix.groups(self.runs)
         ]
 
     @property
@@ -315,7 +305,3 @@ def word_of(outcome: str) -> str:
 def english_of(run: CaptureRun) -> str:
     said = wording.CAPTURES.get(run.outcome)
     return said.text["en"] if said else run.state
-
-
-def reason_of(reason: str) -> str:
-    return badges.reason_text(reason, current_lang())
