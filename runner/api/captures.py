@@ -6,7 +6,6 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import RequestDataTooBig
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiExample
 from rest_framework import serializers
@@ -14,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from kb.addresses import page_urls
-from kb.api.endpoint import Endpoint, LangQuery, NoBody, answer, operation, shown
+from kb.api.endpoint import Endpoint, LangQuery, NoBody, answer, operation
 from kb.api.fields import (
     Choice,
     MadeList,
@@ -33,10 +32,7 @@ from runner.api.runs import known_builds, refusal
 from runner.api.serializers import api_url
 from runner.captures import keeping, known, matrix, queue
 from runner.models import Build, Capture, CaptureRun
-from runner.runs import admission
 from runner.runs.refusals import RunRefused
-
-ALL = "all"
 
 
 class CaptureQuery(LangQuery):
@@ -141,18 +137,14 @@ def get_capture(capture_id: str) -> Capture:
 
 def wanted_builds(slugs: list[str]) -> list[Build]:
     """Raises Problem for a build that is not installed here."""
-    able = queue.able()
-    if ALL in slugs:
-        return able
-    found = [build for build in admission.installed_builds() if build.slug in slugs]
-    unknown = set(slugs) - {build.slug for build in found}
-    if unknown:
+    builds = queue.chosen(slugs)
+    unknown = set(slugs) - {build.slug for build in builds}
+    if unknown and queue.ALL not in slugs:
         said = _("There is no build %s.") % ", ".join(sorted(unknown)[:5])
         raise Problem("unknown_build", f"{said} {known_builds()}")
-    found = found or able[:1]
-    if not found:
+    if not builds:
         raise Problem("unknown_build", known_builds())
-    return found
+    return builds
 
 
 def submit(request: Request, query: dict[str, Any]) -> Capture:
@@ -207,11 +199,7 @@ class CaptureList(CaptureEndpoint):
         It is kept for a week under an address that nothing else names. Sent again for
         other builds, it runs on those, too.
         """
-        capture = submit(request, query)
-        location = reverse("api-capture-detail", args=[capture.id])
-        headers = {"Location": location, "Retry-After": str(jobs.POLL_S)}
-        found = shown(query, CaptureSerializer, capture)
-        return Response(found, status=202, headers=headers)
+        return jobs.queued(query, CaptureSerializer, submit(request, query))
 
 
 class CaptureDetail(CaptureEndpoint):

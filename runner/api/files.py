@@ -8,7 +8,6 @@ from typing import Any
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.renderers import JSONRenderer
@@ -19,9 +18,8 @@ from kb.addresses import base_address
 from kb.api.endpoint import Endpoint, Query, is_known, operation
 from kb.api.fields import Choice
 from kb.api.views import RECORD_ID, get_record
-from kb.models import Record, Repro
-from kb.problems import Problem
 from kb.search.index.generation import current_generation
+from runner.api.runs import wanted_repro
 from runner.takeaway import wheel
 from runner.takeaway.doctor import doctor
 from runner.takeaway.lint import lint
@@ -46,13 +44,6 @@ def file(
     disposition = f'{shown}; filename="{name}"'
     headers = {"Content-Disposition": disposition, "ETag": etag}
     return HttpResponse(data, content_type=kind, headers=headers)
-
-
-def wanted_repro(record: Record, name: str) -> Repro:
-    repro = record.repros.filter(name=name.removesuffix(".py")).first()
-    if repro is None:
-        raise Problem("unknown_repro", _("%s has no such repro.") % record.id)
-    return repro
 
 
 class AnyKind(JSONRenderer):
@@ -92,7 +83,7 @@ class SingleFile(File):
         self, request: Request, record_id: str, name: str, query: dict[str, Any]
     ) -> HttpResponseBase:
         """A repro as one standalone file; ?form=source gives its source."""
-        repro = wanted_repro(get_record(record_id), name)
+        repro = wanted_repro(get_record(record_id), name.removesuffix(".py"))
         text = repro.source if query["form"] == SOURCE else single_file(repro)
         return python_file(request, text, file_name(repro))
 

@@ -1,4 +1,4 @@
-"""What runs and sweeps share over REST: their ids, and cancelling."""
+"""What runs, sweeps and captures share over REST: ids, 202, and cancelling."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
@@ -14,11 +14,10 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from kb.api.endpoint import LangQuery, NoBody, Shape, answer, operation, shown
+from kb.api.endpoint import LangQuery, NoBody, Shape, operation, shown
 from kb.problems import Problem
 from runner.access import may_cancel
 from runner.models.job import QueueJob
-from runner.runs import jobs
 
 # What a client had better leave between two looks at one.
 POLL_S = 1
@@ -46,7 +45,7 @@ def find(rows: QuerySet[Kind], job_id: str) -> Kind:
     return job
 
 
-def queued(query: dict[str, Any], shape: Shape, job: QueueJob) -> Response:
+def queued(query: dict[str, Any], shape: Shape, job: Model) -> Response:
     """202: where it is followed, and after how many seconds it is worth asking."""
     location = reverse(f"api-{job._meta.model_name}-detail", args=[job.pk])
     headers = {"Location": location, "Retry-After": str(POLL_S)}
@@ -64,20 +63,6 @@ def cancelling(kind: str, shape: Shape) -> Callable[[Callable[..., Any]], Any]:
         problems=["forbidden", f"unknown_{kind}", "run_over"],
         tags=["runs"],
     )
-
-
-def cancel(
-    request: Request,
-    query: dict[str, Any],
-    shape: Shape,
-    find_it: Callable[[], Kind],
-    do: Callable[[Kind], bool] = jobs.cancel,
-) -> Response:
-    """Cancel one's own job; an operator cancels any."""
-    job = own(request, find_it())
-    if not do(job):
-        raise over(find_it())
-    return answer(query, shape, find_it(), status=202)
 
 
 def own(request: Request, job: Kind) -> Kind:

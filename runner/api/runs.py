@@ -25,7 +25,7 @@ from kb.api.paging import PageQuery, listing
 from kb.api.views import get_record
 from kb.choices import WORKER_DEVICES, Verdict
 from kb.languages import current_lang
-from kb.models import Repro
+from kb.models import Record, Repro
 from kb.problems import Problem
 from portable import harness
 from runner import run_sentences
@@ -117,14 +117,11 @@ class RunRequest(StartRequest):
     again = Flag(default=False, help_text="run also where a fresh result exists")
 
 
-def wanted_repro(record_id: str, name: str) -> Repro:
-    repro = get_record(record_id).repros.filter(name=name).first()
+def wanted_repro(record: Record, name: str) -> Repro:
+    repro = record.repros.filter(name=name).first()
     if repro is None:
-        raise Problem(
-            "unknown_repro",
-            _("%(record)s has no repro named %(name)s.")
-            % {"record": record_id, "name": name},
-        )
+        said = _("%(record)s has no repro named %(name)s.")
+        raise Problem("unknown_repro", said % {"record": record.id, "name": name})
     return repro
 
 
@@ -254,7 +251,7 @@ class RunList(Endpoint):
 def submit(request: Request, data: dict[str, Any]) -> submission.Submitted:
     record = get_record(data["record"])
     name = data.get("repro") or admission.default_repro(record, data["device"])
-    repro = wanted_repro(data["record"], name)
+    repro = wanted_repro(record, name)
     try:
         return submission.submit(
             repro,

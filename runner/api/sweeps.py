@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample
@@ -14,6 +13,7 @@ from kb.addresses import page_urls
 from kb.api.endpoint import Endpoint, LangQuery, answer, operation
 from kb.api.fields import MadeMaybe, MadeText, moment, number, string, word
 from kb.api.serializers import LangUsed, Serializer
+from kb.api.views import get_record
 from kb.choices import LANGS, WORKER_DEVICES
 from kb.languages import current_lang
 from kb.models import Record
@@ -31,6 +31,7 @@ from runner.api.runs import (
 )
 from runner.api.serializers import api_url
 from runner.models import Sweep
+from runner.runs.jobs import cancel
 from runner.runs.refusals import RunRefused
 from runner.sweeps import queue, sentences
 from runner.sweeps.axes import MOST_CELLS, BadAxes, read_axes
@@ -96,7 +97,7 @@ def get_sweep(sweep_id: str) -> Sweep:
 
 
 def submit(request: Request, data: dict[str, Any]) -> Sweep:
-    repro = wanted_repro(data["record"], data["repro"])
+    repro = wanted_repro(get_record(data["record"]), data["repro"])
     build = wanted_build(data.get("build"), repro, repro.device)
     try:
         axes = read_axes(harness.parse_header(repro.source), data["axes"])
@@ -157,5 +158,7 @@ class SweepCancel(Endpoint):
         self, request: Request, sweep_id: str, query: dict[str, Any], **_nothing: Any
     ) -> Response:
         """Cancel: a queued sweep at once, a running one after its current cell."""
-        find = partial(get_sweep, sweep_id)
-        return jobs.cancel(request, query, SweepSerializer, find)
+        sweep = jobs.own(request, get_sweep(sweep_id))
+        if not cancel(sweep):
+            raise jobs.over(get_sweep(sweep_id))
+        return answer(query, SweepSerializer, get_sweep(sweep_id), status=202)

@@ -6,7 +6,7 @@ a capture is a stranger's program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,12 +15,14 @@ from kb.choices import DeviceClass
 from kb.languages import Pair
 from runner.models import Build, CaptureRun, Run, Worker
 from runner.runs import jobs, ledger, refusals, scheduling
-from runner.runs.admission import FleetSnapshot, by_preference
+from runner.runs.admission import FleetSnapshot, by_preference, installed_builds
 from runner.runs.refusals import RunRefused
 from runner.runs.retries import IS_LOST
 from runner.sandbox.tiers import reaches
 
 WEAKEST = "B"
+# In place of the slugs of builds.
+ALL = "all"
 ERROR = CaptureRun.Outcome.ERROR
 
 
@@ -45,6 +47,17 @@ def able() -> list[Build]:
     """Builds that can run one, by preference; without any, all: a refusal says why."""
     builds, fleet_now = by_preference(), FleetSnapshot()
     return [row for row in builds if not refusal(row, fleet_now)] or builds
+
+
+def chosen(slugs: Collection[str]) -> list[Build]:
+    """The builds of these slugs; ALL that are able, and without any slug the first.
+
+    [] where nothing is installed.
+    """
+    if ALL in slugs:
+        return able()
+    named = [row for row in installed_builds() if row.slug in slugs]
+    return named or able()[:1]
 
 
 def is_strong(worker: Worker) -> bool:

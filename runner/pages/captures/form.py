@@ -17,8 +17,6 @@ from runner.pages.run_form import Refusal, refusal_of, require_right
 from runner.runs import admission
 from runner.runs.refusals import RunRefused
 
-ALL = "all"
-
 
 @dataclass(frozen=True)
 class SendPage:
@@ -81,10 +79,8 @@ def text_of(request: HttpRequest) -> str | bytes:
 
 
 def chosen(sent: QueryDict) -> list[Build]:
-    """The builds to run on: those named, all of them, or the default one."""
-    slugs, able = set(sent.getlist("build")), queue.able()
-    named = [row for row in admission.installed_builds() if row.slug in slugs]
-    builds = able if ALL in slugs else named or able[:1]
+    """The builds to run on. Raises Refusal."""
+    builds = queue.chosen(sent.getlist("build"))
     if not builds:
         said = _("Nothing is installed here.")
         raise Refusal(f"{said} {_('Start a worker that has a torch first.')}", 409)
