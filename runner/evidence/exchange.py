@@ -19,9 +19,9 @@ from kb.choices import OUR_ORIGINS
 from kb.models import Record, Repro
 from portable import harness
 from runner.builds import proof
+from runner.builds.registry import IDENTITY
 from runner.evidence.shape import check_shape, refuse
 from runner.evidence.store import (
-    BUILD_FIELDS,
     MAX_BYTES,
     EvidenceRefused,
     add,
@@ -214,7 +214,7 @@ def check_build(build: Json) -> None:
     # Debian's name comes from dpkg and is not in the version.
     if build["slug"] != own and not proof.DEBIAN.fullmatch(build["slug"]):
         refuse(f"torch {build['raw'][:80]} is build {own}, not {build['slug'][:61]}.")
-    for name in ("raw", *BUILD_FIELDS):
+    for name in IDENTITY:
         limit = getattr(Build._meta.get_field(name), "max_length", 0)
         if len(build[name] or "") > limit:
             refuse(f"build.{name}: it has more than {limit} characters.")

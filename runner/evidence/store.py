@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,14 +22,14 @@ from kb.findings import writing
 from kb.models import Finding, Record, Repro
 from portable import harness
 from runner import parameters
-from runner.builds import proof
+from runner.builds import registry
+from runner.builds.probe import BuildError
 from runner.evidence import executed
 from runner.evidence.findings import findings_of, rank
 from runner.models import SLUG, Build, Evidence
 
 SITE = choices.SITE
 MAX_BYTES = 4 * 1024 * 1024
-BUILD_FIELDS = ("dist", "git", "cuda", "hip", "cudnn", "python", "platform")
 JUDGED_FIELDS = ("verdict", "reason", "is_affected", "hits", "trials")
 
 
@@ -42,6 +43,17 @@ class EvidenceRefused(ValueError):
     def __init__(self, text: str, code: str = "not_evidence") -> None:
         super().__init__(text)
         self.code = code
+
+
+@contextmanager
+def refusing_faults(said: str, code: str = "not_evidence") -> Iterator[None]:
+    """What an object without its keys or types raises in the block, as a refusal."""
+    try:
+        yield
+    except EvidenceRefused:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise EvidenceRefused(f"{said}: {error!r}.", code) from error
 
 
 # --- one evidence object ----------------------------------------
@@ -117,7 +129,7 @@ def verify(body: dict[str, Any]) -> None:
 
 def check_form(body: dict[str, Any]) -> None:
     """Check schema and digest. Raises EvidenceRefused."""
-    try:
+    with refusing_faults("It is not an evidence object"):
         if body["schema"] != harness.SCHEMA:
             raise EvidenceRefused(f"The schema is not {harness.SCHEMA}.")
         if body["digest"] != harness.evidence_digest(body):
@@ -134,10 +146,6 @@ def check_form(body: dict[str, Any]) -> None:
             raise EvidenceRefused("parameters and variants are left out where none.")
         if harness.encode(body) != body or holds_nul(body):
             raise EvidenceRefused("It holds a number or a text no database keeps.")
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, EvidenceRefused):
-            raise
-        raise EvidenceRefused(f"It is not an evidence object: {error!r}.") from error
 
 
 def moment_of(body: dict[str, Any]) -> datetime:
@@ -198,17 +206,11 @@ def judge_again(body: dict[str, Any], repro: Repro) -> None:
         names = executed.checks_of(parts)
     elif "parts" in body["repro"] and parts != executed.of_source(repro.source):
         raise EvidenceRefused("repro.parts: they are not those of its source.")
-    try:
+    with refusing_faults("Its checks cannot be judged", "verdict"):
         given = body.get("parameters")
         judgement = harness.judge(header, body["checks"], names, given)
         if is_current:
             judge_variants_again(body, header, repro.source)
-    except EvidenceRefused:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise EvidenceRefused(
-            f"Its checks cannot be judged: {error!r}.", "verdict"
-        ) from error
     for key, value in harness.encode(asdict(judgement)).items():
         if body.get(key) != value:
             raise EvidenceRefused(
@@ -246,22 +248,11 @@ def judge_variants_again(
 
 
 def known_build(identity: dict[str, Any]) -> Build:
-    """The Build of an identity of ours, created if new, its blank columns filled in."""
-    facts = {key: identity.get(key) or "" for key in BUILD_FIELDS}
-    build, created = Build.objects.get_or_create(
-        slug=identity["slug"], defaults={"raw": identity["raw"], **facts}
-    )
-    other = build.raw != identity["raw"]
-    if other and not proof.take_name(build, facts | {"raw": identity["raw"]}):
-        raise EvidenceRefused(
-            f"Build {build.slug} is torch {build.raw} here, not {identity['raw']}."
-        )
-    blanks = [key for key in facts if facts[key] and not getattr(build, key)]
-    if blanks and not created:
-        for key in blanks:
-            setattr(build, key, facts[key])
-        build.save(update_fields=blanks)
-    return build
+    """The Build of an identity of ours, created if new. Raises EvidenceRefused."""
+    try:
+        return registry.save_identity(identity)
+    except BuildError as error:
+        raise EvidenceRefused(str(error)) from error
 
 
 def device_class(body: dict[str, Any]) -> str:

@@ -35,11 +35,18 @@ from runner.evidence.shape import (
     check_packages,
     check_texts,
 )
-from runner.evidence.store import EvidenceRefused, holds_nul, known_build, moment_of
+from runner.evidence.store import (
+    EvidenceRefused,
+    holds_nul,
+    known_build,
+    moment_of,
+    refusing_faults,
+)
 from runner.models import Run, Sweep
 from runner.sweeps import axes as sweep_axes
 from runner.sweeps.cells import SCHEMA, Axis, key_of, next_cell, sealed
 
+NO_SWEEP = "It is no sweep"
 CELL_CHECK = {name: CHECK[name] for name in harness.CELL_FIELDS}
 KEYS = {
     *("schema", "digest", "record", "repro", "build", "device", "harness"),
@@ -120,7 +127,7 @@ def keep_sweeps(path: Path, root: Path, machine: str, report: EvidenceReport) ->
 
 def check_sent(body: Any) -> None:
     """Hold what somebody sent to the shape of evidence. Raises EvidenceRefused."""
-    try:
+    with refusing_faults(NO_SWEEP):
         axes_of(body)
         # A kit names them before it has a cell, and that is no evidence.
         if "digest" not in body:
@@ -140,10 +147,6 @@ def check_sent(body: Any) -> None:
             for check in cell["checks"]:
                 check_fields(check, CELL_CHECK, f"{cell['at']} ")
                 check_observations(check, f"{cell['at']} ")
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, EvidenceRefused):
-            raise
-        raise EvidenceRefused(f"It is no sweep: {error!r}.") from error
 
 
 def add(body: dict[str, Any], origin: str) -> tuple[Sweep, bool]:
@@ -189,7 +192,7 @@ def axes_of(body: Mapping[str, Any]) -> dict[str, Axis]:
 
 def verify(body: dict[str, Any]) -> Repro:
     """Check form, digest, values and every verdict. Raises EvidenceRefused."""
-    try:
+    with refusing_faults(NO_SWEEP):
         if body["schema"] != SCHEMA or body["digest"] != harness.evidence_digest(body):
             raise EvidenceRefused("The content does not match its digest.", "digest")
         moment_of(body)
@@ -198,12 +201,6 @@ def verify(body: dict[str, Any]) -> Repro:
         repro = repro_of(body)
         verify_cells(body, repro.source)
         body["build"]["slug"], body["build"]["raw"], body["device"]["class"]
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, EvidenceRefused):
-            raise
-        raise EvidenceRefused(f"It is no sweep: {error!r}.") from error
-    except sweep_axes.BadAxes as error:
-        raise EvidenceRefused(str(error)) from error
     return repro
 
 
@@ -220,7 +217,10 @@ def repro_of(body: Mapping[str, Any]) -> Repro:
 def verify_cells(body: Mapping[str, Any], source: str) -> None:
     """Each cell is the next of the axes, and its checks give its verdict."""
     header, checks = harness.read_repro(source)
-    axes = sweep_axes.checked(header, axes_of(body))
+    try:
+        axes = sweep_axes.checked(header, axes_of(body))
+    except sweep_axes.BadAxes as error:
+        raise EvidenceRefused(str(error)) from error
     names = harness.cell_checks(checks)
     done: dict[tuple[Any, ...], str] = {}
     for cell in body["cells"]:
