@@ -16,6 +16,7 @@ from django.db.models import Q
 from kb import badges
 from kb.badges import Badge
 from kb.choices import JUDGED, OUR_ORIGINS, Fidelity
+from kb.languages import current_lang
 from kb.models import Record
 from portable import harness
 from runner.builds import proof
@@ -37,10 +38,11 @@ class Side:
     hits: int
     trials: int
 
-    def badge(self, lang: str) -> Badge:
-        return badges.badge(
-            self.evidence.verdict, self.hits, self.trials, Fidelity.UPSTREAM_BUG, lang
-        )
+    @property
+    def badge(self) -> Badge:
+        verdict, lang = self.evidence.verdict, current_lang()
+        upstream = Fidelity.UPSTREAM_BUG
+        return badges.badge(verdict, self.hits, self.trials, upstream, lang)
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,6 @@ class Disagreement:
     build: str
     device_class: str
     sides: list[Side]
-
-    def badges(self, lang: str) -> list[tuple[Evidence, Badge]]:
-        return [(side.evidence, side.badge(lang)) for side in self.sides]
 
 
 def disagreements(

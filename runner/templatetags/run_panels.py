@@ -1,7 +1,8 @@
-"""Template tags of pages with runs: answers, run panel, matrices, verdict marks."""
+"""Template tags of pages with runs: answers, run panel, sweeps, evidence, times."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,9 +13,11 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
 from kb.findings import checks
+from kb.findings.results import cells, showing
 from kb.languages import current_lang
 from kb.models import Record, Repro
-from runner.models import Build
+from runner.evidence.disagreement import disagreements
+from runner.models import Build, Evidence
 from runner.pages import (
     environment_facts,
     local_commands,
@@ -31,6 +34,7 @@ from runner.pages.record.check_matrix import CheckMatrix
 from runner.pages.record.opening import Opening
 from runner.pages.record.run_panel import RunPanel
 from runner.pages.run_page import RunPage
+from runner.pages.sweeps import form
 
 register = template.Library()
 Context = dict[str, Any]
@@ -69,6 +73,25 @@ def run_form(
     }
 
 
+@register.inclusion_tag("runner/_sweep_form.html", takes_context=True)
+def sweep_form(
+    context: template.Context, record: Record, panel: RunPanel | None
+) -> Context:
+    """What starts a sweep; nothing without parameters or a build, or for a GPU."""
+    groups = form.groups(panel.repros) if panel and panel.builds else []
+    if panel and groups:
+        panel = replace(panel, chosen=affected(record, panel))
+    token = context.get("csrf_token")
+    return {"groups": groups, "panel": panel, "record": record, "csrf_token": token}
+
+
+def affected(record: Record, panel: RunPanel) -> str:
+    """The newest build of this site on which runs show the bug, else the chosen one."""
+    bad = showing(cells(record.findings.all()))
+    here = [row.build.slug for row in panel.builds if not row.refusal]
+    return next((slug for slug in here if slug in bad), panel.chosen)
+
+
 @register.inclusion_tag("kb/_commands.html", takes_context=True)
 def repro_commands(
     context: template.Context, repro: Repro, build: Build | None = None
@@ -88,12 +111,17 @@ def check_matrix(record: Record) -> CheckMatrix:
 def evidence_table(record: Record) -> Context:
     """What was run, and where two origins disagree about it."""
     rows = run_page.evidence_rows(record)
-    lang = current_lang()
-    items = run_page.disagreements_among(rows)
     return {
         "groups": evidence_groups.folded(rows),
-        "disagreements": [(item, item.badges(lang)) for item in items],
+        "disagreements": run_page.disagreements_among(rows),
     }
+
+
+@register.inclusion_tag("runner/_disagreement.html")
+def disagreement_notice(record: Record | None, evidence: Evidence) -> Context:
+    """Where other origins have other verdicts on the very build of this evidence."""
+    items = disagreements(record, evidence) if record else []
+    return {"disagreements": items}
 
 
 @register.inclusion_tag("runner/_environment.html")

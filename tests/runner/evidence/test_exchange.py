@@ -292,7 +292,7 @@ class StandingTest(TestCase):
         (found,) = disagreements(record)
         self.assertEqual((found.build, found.device_class), (runs.SLUG, "cpu"))
         self.assertEqual(
-            [(side.evidence.origin, str(side.badge("en"))) for side in found.sides],
+            [(side.evidence.origin, str(side.badge)) for side in found.sides],
             [
                 ("repository", "✔ PASS · bug not seen (0/1)"),
                 ("site", "✖ FAIL · bug reproduced (1/1)"),
@@ -304,7 +304,7 @@ class StandingTest(TestCase):
         self.assertIn(row.get_absolute_url(), html)
 
     def rendered(self, **context: Any) -> str:
-        page = "{% load disagreements %}{% disagreement_notice record evidence %}"
+        page = "{% load run_panels %}{% disagreement_notice record evidence %}"
         with translation.override("en"):
             return Template(page).render(Context(context))
 
