@@ -27,7 +27,8 @@ def ago(span: timedelta) -> CombinedExpression:
 
 
 def is_online() -> Q:
-    return Q(last_seen__gte=ago(WORKER_STALE))
+    """One that has stopped has no slots."""
+    return Q(last_seen__gte=ago(WORKER_STALE), slots__gt=0)
 
 
 def online_workers() -> QuerySet[Worker]:

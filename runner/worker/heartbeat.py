@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -36,8 +37,8 @@ log = logging.getLogger(__name__)
 
 TICK_SECONDS = 2.0
 POLL_SECONDS = 0.2
-# A row without a heartbeat, of a worker that was killed; where an operator wants
-# something of it, it waits for the worker to come back.
+# A row without a heartbeat, of a worker that is gone; where an operator wants something
+# of it, it waits for the worker to come back.
 FORGET_AFTER, FORGET_WANTED_AFTER = timedelta(minutes=1), timedelta(days=1)
 
 
@@ -111,11 +112,11 @@ class Heartbeat(threading.Thread):
         self._warmed = self._to_warm = ""
 
     def stop(self) -> None:
-        """Delete the row. A paused worker keeps it, and is paused when it restarts."""
+        """Leave a row without slots: it says since when its builds are not served."""
         self._ending.set()
         self.join()
-        row = Worker.objects.filter(pk=self.worker_name, paused=False)
-        jobs.retry(row.delete)
+        row = Worker.objects.filter(pk=self.worker_name)
+        jobs.retry(partial(row.update, slots=0, draining=False))
 
     def run(self) -> None:
         try:
@@ -228,8 +229,18 @@ class Heartbeat(threading.Thread):
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+def expect_one() -> None:
+    """Delete the rows of this host's workers that are gone, as one is about to start.
+
+    Those of which an operator wants something wait for the worker to come back.
+    """
+    wanted = Q(paused=True) | Q(draining=True)
+    rows = Worker.objects.filter(~wanted, host=registry.host_name())
+    rows.exclude(fleet.is_online()).delete()
+
+
 def forget_old_workers() -> None:
-    """Delete the rows of workers that were killed; those that are paused stay.
+    """Delete the rows of workers that are gone; those that are paused stay.
 
     So does the last row of a host with builds: it says since when that is away.
     """

@@ -23,7 +23,7 @@ from kb.progress import Work
 from runner.builds import registry, venvs
 from runner.management.commands import builds
 from runner.pool import keeper
-from runner.worker import execution
+from runner.worker import execution, heartbeat
 from runner.worker.supervisor import Child, Supervisor
 
 # What loads and probes gives way to whoever looks at a page or starts a run.
@@ -86,6 +86,7 @@ class Command(BaseCommand):
         self.port = self.take_over()
         require_port()
         self.migrate()
+        heartbeat.expect_one()
         self.collect_static()
 
     def take_over(self) -> IO[str]:

@@ -87,11 +87,7 @@ class Command(BaseCommand):
         """Ask workers to end after their current runs, and wait until they have."""
         rows = Worker.objects.filter(host=registry.host_name())
         rows = rows.filter(name=name) if name else rows
-        draining = set(
-            rows.filter(last_seen__gte=fleet.ago(fleet.WORKER_STALE)).values_list(
-                "name", flat=True
-            )
-        )
+        draining = set(rows.filter(fleet.is_online()).values_list("name", flat=True))
         if name and not draining:
             raise CommandError(f"No worker {name} is online on this host.")
         rows.filter(name__in=draining).update(draining=True)

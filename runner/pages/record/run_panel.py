@@ -42,7 +42,7 @@ class RunPanel:
     timeout_s: float
     memory_mib: int
     may_run: bool
-    workers: int
+    is_served: bool
     has_gpu: bool
     newest: Finding | None
     # Whether the chosen build is still being installed: its runs wait for that.
@@ -69,7 +69,7 @@ class RunPanel:
     @property
     def wait(self) -> list[str]:
         ahead = list(waits.of_wish(self.place.position, self.place.eta_s))
-        return ahead if self.workers else [*ahead, waits.nobody()]
+        return ahead if self.is_served else [*ahead, waits.nobody()]
 
 
 def build(
@@ -100,7 +100,7 @@ def build(
         timeout_s=first.header.get("timeout_s", 60),
         memory_mib=first.header.get("memory_mib", 2048),
         may_run=access.may_run(request.user),
-        workers=len(fleet.online),
+        is_served=bool(chosen and fleet.serving(chosen.build, first.device)),
         has_gpu=any(worker.devices for worker in fleet.online),
         newest=newest_finding(first, chosen.build.slug if chosen else ""),
         is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),

@@ -13,13 +13,22 @@ from django.test import TestCase, TransactionTestCase, override_settings
 from kb.models import Finding
 from portable import harness
 from runner.access import address_key
+from runner.builds import registry
 from runner.evidence import store
 from runner.models import Device, Evidence, Installation, Run, Worker
-from runner.runs import jobs, ledger, live_log, retries, scheduling, submission
+from runner.runs import (
+    fleet,
+    jobs,
+    ledger,
+    live_log,
+    retries,
+    scheduling,
+    submission,
+)
 from runner.runs.live_log import Line, LiveLog
 from runner.runs.refusals import RunRefused
 from runner.worker import lease
-from runner.worker.heartbeat import forget_old_workers
+from runner.worker.heartbeat import Heartbeat, expect_one, forget_old_workers
 from tests.support import runs
 
 QUEUE = f"{runs.SLUG}.cpu"
@@ -170,6 +179,21 @@ class SubmitTest(TestCase):
         Installation.objects.all().delete()
         forget_old_workers()
         self.assertFalse(Worker.objects.exists())
+
+    def test_so_is_a_host_whose_worker_was_stopped(self) -> None:
+        Worker.objects.all().delete()
+        worker(QUEUE)
+        Worker.objects.update(host=registry.host_name())
+        heartbeat = Heartbeat("w", 1, lambda: True)
+        with mock.patch.object(heartbeat, "join"):
+            heartbeat.stop()
+        self.assertFalse(fleet.online_workers().exists())
+        Run.objects.filter(pk=self.submit().run.pk).delete()
+        Worker.objects.update(last_seen=Now() - timedelta(hours=3))
+        self.assertEqual(self.refusal(), "offline")
+        # As `up` does before it starts one.
+        expect_one()
+        self.assertTrue(self.submit().run)
 
     def test_a_broken_installation_says_its_last_line(self) -> None:
         Installation.objects.update(state="broken", error="Traceback\nno libtorch")
