@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from django.core.management.base import CommandError
 from django.db import connection
 from django.utils.translation import gettext as _
 
 from kb.models import Record
 
 
-class NoTables(Exception):
-    """The database has no tables; the text is one line that says what to run."""
+def require_tables(then: str = "") -> None:
+    """Raise CommandError where `manage.py migrate` was never run.
 
-
-def require_tables() -> None:
-    """Raise NoTables where `manage.py migrate` was never run."""
+    `then`: what to run behind it.
+    """
     if Record._meta.db_table not in connection.introspection.table_names():
-        raise NoTables(
-            _("The database has no tables yet. Run first: %s") % "manage.py migrate"
-        )
+        said = _("The database has no tables yet. Run first: %s")
+        raise CommandError(said % ", ".join(filter(None, ["manage.py migrate", then])))

@@ -10,9 +10,8 @@ from typing import Any
 
 from runner import run_sentences
 from runner.authoring import quotes
-from runner.authoring.check_places import place_of, tail
 from runner.authoring.mutations import WORKAROUND, ending, mutations
-from runner.authoring.parts import Part
+from runner.authoring.parts import Part, place_of, tail
 from runner.authoring.record_variants import variant_parts
 from runner.worker.execution import Job, Listeners, run_now
 

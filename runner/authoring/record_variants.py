@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from portable import harness
-from runner.authoring.check_places import place_of, tail
 from runner.authoring.mutations import WORKAROUND
-from runner.authoring.parts import Part
+from runner.authoring.parts import Part, place_of, tail
 
 Evidence = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kb import progress as pages
-from runner.builds import index, install, inventory, newest, registry, sizes
+from runner.builds import index, install, inventory, registry, sizes
 from runner.builds.install import Attempt
 from runner.builds.probe import BuildError
 from runner.models import Installation
@@ -153,7 +153,7 @@ class Command(BaseCommand):
 
     def add_newest(self, agree: Callable[[Attempt], None]) -> None:
         """One at a time; one that does not install keeps none of the others out."""
-        lacking = newest.lacking(index.releases())
+        lacking = index.lacking(index.releases())
         self.say(f"New on the index: {', '.join(lacking) or 'nothing'}.")
         added, failed = [], []
         for version in lacking:

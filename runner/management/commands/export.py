@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from kb.publishing.tables import NoTables, require_tables
+from kb.publishing.tables import require_tables
 from runner.takeaway import mirror
 
 
@@ -32,9 +32,9 @@ class Command(BaseCommand):
         if not settings.SITE_URL:
             raise CommandError("Set SITE_URL: links to records' pages start with it.")
         folder: Path = options["folder"].absolute()
+        require_tables()
         try:
-            require_tables()
             count = mirror.write(folder)
-        except (NoTables, mirror.MirrorError) as error:
+        except mirror.MirrorError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{folder}: {count} files.")

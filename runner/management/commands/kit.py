@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from kb.models import Repro
-from kb.publishing.tables import NoTables, require_tables
+from kb.publishing.tables import require_tables
 from runner.takeaway import sweeps, telling, wheels
 from runner.takeaway.doctor import published_repros
 from runner.takeaway.kit import MB, TooLarge, kit
@@ -71,11 +71,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            require_tables()
-        except NoTables as error:
-            then = "manage.py load_records"
-            raise CommandError(f"{error}, then {then}") from error
+        require_tables("then manage.py load_records")
         repros = chosen(options["record"], options["cuda"])
         with tempfile.TemporaryDirectory() as folder:
             self.write(repros, options, Path(folder))

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from kb.choices import OUR_ORIGINS
 from kb.progress import Tell
-from kb.publishing.tables import NoTables, require_tables
+from kb.publishing.tables import require_tables
 from runner.evidence.exchange import ORIGIN
 from runner.evidence.folders import EvidenceReport, load_evidence
 from runner.evidence.keeping import keep_evidence
@@ -68,11 +68,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            require_tables()
-        except NoTables as error:
-            then = "manage.py load_records"
-            raise CommandError(f"{error}, then {then}") from error
+        require_tables("then manage.py load_records")
         report = EvidenceReport()
         for path in options["paths"] or [Path(settings.ISSUES_DIR)]:
             if options["keep"]:

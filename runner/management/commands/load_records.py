@@ -13,7 +13,7 @@ from kb.languages import in_terminal_language
 from kb.models import Record
 from kb.progress import Tell
 from kb.publishing.loading import Change, LoadReport, load_records
-from kb.publishing.tables import NoTables, require_tables
+from kb.publishing.tables import require_tables
 from kb.records.files import RecordError
 from kb.records.places import located
 from runner.authoring.command_options import add_root
@@ -35,20 +35,17 @@ class Command(BaseCommand):
             self.report(report, brief=options["verbosity"] == 0)
 
     def load(self, root: Path, tell: Tell | None) -> LoadReport:
+        require_tables()
         try:
-            require_tables()
-            report = load_records(
+            return load_records(
                 root,
                 inspect=inspect,
                 on_new_repros=take_new_repros,
                 tell=tell,
             )
-        except NoTables as error:
-            raise CommandError(str(error)) from error
         except RecordError as error:
             lines = [located(root, problem) for problem in error.problems]
             raise CommandError("\n".join([*lines, _("Nothing was loaded.")])) from error
-        return report
 
     def report(self, report: LoadReport, *, brief: bool) -> None:
         """A line for each record, unless the sum is enough."""

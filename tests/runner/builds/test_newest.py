@@ -9,7 +9,7 @@ from unittest import mock
 from django.core.management import CommandError, call_command
 from django.test import TestCase, override_settings, tag
 
-from runner.builds import install, newest, venvs
+from runner.builds import index, install, venvs
 from runner.models import Installation
 from tests.runner.builds.test_builds import Folder
 from tests.runner.builds.test_install import stand_in_wheel
@@ -34,7 +34,7 @@ class LackingTest(TestCase):
                     slug = raw.replace("+", "-")
                     runs.make_build(slug, raw)
                     runs.install(f"/venv/{raw}/bin/python", slug)
-                found = newest.lacking(offered.split())
+                found = index.lacking(offered.split())
                 self.assertEqual(found, new.split())
 
 
