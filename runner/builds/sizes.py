@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -15,6 +14,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from runner.builds import pins, venvs
 from runner.builds.install import Attempt
+from runner.builds.pins import BuildPin
 from runner.builds.probe import BuildError
 from runner.builds.venvs import Progress
 
@@ -26,20 +26,19 @@ UNASKED = (
 )
 
 
-@dataclass(frozen=True)
-class Priced:
-    """An attempt with its sizes, and what they rest on in words for a terminal."""
+def of(attempt: Attempt) -> tuple[int, str]:
+    """MiB to download, as far as that can be told before, and in words why.
 
-    attempt: Attempt
-    said: str
-
-
-def of(attempt: Attempt) -> Priced:
-    """An attempt with the sizes of its wheels, as far as they can be told before."""
+    By what was pinned for it, else by the pinned wheel for CPUs or with CUDA.
+    """
     links = venvs.pip_settings().get("find-links", "").split()
     if local := torch_among(links, attempt.requirements[0]):
-        return Priced(attempt, f"torch {local} is among pip's find-links")
-    return estimated(attempt)
+        return attempt.download_mib, f"torch {local} is among pip's find-links"
+    if attempt.download_mib:
+        return attempt.download_mib, sizes_of(attempt)
+    is_for_cpus = "+cpu" in attempt.requirements[0] or sys.platform != "linux"
+    pin = pins.default_build("default" if is_for_cpus else "cuda")
+    return pin.download_mib, f"about {sizes_of(pin)}, as torch {pin.torch} took"
 
 
 def torch_among(find_links: list[str], requirement: str) -> str:
@@ -63,19 +62,8 @@ def folder_of(link: str) -> Path:
     return Path(unquote(urlsplit(link).path) if link.startswith("file:") else link)
 
 
-def estimated(attempt: Attempt) -> Priced:
-    """By what was pinned for it, else by the pinned wheel for CPUs or with CUDA."""
-    if attempt.download_mib:
-        return Priced(attempt, sizes_of(attempt))
-    is_for_cpus = "+cpu" in attempt.requirements[0] or sys.platform != "linux"
-    pin = pins.default_build("default" if is_for_cpus else "cuda")
-    attempt = replace(attempt, download_mib=pin.download_mib, disk_mib=pin.disk_mib)
-    said = f"about {sizes_of(attempt)}, as torch {pin.torch} took"
-    return Priced(attempt, said)
-
-
-def sizes_of(attempt: Attempt) -> str:
-    return f"{attempt.download_mib} MiB to download and {attempt.disk_mib} MiB on disk"
+def sizes_of(wheel: Attempt | BuildPin) -> str:
+    return f"{wheel.download_mib} MiB to download and {wheel.disk_mib} MiB on disk"
 
 
 def asking(say: Progress, *, yes: bool) -> Callable[[Attempt], None]:
@@ -85,10 +73,10 @@ def asking(say: Progress, *, yes: bool) -> Callable[[Attempt], None]:
     """
 
     def ask(attempt: Attempt) -> None:
-        found = of(attempt)
-        if found.attempt.download_mib <= ASK_ABOVE_MIB:
+        mib, said = of(attempt)
+        if mib <= ASK_ABOVE_MIB:
             return
-        say(f"{attempt.requirements[0]}: {found.said}.")
+        say(f"{attempt.requirements[0]}: {said}.")
         if yes:
             return
         if not sys.stdin.isatty():
