@@ -35,10 +35,6 @@ FACTS = {
 DEBIAN = re.compile(r"\d{1,2}\.\d{1,2}\.\d{1,2}-debian")
 
 
-def is_torch_version(raw: str) -> bool:
-    return TORCH.fullmatch(raw) is not None
-
-
 def strange_facts(identity: Mapping[str, str | None]) -> list[str]:
     """Names of the facts that no torch reports so."""
     return [
@@ -46,10 +42,6 @@ def strange_facts(identity: Mapping[str, str | None]) -> list[str]:
         for name, form in FACTS.items()
         if identity.get(name) and not form.fullmatch(identity[name] or "")
     ]
-
-
-def is_proven(build: Build) -> bool:
-    return build.installations.exists() or build.evidence.exists()
 
 
 def differs(build: Build, identity: Mapping[str, str | None]) -> str:
@@ -64,7 +56,7 @@ def differs(build: Build, identity: Mapping[str, str | None]) -> str:
 def take_name(build: Build, facts: Mapping[str, str]) -> bool:
     """Make an unproven build this torch; whether that was right to do."""
     with transaction.atomic():
-        if is_proven(build):
+        if build.installations.exists() or build.evidence.exists():
             return False
         for name, value in facts.items():
             setattr(build, name, value)

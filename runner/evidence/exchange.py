@@ -205,7 +205,7 @@ def check_plan(body: Json, names: list[str]) -> None:
 
 def check_build(build: Json) -> None:
     """Refuse free texts, and a slug that does not follow from the version."""
-    if not proof.is_torch_version(build["raw"]):
+    if not proof.TORCH.fullmatch(build["raw"]):
         refuse(f"{build['raw'][:80]} is no version of torch as its builds are named.")
     for name in proof.strange_facts(build):
         refuse(f"build.{name}: no torch reports {build[name][:80]}.")

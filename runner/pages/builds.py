@@ -210,10 +210,6 @@ def any_gpu(rows: list[WorkerRow]) -> bool:
     return any(row.online and row.worker.devices for row in rows)
 
 
-def find_build(slug: str) -> Build | None:
-    return Build.objects.filter(slug=slug).first()
-
-
 def build_page(build: Build) -> BuildPage:
     records = Record.objects.only("slug", "title_en", "title_zh", "symptom_class")
     listed = Prefetch("record", records)

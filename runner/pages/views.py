@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from kb.models import Record
 from kb.pages import reader_choice, views as kb
 from kb.pages.record import page as record_page
+from runner.models import Build
 from runner.pages import (
     builds,
     evidence as evidence_page,
@@ -81,7 +82,7 @@ health_page = never_cache(
 
 @require_safe
 def build_detail(request: HttpRequest, slug: str) -> HttpResponse:
-    build = builds.find_build(slug)
+    build = Build.objects.filter(slug=slug).first()
     if build is None:
         raise Http404(_("There is no build %s.") % slug)
     return render(request, "runner/build.html", {"page": builds.build_page(build)})

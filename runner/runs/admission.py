@@ -108,7 +108,11 @@ class FleetSnapshot:
             reason = visible[0].reason or visible[0].get_state_display()
             return refusals.WITHDRAWN.refusal("paused", raw=build.raw, reason=reason)
         needs = fleet.requirements(repro.header)
-        capable = [gpu for gpu in ready if has_capability(gpu, needs["min_capability"])]
+        capable = [
+            gpu
+            for gpu in ready
+            if fleet.capability_number(gpu.capability) >= needs["min_capability"]
+        ]
         if not capable:
             have = ", ".join(sorted({gpu.capability for gpu in ready}))
             return refusals.CAPABILITY.refusal(
@@ -131,16 +135,10 @@ def no_device(build: Build) -> RunRefused:
     return refusals.NO_DEVICE.refusal("no_device", raw=build.raw)
 
 
-def has_capability(gpu: Device, lowest: int) -> bool:
-    return fleet.capability_number(gpu.capability) >= lowest
-
-
 def installed_builds() -> list[Build]:
     """Builds with a working installation somewhere, newest version first."""
-    rows = Build.objects.filter(installations__state=Installation.State.READY)
-    return sorted(
-        rows.distinct(), key=lambda row: build_order(row.raw, row.slug), reverse=True
-    )
+    rows = Build.objects.runnable()
+    return sorted(rows, key=lambda row: build_order(row.raw, row.slug), reverse=True)
 
 
 def by_preference() -> list[Build]:

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from kb.models import Finding, Record, Repro
-from kb.versions.order import build_order
 from runner.models import Build, Run
-from runner.runs import submission
+from runner.runs import admission, submission
 from runner.runs.refusals import RunRefused
 
 # Runs queued at once; an interrupted backfill leaves no more than these.
@@ -61,13 +60,11 @@ def cells(
     """
     listed = Record.objects.visible()
     listed = listed.filter(id__in=records) if records else listed
-    rows = Build.objects.runnable()
-    rows = rows.filter(slug__in=builds) if builds else rows
-    ordered = sorted(rows, key=lambda row: build_order(row.raw, row.slug), reverse=True)
     tested = set() if again else tested_cells()
     return [
         Cell(repro, build)
-        for build in ordered
+        for build in admission.installed_builds()
+        if not builds or build.slug in builds
         for record in listed.prefetch_related("repros")
         for repro in record.repros.all()
         if (record.id, repro.name, build.slug, repro.device) not in tested

@@ -68,7 +68,7 @@ def withdrawn() -> frozenset[str]:
 def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
     """GPUs that runs may have: from its driver, else those that a build's probe saw."""
     try:
-        return list(_inventory(_cache_period()))
+        return list(_inventory(int(time.monotonic() // INVENTORY_KEPT_S)))
     except GpuError:
         probed = [row.facts.get("devices") or [] for row in installations]
         torch_gpus = max(probed, key=len, default=[])
@@ -79,10 +79,6 @@ def offered(installations: Iterable[Installation]) -> list[dict[str, Any]]:
             {**item, "uuid": item.get("uuid") or name}
             for item, name in zip(torch_gpus, names, strict=True)
         ]
-
-
-def _cache_period() -> int:
-    return int(time.monotonic() // INVENTORY_KEPT_S)
 
 
 @lru_cache(maxsize=1)

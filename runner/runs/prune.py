@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -63,7 +62,7 @@ def prune() -> dict[str, int]:
 def delete(rows: Due, *, log: bool) -> int:
     """Delete these rows, or of runs the `log` alone."""
     total = 0
-    while keys := batch_of(rows):
+    while keys := list(rows.order_by().values_list("pk", flat=True)[:BATCH]):
         with transaction.atomic():
             # In one statement: the cascade would fetch the lines of each run.
             if rows.model is Run:
@@ -72,10 +71,6 @@ def delete(rows: Due, *, log: bool) -> int:
                 rows.model._default_manager.filter(pk__in=keys).delete()
         total += len(keys)
     return total
-
-
-def batch_of(rows: Due) -> list[Any]:
-    return list(rows.order_by().values_list("pk", flat=True)[:BATCH])
 
 
 def prune_if_due() -> dict[str, int]:

@@ -105,12 +105,9 @@ def claim(queues: Sequence[str], worker: str) -> Sweep | None:
     waiting = waiting_in(queues)
     if not waiting.exists() or scheduling.is_click_waiting(queues, row):
         return None
-    pk = jobs.take(waiting.only("pk"), worker, keeps_its_start)
+    began = {"started_at": Coalesce("started_at", Now())}
+    pk = jobs.take(waiting.only("pk"), worker, lambda _sweep: began)
     return jobs.loaded(Sweep.objects.select_related("record", "build"), pk)
-
-
-def keeps_its_start(_sweep: Sweep) -> dict[str, Any]:
-    return {"started_at": Coalesce("started_at", Now())}
 
 
 def waiting_in(queues: Sequence[str]) -> QuerySet[Sweep]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from kb import badges, wording
 from kb.badges import Badge
 from kb.choices import JUDGED, Verdict
-from kb.environments.environment import Environment, parse_environment
+from kb.environments.environment import parse_environment
 from kb.findings.remedies import TORCH
 from kb.languages import current_lang
 from kb.models import Finding, Record
 from kb.versions import affected, runs
-from kb.versions.affected import Answer
 from kb.versions.ranges import AFFECTED, UNKNOWN as UNKNOWN_ANSWER
 from portable import harness
 from runner.pages.record.opening import Choice, Opening
@@ -45,7 +44,8 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
     ran = next((row for row in fresh if not row.is_model), None)
     inapplicable = ran if ran and lacks_hardware(ran) else None
     tested = None if inapplicable else ran
-    documented = affected.answer_for(record, environment_of(choice), findings)
+    env = parse_environment(f"torch=={choice.raw}" if choice else "")
+    documented = affected.answer_for(record, env, findings)
     answer = documented.answer if choice else documented_answer(record)
     css, badge, sentence = (
         tested_words(tested, lang)
@@ -55,12 +55,12 @@ def build(record: Record, opening: Opening) -> RecordAnswer:
     if not choice and any(row.verdict in JUDGED for row in findings):
         # The strip says where the bug was seen.
         css = sentence = ""
-    reasons = reasons_of(documented, lang) if choice and not tested else []
+    reasons = documented.reasons if choice and not tested else []
     return RecordAnswer(
         css=css,
         badge=badge,
         sentence=sentence,
-        reasons=reasons,
+        reasons=[reason[lang] for reason in reasons],
         tested=tested,
         inapplicable=inapplicable,
         model=next((row for row in fresh if row.is_model), None),
@@ -98,14 +98,6 @@ def documented_answer(record: Record) -> str:
         for entry in named
     )
     return AFFECTED if ranges else UNKNOWN_ANSWER
-
-
-def reasons_of(documented: Answer, lang: str) -> list[str]:
-    return [reason[lang] for reason in documented.reasons]
-
-
-def environment_of(choice: Choice | None) -> Environment:
-    return parse_environment(f"torch=={choice.raw}" if choice else "")
 
 
 def tested_words(row: Finding, lang: str) -> tuple[str, Badge, str]:
