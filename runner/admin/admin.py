@@ -8,7 +8,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _, ngettext
@@ -74,50 +74,15 @@ class InstallationInline(ReadOnlyInline):
     fields = readonly_fields = ("host", "interpreter", "managed", "state", "probed_at")
 
 
-class RunnableFilter(admin.SimpleListFilter):
-    title = _("can run")
-    parameter_name = "runnable"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("yes", _("has an installation that is ready")), ("no", _("has none"))]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[Build]
-    ) -> QuerySet[Build]:
-        ready = Build.objects.runnable().values("pk")
-        if self.value() == "yes":
-            return queryset.filter(pk__in=ready)
-        return queryset.exclude(pk__in=ready) if self.value() == "no" else queryset
-
-
 @admin.register(Build)
 class BuildAdmin(KeptAdmin):
-    list_display = (
-        *("slug", "raw", "cuda", "cudnn", "python", "platform"),
-        *("ready", "results", "first_seen"),
-    )
+    list_display = ("slug", "raw", "cuda", "cudnn", "python", "platform", "first_seen")
     list_filter = (
-        RunnableFilter,
+        "installations__state",
         *((name, NamedValuesFilter) for name in ("platform", "python", "cuda")),
     )
     search_fields = ("slug", "raw", "git")
     inlines = (InstallationInline,)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Build]:
-        ready = Q(installations__state=Installation.State.READY)
-        rows: QuerySet[Build] = super().get_queryset(request)
-        return rows.annotate(
-            ready_count=Count("installations", filter=ready, distinct=True),
-            evidence_count=Count("evidence", distinct=True),
-        )
-
-    @admin.display(description=_("Ready installations"), ordering="ready_count")
-    def ready(self, build: Build) -> int:
-        return int(getattr(build, "ready_count", 0))
-
-    @admin.display(description=_("Evidence"), ordering="evidence_count")
-    def results(self, build: Build) -> int:
-        return int(getattr(build, "evidence_count", 0))
 
 
 @admin.register(Installation)

@@ -178,8 +178,8 @@ class GroupTest(AdminCase):
             ("run/?state__exact=queued", 1),
             ("evidence/?verdict__exact=bug_absent", 0),
             ("evidence/?q=NAN-9001", 1),
-            ("build/?runnable=yes", 0),
-            ("build/?runnable=no", 1),
+            ("build/?installations__state__exact=ready", 0),
+            ("build/?q=9.9.0", 1),
             ("device/?state__exact=quarantined", 1),
             ("worker/?q=w1", 1),
         ]:
