@@ -45,7 +45,6 @@ class QueueRow:
 
 @dataclass(frozen=True)
 class Health:
-    workers: list[Worker]
     online: list[Worker]
     gpus: list[Device]
     queues: list[QueueRow]
@@ -78,7 +77,6 @@ def look() -> Health:
     queues = list(queue_rows(online))
     last_reap = reap.done_at if reap else None
     return Health(
-        workers=list(Worker.objects.all()),
         online=online,
         gpus=list(Device.objects.all()),
         queues=queues,

@@ -106,6 +106,7 @@ class HealthTest(TestCase):
         self.assertIn("although a worker is idle", alarm)
         Worker.objects.update(paused=True)
         self.assertEqual(self.alarms(), [])
+        self.assertContains(self.client.get("/en/workers/"), "· paused")
 
     def test_the_slot_that_is_left_to_clicks_is_not_idle_to_the_matrix(self) -> None:
         runs.make_worker(slots=2)
