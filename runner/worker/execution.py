@@ -100,7 +100,7 @@ def start_with(
     job: Job,
     interpreter: str,
     path: Path,
-    cache: Cache,
+    cache: Mapping[str, str],
     listeners: Listeners,
     visible: str | None,
     lock_fds: Sequence[int],
@@ -111,11 +111,9 @@ def start_with(
         str(path),
         gpus=visible,
         hold_fds=lock_fds,
-        compile_cache=cache.folder,
-        compile_seed=cache.seed,
-        compile_caches=cache.root,
         on_line=listeners.line,
         cancelled=listeners.cancelled,
+        **cache,
     )
     keeps_cache = job.record is not None
     return start.WarmStart(pool_socket(), cold, keeps_cache)
@@ -129,23 +127,17 @@ def warm_up(interpreter: str) -> bool:
     return client.warm(pool_socket(), key)
 
 
-@dataclass(frozen=True)
-class Cache:
-    """The folder for what torch.compile builds, the seed it began with, all caches."""
-
-    folder: str
-    seed: str = ""
-    root: str = ""
-
-
 @contextmanager
 def cache_of(
     job: Job, interpreter: str, folder: Path, listeners: Listeners
-) -> Iterator[Cache]:
-    """The folder for Inductor's cache: kept between runs of a reviewed repro only."""
+) -> Iterator[dict[str, str]]:
+    """Where torch.compile keeps what it builds, as `sandbox.start_in` takes it.
+
+    Kept between runs of a reviewed repro only; it begins with a copy of a seed.
+    """
     source = job.source.encode()
     if job.record is None or "compiler" not in needs_of(source):
-        yield Cache(str(folder / "inductor"))
+        yield {"compile_cache": str(folder / "inductor")}
         return
     root = settings.DATA_DIR / "inductor"
     seed = ""
@@ -155,7 +147,12 @@ def cache_of(
     with compile_cache.locked_folder(root, interpreter, job.source) as cache:
         owner = cache_owner(sandbox.start_in(interpreter, "").layers, cache)
         compile_seed.plant(seed, cache, owner)
-        yield Cache(cache, seed, str(Path(cache).parents[1]))
+        caches = str(Path(cache).parents[1])
+        yield {
+            "compile_cache": cache,
+            "compile_seed": seed,
+            "compile_caches": caches,
+        }
 
 
 def sow(interpreter: str, listeners: Listeners, files: str) -> bool:
