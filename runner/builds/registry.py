@@ -265,13 +265,17 @@ def describe(installation: Installation, why: str = "") -> str:
     return f"{text}: {reason[0][:400]}" if reason else text
 
 
+def ready_here() -> QuerySet[Installation]:
+    """Working installations of this host, also those whose interpreter is gone."""
+    ready = Installation.State.READY
+    rows = Installation.objects.filter(host=host_name(), state=ready)
+    rows = rows.filter(build__isnull=False)
+    return rows.order_by("build_id", "-managed", "interpreter")
+
+
 def installations_here() -> list[Installation]:
     """Working installations of this host whose interpreter is still there."""
-    rows = Installation.objects.filter(
-        host=host_name(), state=Installation.State.READY, build__isnull=False
-    )
-    ordered = rows.order_by("build_id", "-managed", "interpreter")
-    return [row for row in ordered if is_there(Path(row.interpreter))]
+    return [row for row in ready_here() if is_there(Path(row.interpreter))]
 
 
 def installation_for(
@@ -318,9 +322,7 @@ def is_version(installed: str, required: str) -> bool:
 
 def vanished(build_slug: str) -> list[Installation]:
     """Installations of this host that are saved as ready but have no interpreter."""
-    rows = Installation.objects.filter(
-        host=host_name(), state=Installation.State.READY, build=build_slug
-    )
+    rows = ready_here().filter(build=build_slug)
     return [row for row in rows if not is_there(Path(row.interpreter))]
 
 

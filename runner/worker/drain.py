@@ -6,6 +6,7 @@ import logging
 import threading
 
 from runner.captures import queue as captures
+from runner.models import Worker
 from runner.runs import ledger
 from runner.sweeps import queue as sweeps
 from runner.worker import capturing, execution, lease, sweeping
@@ -28,7 +29,8 @@ def drain(worker: str) -> int:
 
 def next_one(worker: str) -> bool:
     """Execute the next capture, sweep or run; False where none waits."""
-    queues = execution.queues_of(worker)
+    row = Worker.objects.filter(pk=worker).first()
+    queues = row.queues if row else []
     with claiming:
         capture = captures.claim(queues, worker)
     if capture:

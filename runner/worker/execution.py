@@ -20,7 +20,7 @@ from runner.evidence import store
 from runner.gpus import gpu_run
 from runner.gpus.gpu_run import HostGpus
 from runner.gpus.telemetry import Problem
-from runner.models import Installation, Run, Worker
+from runner.models import Installation, Run
 from runner.pool import client, keeper as pool_keeper, start
 from runner.runs import host_gpus, jobs, ledger
 from runner.sandbox.coldstart import cache_owner, needs_of
@@ -190,12 +190,6 @@ def pool_socket() -> str:
 
 
 # --- a run of the queue ----------------------------------------
-def queues_of(worker: str) -> list[str]:
-    """The queues in the worker's row."""
-    row = Worker.objects.filter(pk=worker).first()
-    return list(row.queues) if row else []
-
-
 def execute(run: Run) -> bool:
     """Execute a claimed run and end it. False when its lease was lost meanwhile."""
     if run.repro.digest != run.repro_digest:

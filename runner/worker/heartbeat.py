@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -52,17 +52,7 @@ def full_name(name: str) -> str:
     return f"{name}@{registry.host_name()}"[:120]
 
 
-def ready_installations() -> list[Installation]:
-    # Including those whose interpreter is gone: their runs end as build_missing.
-    rows = Installation.objects.filter(
-        host=registry.host_name(),
-        state=Installation.State.READY,
-        build__isnull=False,
-    )
-    return list(rows.order_by("build_id"))
-
-
-def queues_of(installations: list[Installation]) -> list[str]:
+def queues_of(installations: Iterable[Installation]) -> list[str]:
     """ "<slug>.cpu" for each build, "<slug>.cuda" where its probe saw a GPU."""
     queues = set()
     for row in installations:
@@ -163,7 +153,8 @@ class Heartbeat(threading.Thread):
 
     def announce(self) -> list[str]:
         """Write the row and consume new queues; returns the queues it names."""
-        rows = [] if self.stopping() else ready_installations()
+        # Where an interpreter is gone, too: runs there end as build_missing.
+        rows = [] if self.stopping() else list(registry.ready_here())
         queues = queues_of(rows)
         default = registry.default_installation() if rows else None
         self._to_warm = default.interpreter if default else ""

@@ -18,7 +18,6 @@ from runner.runs import jobs, prune
 from runner.worker import drain
 from runner.worker.heartbeat import Heartbeat, forget_old_workers
 
-publish = transport.publish
 # What is periodic (CELERY_BEAT_SCHEDULE) comes here; every worker consumes it.
 CHORES = "chores"
 # So long a worker that starts tries again while the database is away.

@@ -20,12 +20,7 @@ from runner.models import Worker
 from runner.pool.memory import free_memory_mib
 from runner.runs import fleet, jobs
 from runner.worker import tasks
-from runner.worker.heartbeat import (
-    default_name,
-    full_name,
-    queues_of,
-    ready_installations,
-)
+from runner.worker.heartbeat import default_name, full_name, queues_of
 
 LOOK_SECONDS = 1.0
 # What a check may take unless its repro asks for more.
@@ -77,8 +72,8 @@ class Command(BaseCommand):
             self.drain(options["name"])
             return
         name = options["name"] or default_name()
-        found = jobs.retry(ready_installations, tasks.START)
-        queues = ", ".join(queues_of(found)) or "nothing yet"
+        served = jobs.retry(lambda: queues_of(registry.ready_here()), tasks.START)
+        queues = ", ".join(served) or "nothing yet"
         self.stdout.write(f"Worker {name} serves {queues}.")
         self.stdout.flush()
         sys.exit(tasks.serve(name, options["concurrency"]))

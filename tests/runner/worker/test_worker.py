@@ -12,9 +12,10 @@ from typing import Any
 
 from django.test import SimpleTestCase, TestCase, tag
 
+from runner.builds import registry
 from runner.models import Installation
 from runner.runs import host_gpus
-from runner.worker.heartbeat import queues_of, ready_installations
+from runner.worker.heartbeat import queues_of
 from tests.support import runs
 from tests.support.sites import PATIENCE_S, SETUP, Site, is_alive, wait_for
 
@@ -42,7 +43,7 @@ class QueuesTest(TestCase):
         broken = runs.install("/d", "9.9.2-cpu")
         broken.state = Installation.State.BROKEN
         broken.save()
-        rows = ready_installations()
+        rows = registry.ready_here()
         self.assertEqual(
             queues_of(rows),
             [
