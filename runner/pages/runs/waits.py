@@ -57,7 +57,7 @@ def of_wish(position: int | None, eta_s: int | None) -> Iterator[str]:
 
 
 def nobody() -> str:
-    return _("No worker is online just now; it starts when one is.")
+    return _("No worker with this build is online just now; it starts when one is.")
 
 
 def unserved(build: Build, device: str, repro: Repro | None = None) -> str:

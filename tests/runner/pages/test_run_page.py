@@ -111,7 +111,7 @@ class LiveTest(PageTest):
 
     def test_a_queued_run_that_no_worker_takes_says_why(self) -> None:
         run = runs.make_run(self.repro)
-        self.assertIn("No worker is online just now", self.text(run))
+        self.assertIn("No worker with this build is online just now", self.text(run))
         runs.make_worker(seen=timedelta(minutes=20), host=registry.host_name())
         self.assertIn("was last seen 20 min ago", self.text(run))
         self.assertNotIn("Next in the queue", self.text(run))

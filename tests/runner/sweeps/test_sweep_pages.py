@@ -44,8 +44,8 @@ class OneCellTest(PageCase, TestCase):
         page = self.client.get(f"/en/sweeps/{sweep.pk}/")
         self.assertContains(page, "Waiting for a worker: 0 of 1 cell")
         self.assertNotContains(page, "1 cells")
-        self.assertContains(page, "No worker is online just now")
-        self.assertContains(self.client.get(f"/zh/sweeps/{sweep.pk}/"), "没有在线")
+        self.assertContains(page, "No worker with this build is online just now")
+        self.assertContains(self.client.get(f"/zh/sweeps/{sweep.pk}/"), "执行节点在线")
 
 
 class FollowTest(PageCase, TransactionTestCase):
