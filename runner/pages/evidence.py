@@ -19,8 +19,6 @@ from runner.pages.observations import group_of
 from runner.pages.phases import Phase, finished_phases, planned
 from runner.pages.run_page import LOG_LINES, LogLine, Verdicted, tab_name, verdicted
 
-# Shown of the JSON text; its own address has all of it.
-SHOWN_CHARS = 60_000
 VERIFY = (
     "curl -fsS {url} | python -c 'import json, sys; from portable import harness; "
     'e = json.load(sys.stdin); print(harness.evidence_digest(e) == e["digest"])\''
@@ -53,8 +51,6 @@ class EvidencePage:
     verify: str
     # Whether the stored object still gives its digest, worked out for this page.
     digest_holds: bool
-    text: str
-    is_cut: bool
 
     @property
     def name(self) -> str:
@@ -94,7 +90,6 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
     names = [item["name"] for item in shown.body["checks"]]
     names += [f"variant_{name}" for name in shown.body.get("variants", {})]
     path = reverse("api-evidence-detail", args=[evidence.digest])
-    text = harness.dumps(shown.body, 1)
     return EvidencePage(
         shown=shown,
         phases=list(finished_phases(planned(names), shown.body)),
@@ -104,8 +99,6 @@ def build(evidence: Evidence, request: HttpRequest) -> EvidencePage:
         url=path,
         verify=VERIFY.format(url=base_address(request) + path),
         digest_holds=harness.evidence_digest(shown.body) == evidence.digest,
-        text=text[:SHOWN_CHARS],
-        is_cut=len(text) > SHOWN_CHARS,
     )
 
 
