@@ -8,7 +8,6 @@ decides nothing (runner.evidence.store.keep).
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
@@ -23,10 +22,10 @@ from runner.builds.registry import IDENTITY
 from runner.evidence.shape import check_shape, refuse
 from runner.evidence.store import (
     MAX_BYTES,
-    EvidenceRefused,
     add,
     check_form,
     moment_of,
+    parsed,
 )
 from runner.limits import MAX_BUILDS
 from runner.models import Build, Evidence
@@ -84,23 +83,9 @@ def read(data: bytes) -> Json:
             "file that --json wrote, unchanged.",
             "too_large",
         )
-    if harness.too_deep(data):
-        refuse(
-            f"It is nested deeper than {harness.DEEPEST_FRAME} levels, or a bracket in "
-            "it has no end.",
-            "not_json",
-        )
-    try:
-        body = json.loads(
-            data.decode("utf-8"),
-            parse_constant=refuse_constant,
-            object_pairs_hook=refuse_duplicates,
-        )
-    except (ValueError, RecursionError) as error:
-        raise EvidenceRefused(f"It is not JSON: {error}.", "not_json") from error
-    if not isinstance(body, dict):
-        refuse("It is not a JSON object.", "not_json")
-    return body
+    return parsed(
+        data, parse_constant=refuse_constant, object_pairs_hook=refuse_duplicates
+    )
 
 
 def refuse_constant(word: str) -> NoReturn:

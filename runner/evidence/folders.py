@@ -6,7 +6,6 @@ its findings: whoever is killed loses the folder at hand, and the next call goes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +18,11 @@ from django.db import transaction
 from kb.choices import OUR_ORIGINS, SHIPPED
 from kb.models import Record
 from kb.progress import Tell
-from portable import harness
 from runner.evidence.store import (
     MAX_BYTES,
     EvidenceRefused,
     keep,
+    parsed,
     row_of,
     verify,
 )
@@ -109,7 +108,7 @@ def bytes_of(path: Path, most: int = MAX_BYTES) -> bytes:
     """What is in a file of JSON. Raises EvidenceRefused where that is no such file.
 
     Neither a pipe nor a device, which have no end; not more than `most` bytes; and not
-    what takes gigabytes in memory, or is nested too deeply to be read.
+    what takes gigabytes in memory.
     """
     if not path.is_file():
         raise EvidenceRefused("It is no regular file.")
@@ -125,11 +124,6 @@ def bytes_of(path: Path, most: int = MAX_BYTES) -> bytes:
     values = data.count(b",") + data.count(b"{") + data.count(b"[")
     if values > MOST_VALUES:
         raise EvidenceRefused(f"It has more than {MOST_VALUES} values.")
-    if harness.too_deep(data):
-        deepest = harness.DEEPEST_FRAME
-        raise EvidenceRefused(
-            f"It is nested deeper than {deepest} levels, or a bracket in it has no end."
-        )
     return data
 
 
@@ -137,15 +131,7 @@ def read_file(path: Path) -> dict[str, Any]:
     """The object in a file of a record's folder, which leads nowhere else."""
     if path.is_symlink() or path.parent.is_symlink():
         raise EvidenceRefused("It is a link: copy the file there.")
-    try:
-        body = json.loads(bytes_of(path))
-    except EvidenceRefused:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise EvidenceRefused(f"It is not JSON: {error}.") from error
-    if not isinstance(body, dict):
-        raise EvidenceRefused("It is not a JSON object.")
-    return body
+    return parsed(bytes_of(path))
 
 
 def check_folder(body: dict[str, Any], slug: str, record: Record | None) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from runner.evidence.exchange import receive_evidence
 from runner.evidence.folders import EvidenceReport, bytes_of
-from runner.evidence.store import EvidenceRefused
+from runner.evidence.store import EvidenceRefused, parsed
 
 DOCTOR = "doesitnan.doctor/1"
 MAX_BYTES = 64 * 1024 * 1024
@@ -47,7 +47,6 @@ def bodies_in(path: Path) -> list[bytes]:
 def object_of(data: bytes) -> dict[str, Any]:
     """The JSON object in these bytes; {} where there is none."""
     try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError):
+        return parsed(data)
+    except EvidenceRefused:
         return {}
-    return whole if isinstance(whole, dict) else {}

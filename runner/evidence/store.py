@@ -5,6 +5,7 @@ The knowledge base learns of runs only here, by `kb.findings.writing`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -43,6 +44,23 @@ class EvidenceRefused(ValueError):
     def __init__(self, text: str, code: str = "not_evidence") -> None:
         super().__init__(text)
         self.code = code
+
+
+def parsed(data: bytes, **hooks: Any) -> dict[str, Any]:
+    """The object in bytes of JSON; `hooks` of the parser. Raises EvidenceRefused."""
+    if harness.too_deep(data):
+        raise EvidenceRefused(
+            f"It is nested deeper than {harness.DEEPEST_FRAME} levels, or a bracket in "
+            "it has no end.",
+            "not_json",
+        )
+    try:
+        body = json.loads(data.decode("utf-8"), **hooks)
+    except (ValueError, RecursionError) as error:
+        raise EvidenceRefused(f"It is not JSON: {error}.", "not_json") from error
+    if not isinstance(body, dict):
+        raise EvidenceRefused("It is not a JSON object.", "not_json")
+    return body
 
 
 @contextmanager
