@@ -354,13 +354,8 @@ def drive(
     each = Follower(on_event, cancelled)
     evidence = executed(run, name, trials or run.header.trials, each)
     evidence["limits"].update(limits or {})
-    evidence.update(
-        record=record,
-        tier=tier,
-        served=served_how(evidence["checks"]),
-        telemetry={},
-        started_at=started_at,
-        duration_s=round(time.monotonic() - clock, 3),
-        origin=origin,
-    )
+    evidence.update(record=record, tier=tier, served=served_how(evidence["checks"]))
+    took_s = round(time.monotonic() - clock, 3)
+    evidence.update(telemetry={}, started_at=started_at, duration_s=took_s)
+    evidence["origin"] = origin
     return sealed(evidence)
