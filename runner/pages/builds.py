@@ -27,7 +27,6 @@ from runner.models import (
 )
 from runner.runs import fleet
 
-EVIDENCE_SHOWN = 50
 BUG = Verdict.BUG_PRESENT
 # The folds of a build's page: what was seen and, of a bug, its symptom.
 FOLDS = [(str(BUG), symptom) for symptom in SymptomClass.values]
@@ -120,7 +119,6 @@ class BuildPage:
     turned: list[Flip]
     is_oldest: bool
     folds: list[Fold]
-    evidence: list[Evidence]
     installations: list[InstallationRow]
 
     @property
@@ -216,14 +214,12 @@ def build_page(build: Build) -> BuildPage:
     findings = Finding.objects.triggers().fresh().filter(build=build.slug)
     findings = findings.order_by("record_id", "repro", "device_class")
     flips = Flip.objects.filter(build=build.slug).order_by("-kind", "record_id")
-    evidence = list(build.evidence.all()[:EVIDENCE_SHOWN])
     installations = list(build.installations.all())
     return BuildPage(
         row=row_of(build, installations, worker_rows(), build.evidence.count()),
         turned=list(flips.prefetch_related(listed)),
         is_oldest=is_oldest(build),
         folds=folds(findings.prefetch_related(listed).by_record().values()),
-        evidence=evidence,
         installations=[
             InstallationRow(row, inventory.capabilities(row)) for row in installations
         ],
