@@ -26,7 +26,7 @@ TORCH_LIKE = re.compile(
 FIRST = re.compile(rf"[\[('\"\s]*+({VERSION})", re.IGNORECASE)
 OUTPUT = re.compile(r"^Out\[\d+\]:\s*")
 ATTRIBUTE = re.compile(
-    r"(?:([A-Za-z]\w*)\.__version__|torch\.(?:version\.)?(cuda|hip|version)\b)"
+    r"(?:\b([A-Za-z]\w*+)\.__version__|torch\.(?:version\.)?(cuda|hip|version)\b)"
 )
 VALUE = re.compile(rf"(?:{VERSION}|\d++|True|False|None|N/A)")
 COLLECTED = re.compile(r"\[ ?(?:pip3?|conda) ?\]\s+(.++)")

@@ -49,7 +49,7 @@ CARD_LINES, CARD_CHARS = 60, 300
 ENV_LINE = 0
 ABSENT = re.compile(
     r"^[^\n]{0,80}:[ \t]*(?:n/?a|false|no|none|disabled|could not collect"
-    r"|not (?:found|installed|available))[ \t]*,?$|--[\w-]+[ =]false\b",
+    r"|not (?:found|installed|available))[ \t]*,?$|(?<![\w-])--[\w-]++[ =]false\b",
     re.MULTILINE,
 )
 # Names that stand in most training code and tell no bug.

@@ -55,7 +55,7 @@ OVERFLOW = re.compile(
 TOTALS = ("loss", "Loss", "total_loss")
 # "loss: x 27.0, y 28.6, conf nan, total nan": parts in a row, as YOLOv2 prints them.
 PARTS = re.compile(rf"\bloss:((?:\s\w{{1,30}}\s{NUMBER},?){{2,30}})", re.I)
-ONE_PART = re.compile(rf"(\w+)\s({NUMBER})", re.I)
+ONE_PART = re.compile(rf"\b(\w{{1,30}}+)\s({NUMBER})", re.I)
 # "zero loss", "train loss stays at 0", "the loss suddenly becomes nan", "loss 一直为 0"
 SAID = re.compile(
     r"\b(zero) loss\b|\bloss\b[^.,;\n]{0,24}?\b(?:is|stays?|remains?|drops?|bec[ao]mes?"

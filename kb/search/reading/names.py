@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from kb.search.reading.glossary import SAME_NAMES
-from kb.search.reading.tokens import CACHED_WORDS, fold
+from kb.search.reading.tokens import CACHED_WORDS, MAX_WORD, fold
 
 PREFIX = "op:"
 # And the bracket of a call. Chinese begins without a space: "grad_norm为nan".
@@ -65,7 +65,7 @@ def is_name(word: str) -> bool:
 @lru_cache(maxsize=CACHED_WORDS)
 def operator_name(name: str) -> str:
     """`op:` and the canonical name; "" for names that say nothing."""
-    last = snake(name.rpartition(".")[2])
+    last = snake(name.rpartition(".")[2][:MAX_WORD])
     last = ENDINGS.sub("", last) or last
     last = SAME_NAMES.get(last, last)
     if len(last) < MIN_LETTERS or last in EVERYWHERE:

@@ -91,7 +91,7 @@ SUBSCRIPT = re.compile(r"[A-Za-z_][\w.]*+(?:\[[^\]]{0,80}\])+$")
 COMMENT = re.compile(r"\s*(?:#|//)(?!\s*tensor\()")
 OPTION = re.compile(
     r"(?:.{0,200}\s)?--[a-z][\w-]{2,60}(?:[ =]|\s*\\?$)"
-    r"|(?:\S+=\S+\s)*(?:python3?|torchrun|deepspeed|accelerate launch|srun|mpirun"
+    r"|(?:[^\s=]++=\S++\s)*(?:python3?|torchrun|deepspeed|accelerate launch|srun|mpirun"
     r"|CUDA_VISIBLE_DEVICES=\S+|export)\s\S"
 )
 PAIR = re.compile(

@@ -19,8 +19,8 @@ NOTEBOOK = re.compile(r"^\s*(?:step|epoch)\s+training[ _]loss\b")
 LOSS_NAME = re.compile(r"(?:^|[ _/])loss$")
 # "wandb: train/loss nan", "|    value_loss    | 1.2   |", "10:02:13: train_loss -0.5"
 LISTED = re.compile(
-    rf"^\s*(?:wandb:\s+([\w/.-]{{2,60}})\s+|\|\s*([\w/. -]{{2,40}}?)\s*\|\s*"
-    rf"|[\d: .-]*((?:train|val)_loss)\s)({NUMBER})\s*\|?\s*$",
+    rf"^\s*+(?:wandb:\s++([\w/.-]{{2,60}})\s++|\|\s*+([\w/. -]{{2,40}}?)\s*+\|\s*+"
+    rf"|[\d: .-]*+((?:train|val)_loss)\s)({NUMBER})\s*+\|?\s*+$",
     re.IGNORECASE,
 )
 # "loss train: 1.23, val: n/a"
