@@ -28,17 +28,11 @@ from kb.api.fields import (
     word,
 )
 from kb.choices import LANGS
-from kb.findings import (
-    claims,
-    contradictions,
-    diagnoses,
-    remedies,
-    results,
-    variants,
-)
+from kb.findings import claims, contradictions, diagnoses, remedies, results, variants
 from kb.models import Claim, Record
-from kb.records.facts import BUILD_STATES, EVENT_KINDS
-from kb.records.files import split_workarounds
+from kb.records.articles import split_workarounds
+from kb.records.facts import BUILD_STATES
+from kb.records.schema import EVENT_KINDS
 
 Json = dict[str, Any]
 Serializer = serializers.Serializer[Any]

@@ -19,8 +19,8 @@ from kb.progress import Tell
 from kb.publishing import explained
 from kb.publishing.rows import apply, repro_columns
 from kb.records import rendering
+from kb.records.facts import FACTS_FILE
 from kb.records.files import (
-    FACTS_FILE,
     Problem,
     RecordError,
     RecordFile,
@@ -52,26 +52,6 @@ class Change(StrEnum):
     UNCHANGED = "unchanged"
 
 
-CHANGING = (Change.CREATED, Change.UPDATED)
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """What a load did, or would have done, to one record."""
-
-    id: str
-    slug: str
-    change: Change
-
-
-@dataclass(frozen=True)
-class LoadReport:
-    """`without_folder`: ids of records that no folder has; they stay as they are."""
-
-    records: list[Loaded]
-    without_folder: list[str]
-
-
 @dataclass(frozen=True)
 class Plan:
     """One record's files with what a load is to do with them."""
@@ -79,6 +59,14 @@ class Plan:
     file: RecordFile
     repros: Mapping[str, ReproFacts]
     change: Change
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """`without_folder`: ids of records that no folder has; they stay as they are."""
+
+    records: list[Plan]
+    without_folder: list[str]
 
 
 # --- loading ------------------------------------------------------------------------
@@ -106,7 +94,9 @@ def load_records(
     if problems:
         raise RecordError(problems)
     rows = rows_by_id()
-    plans = make_plans(files, repros, rows)
+    plans = [
+        Plan(file, repros[file.id], decide(file, rows.get(file.id))) for file in files
+    ]
     without_folder = sorted(rows.keys() - {file.id for file in files})
     for plan in told(plans, tell):
         html = new_html(plan, rows.get(plan.file.id))
@@ -120,8 +110,7 @@ def load_records(
             explained.store_laws(law_files)
         writer.bring_up_to_date()
         standings.bring_up_to_date()
-    loaded = [Loaded(p.file.id, p.file.slug, p.change) for p in plans]
-    return LoadReport(loaded, without_folder)
+    return LoadReport(plans, without_folder)
 
 
 def known_names(files: list[RecordFile]) -> set[str]:
@@ -133,22 +122,12 @@ def known_names(files: list[RecordFile]) -> set[str]:
 
 def told(plans: list[Plan], tell: Tell | None) -> Iterator[Plan]:
     """What is there already first; then what is not, each announced before its turn."""
-    pending = [plan for plan in plans if plan.change in CHANGING]
-    yield from (plan for plan in plans if plan.change not in CHANGING)
+    pending = [plan for plan in plans if plan.change != Change.UNCHANGED]
+    yield from (plan for plan in plans if plan.change == Change.UNCHANGED)
     for number, plan in enumerate(pending, start=len(plans) - len(pending)):
         if tell:
             tell(number, len(plans), "")
         yield plan
-
-
-def make_plans(
-    files: list[RecordFile],
-    repros: Mapping[str, Mapping[str, ReproFacts]],
-    rows: Mapping[str, Record],
-) -> list[Plan]:
-    return [
-        Plan(file, repros[file.id], decide(file, rows.get(file.id))) for file in files
-    ]
 
 
 def rows_by_id(*ids: str) -> dict[str, Record]:
@@ -213,7 +192,7 @@ def decide(file: RecordFile, row: Record | None) -> Change:
 def new_html(plan: Plan, row: Record | None) -> rendering.Html | None:
     """HTML to store; None where what is stored is current."""
     is_current = row is not None and row.html_version == rendering.VERSION
-    if plan.change not in CHANGING and is_current:
+    if plan.change == Change.UNCHANGED and is_current:
         return None
     return rendering.sections_html(plan.file)
 
@@ -226,7 +205,7 @@ def carry_out(
 ) -> None:
     before = {repro.name: repro.digest for repro in row.repros.all()} if row else {}
     record = row or Record(id=plan.file.id)
-    if plan.change in CHANGING:
+    if plan.change != Change.UNCHANGED:
         apply(plan.file, plan.repros, record, html or {})
     else:
         refresh(plan, record, html)

@@ -192,13 +192,6 @@ def split_workarounds(markdown: str) -> dict[str, str]:
     return {name: text for name, text in texts.items() if name or text}
 
 
-def workaround_headings(markdown: str) -> list[str]:
-    """The names of the `###` headings as they stand, repeated ones too."""
-    prose_lines = (line.text for line in scan(markdown)[0] if not line.fenced)
-    matches = (SUBHEADING.match(text) for text in prose_lines)
-    return [heading[1] for heading in matches if heading]
-
-
 def log_fences(sections: Mapping[str, str]) -> list[str]:
     """The literal logs of an article, in order."""
     return [
@@ -322,7 +315,9 @@ def comparison_problems(
 
 
 def workaround_problems(markdown: str, names: list[str]) -> Iterator[str]:
-    headings = workaround_headings(markdown)
+    lines = (line.text for line in scan(markdown)[0] if not line.fenced)
+    # As they stand, repeated ones too.
+    headings = [found[1] for line in lines if (found := SUBHEADING.match(line))]
     if headings != names:
         text = _("needs the headings %(wanted)s in this order, has %(found)s")
         yield text % {"wanted": headings_text(names), "found": headings_text(headings)}

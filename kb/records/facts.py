@@ -31,8 +31,6 @@ from kb.choices import (
 )
 from kb.records import rules
 from kb.records.schema import (
-    EVENT_KINDS,
-    SCHEMA,
     Key,
     Problems,
     address,
@@ -52,19 +50,6 @@ from kb.records.schema import (
     translated_from,
     version,
 )
-
-__all__ = [
-    "BUILD_SLUG",
-    "BUILD_STATES",
-    "EVENT_KINDS",
-    "FACTS_FILE",
-    "SCHEMA",
-    "TABLES",
-    "Facts",
-    "depth_of",
-    "facts_problems",
-    "rows",
-]
 
 Facts = dict[str, Any]
 

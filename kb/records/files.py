@@ -33,20 +33,6 @@ from kb.records.snippets import (
     source_problems,
 )
 
-__all__ = [
-    "FACTS_FILE",
-    "Problem",
-    "RecordError",
-    "RecordFile",
-    "ReproFacts",
-    "digest_of",
-    "parse_article",
-    "read_all",
-    "read_record",
-    "repro_problems",
-    "split_workarounds",
-]
-
 ARTICLE_FILES = {lang: f"article.{lang}.md" for lang in LANGS}
 # Results, which are no part of what a record says.
 BESIDE = {"curve", "evidence", "sweeps", "__pycache__"}
@@ -142,7 +128,7 @@ def read_folder(folder: Path) -> tuple[RecordFile, list[Problem]]:
         files_digest=digest_of(read | curve_files(folder)),
     )
     if facts is not None:
-        problems += facts_file_problems(facts)
+        problems += [Problem(FACTS_FILE, *one) for one in facts_problems(facts)]
         if facts.get("slug") not in (None, folder.name):
             message = _("must be the folder's name, %s") % repr(folder.name)
             problems.append(Problem(FACTS_FILE, "slug", message))
@@ -286,11 +272,6 @@ def build_problems(
 
 
 # --- checking -----------------------------------------------------------------------
-def facts_file_problems(facts: Facts) -> list[Problem]:
-    problems = facts_problems(facts)
-    return [Problem(FACTS_FILE, key, message) for key, message in problems]
-
-
 def article_file_problems(
     record: RecordFile, names_known: bool = True
 ) -> list[Problem]:

@@ -6,8 +6,7 @@ is listed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import nh3
 from markdown import Markdown
@@ -38,19 +37,8 @@ ATTRIBUTES = {
 FOCUSABLE = {"pre": {"tabindex": "0"}}
 LANGUAGE_PREFIX = "language-"
 
-
 # By language and section, as a record's row keeps it.
 Html = dict[str, dict[str, object]]
-
-
-@dataclass(frozen=True)
-class Text:
-    """One text of a record: a section, or the workaround `name` of one."""
-
-    lang: str
-    section: str
-    name: str
-    markdown: str
 
 
 def build() -> Markdown:
@@ -97,24 +85,16 @@ def sections_html(record: RecordFile) -> Html:
 
     "workaround" holds what stands before the first of them.
     """
-    return arranged([(text, render(text.markdown)) for text in texts_of(record)])
+    return {
+        lang: article_html(record.articles[lang], record.snippets) for lang in LANGS
+    }
 
 
-def texts_of(record: RecordFile) -> Iterator[Text]:
-    for lang in LANGS:
-        for section in SECTIONS:
-            body = expanded(record.articles[lang][section], record.snippets)
-            parts = {"": body} if section != "workaround" else split_workarounds(body)
-            for name, markdown in parts.items():
-                yield Text(lang, section, name, markdown)
-
-
-def arranged(rendered: list[tuple[Text, str]]) -> Html:
-    by_language: Html = {}
-    for lang in LANGS:
-        own = [(text, html) for text, html in rendered if text.lang == lang]
-        sections = {text.section: html for text, html in own if not text.name}
-        workarounds = {text.name: html for text, html in own if text.name}
-        whole = {**dict.fromkeys(SECTIONS, ""), **sections}
-        by_language[lang] = {**whole, "workarounds": workarounds}
-    return by_language
+def article_html(
+    article: Mapping[str, str], snippets: Mapping[str, str]
+) -> dict[str, object]:
+    texts = {name: expanded(article[name], snippets) for name in SECTIONS}
+    parts = split_workarounds(texts["workaround"])
+    texts["workaround"] = parts.pop("", "")
+    html: dict[str, object] = {name: render(text) for name, text in texts.items()}
+    return html | {"workarounds": {name: render(text) for name, text in parts.items()}}

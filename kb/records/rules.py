@@ -54,10 +54,8 @@ def pattern(value: Any) -> Problems:
 
 def constant(value: Any) -> Problems:
     if not isinstance(value, int | float | str):
-        yield (
-            "",
-            _("must be a number, a string, true or false, not %s") % kind_of(value),
-        )
+        message = _("must be a number, a string, true or false, not %s")
+        yield "", message % kind_of(value)
 
 
 def arguments(value: Any) -> Problems:
@@ -150,20 +148,12 @@ def step(value: Any) -> Problems:
 def steps(value: Any) -> Problems:
     yield from list_of(step, empty=False, unique=False)(value)
     if isinstance(value, list) and len(value) > MOST_STEPS:
-        yield (
-            "",
-            _("has %(n)d entries; the limit is %(most)d")
-            % {
-                "n": len(value),
-                "most": MOST_STEPS,
-            },
-        )
+        message = _("has %(n)d entries; the limit is %(most)d")
+        yield "", message % {"n": len(value), "most": MOST_STEPS}
     first = value[0] if isinstance(value, list) and value else None
     if isinstance(first, dict) and "without" in first:
-        yield (
-            "[0].without",
-            _("only a later step can have it: nothing comes before the first"),
-        )
+        message = _("only a later step can have it: nothing comes before the first")
+        yield "[0].without", message
 
 
 fix: Check = table(FIX)
@@ -200,11 +190,8 @@ def proof_problems(
             yield key, _("fires in no repro's %s") % missing
         for stem, function in sorted(fired):
             if function not in wanted:
-                yield (
-                    key,
-                    _("fires in %s, which does not have the trap")
-                    % (f"{stem}.py:{function}"),
-                )
+                message = _("fires in %s, which does not have the trap")
+                yield key, message % f"{stem}.py:{function}"
 
 
 def functions_of(source: str) -> list[str]:

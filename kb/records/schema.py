@@ -59,10 +59,10 @@ def translated_from(value: Any) -> Problems:
         return
     for lang, digest in value.items():
         if not (isinstance(digest, str) and TEXT_DIGEST.fullmatch(digest)):
-            yield (
-                lang,
-                _("must be 16 hexadecimal digits; manage.py check_record prints them"),
+            message = _(
+                "must be 16 hexadecimal digits; manage.py check_record prints them"
             )
+            yield lang, message
 
 
 def one_of(words: Iterable[str]) -> Check:
@@ -212,10 +212,10 @@ def events(value: Any) -> Problems:
     numbers = [Version(next(iter(entry.values()))) for entry in value]
     starts = [kind == "introduced" for kind in kinds]
     if starts != [position % 2 == 0 for position in range(len(starts))]:
-        yield (
-            "",
-            _("must alternate: introduced, then fixed or last_affected, and so on"),
+        message = _(
+            "must alternate: introduced, then fixed or last_affected, and so on"
         )
+        yield "", message
     if numbers != sorted(numbers):
         yield "", _("versions must ascend")
     for at in range(1, len(numbers)):

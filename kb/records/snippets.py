@@ -22,9 +22,8 @@ from portable.harness.checks import tree_of
 
 PREFIXES = ("apply_", "diagnose_")
 CALLERS = {"apply_": ("workaround_{}",), "diagnose_": ("control", "trigger")}
-MAX_DIAGNOSIS_LINES = (
-    10  # below the docstring: short enough to be read before it is run
-)
+# Below the docstring: short enough to be read before it is run.
+MAX_DIAGNOSIS_LINES = 10
 NAME = re.compile(rf"(?:{'|'.join(PREFIXES)})[a-z0-9_]+")
 # Sources that are asked about several times while records are loaded.
 KEPT = 256
@@ -177,18 +176,15 @@ def whole_problems(
     known = BUILTINS | imports(module).keys() | {function.name}
     outside = sorted(global_names(code_of(source, function)) - known)
     if outside:
-        yield _("uses %s from the repro, which readers do not have") % ", ".join(
-            outside
-        )
+        message = _("uses %s from the repro, which readers do not have")
+        yield message % ", ".join(outside)
     if not ast.get_docstring(function):
         yield _("needs a docstring: what to pass, and what it returns or changes")
     first = function.body[1] if len(function.body) > 1 else function.body[0]
     length = (function.end_lineno or 0) - first.lineno + 1
     if function.name.startswith("diagnose_") and length > MAX_DIAGNOSIS_LINES:
-        yield _("has %(n)d lines; the limit is %(most)d") % {
-            "n": length,
-            "most": MAX_DIAGNOSIS_LINES,
-        }
+        values = {"n": length, "most": MAX_DIAGNOSIS_LINES}
+        yield _("has %(n)d lines; the limit is %(most)d") % values
 
 
 @lru_cache(maxsize=KEPT)

@@ -14,34 +14,14 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 AND = re.compile(r"\s+and\s+(?=[a-z_]+\s*(?:==|!=|~|[<>]))")
-# The facts of a paste (kb.lookup.facts), and whether each is a number.
-FACTS = {
-    "trainer": False,
-    "method": False,
-    "device": False,
-    "dtype": False,
-    "mode": False,
-    "card": False,
-    "arch": False,
-    "package": False,
-    "loss": False,
-    "grad_norm": False,
-    "loss_scale": False,
-    "first_bad": False,
-    "onset": False,
-    "call": False,
-    "named": False,
-    "error": False,
-    "frame": False,
-    "node": False,
-    "probe": False,
-    "says": False,
-    "finite_steps": True,
-    "growth": True,
-    "last_loss": True,
-    "last_grad_norm": True,
-    "last_loss_scale": True,
-}
+# The facts of a paste (kb.lookup.facts) that are numbers, and all of them.
+NUMBERS = ("finite_steps", "growth", "last_loss", "last_grad_norm", "last_loss_scale")
+FACTS = (
+    *("trainer", "method", "device", "dtype", "mode", "card", "arch", "package"),
+    *("loss", "grad_norm", "loss_scale", "first_bad", "onset"),
+    *("call", "named", "error", "frame", "node", "probe", "says"),
+    *NUMBERS,
+)
 Values = tuple[str, ...] | float | str
 PREDICATE = re.compile(r"\s*([a-z_]+)\s*(==|!=|~|<=|>=|<|>)\s*(\S.*?)\s*")
 ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -107,7 +87,7 @@ def parse_term(source: str) -> Term:
         value = json.loads(literal)
     except ValueError:
         raise ValueError(f'{literal} must be a number or a "text"') from None
-    wants_number = FACTS[fact]
+    wants_number = fact in NUMBERS
     if isinstance(value, bool) or isinstance(value, str) == wants_number:
         raise ValueError(
             f"{fact} is compared with a {'number' if wants_number else 'text'}"

@@ -16,7 +16,8 @@ from django.utils.translation import gettext as _
 
 from kb.choices import LANGS, SECTIONS
 from kb.languages import OTHER
-from kb.records.files import FACTS_FILE, Problem, RecordFile
+from kb.records.facts import FACTS_FILE
+from kb.records.files import Problem, RecordFile
 
 DIGITS = 16
 

@@ -19,7 +19,8 @@ from kb.languages import DJANGO_LANG
 from kb.lookup.answer import EmptyPaste, PasteTooLarge, look_up
 from kb.models import Record
 from kb.records.articles import log_fences
-from kb.records.files import FACTS_FILE, RecordFile
+from kb.records.facts import FACTS_FILE
+from kb.records.files import RecordFile
 from kb.search.ranking.listing import SORTS, listing
 from runner.authoring import quotes
 from runner.authoring.parts import Part

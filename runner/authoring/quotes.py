@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kb.choices import SIGNATURE_LINES
-from kb.records.facts import rows
-from kb.records.files import FACTS_FILE, RecordFile
+from kb.records.facts import FACTS_FILE, rows
+from kb.records.files import RecordFile
 from kb.records.open_places import OPEN_PLACE
 from kb.records.places import line_of_key
 from kb.search.reading.cleaning import clean, plain_text

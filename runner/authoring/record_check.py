@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kb.records import translation
+from kb.records.facts import FACTS_FILE
 from kb.records.files import (
-    FACTS_FILE,
     RecordError,
     RecordFile,
     in_folder,

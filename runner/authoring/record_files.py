@@ -8,8 +8,8 @@ from pathlib import Path
 from kb.choices import Depth
 from kb.publishing.loading import inspected
 from kb.records.build_slugs import known_builds
+from kb.records.facts import FACTS_FILE
 from kb.records.files import (
-    FACTS_FILE,
     Problem,
     RecordFile,
     ReproFacts,

@@ -13,8 +13,7 @@ from django.db import OperationalError, ProgrammingError
 
 from kb import choices
 from kb.models import Record
-from kb.records.facts import BUILD_STATES, SLUG
-from kb.records.files import FACTS_FILE
+from kb.records.facts import BUILD_STATES, FACTS_FILE, SLUG
 from portable import harness
 
 REFERENCE = re.compile(

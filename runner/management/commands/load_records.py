@@ -51,7 +51,7 @@ class Command(BaseCommand):
         """A line for each record, unless the sum is enough."""
         words = change_words()
         for row in report.records if not brief else ():
-            self.stdout.write(f"{row.id}  {words[row.change]}  {row.slug}")
+            self.stdout.write(f"{row.file.id}  {words[row.change]}  {row.file.slug}")
         for pk in report.without_folder:
             self.stdout.write(_("%(id)s  has no folder; kept as it is") % {"id": pk})
         total = len(report.records)
