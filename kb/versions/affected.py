@@ -183,18 +183,9 @@ def said_of_device(
 
 
 def by_ranges(record: Record, env: Environment, fixed: Iterable[Fixed] = ()) -> Answer:
-    return affected(record.affected, record.affected_when, env, fixed)
-
-
-def affected(
-    entries: list[Mapping[str, Any]],
-    affected_when: str,
-    env: Environment,
-    fixed: Iterable[Fixed] = (),
-) -> Answer:
     """By what the record documents; entries of one package speak together."""
     by_package: dict[str, list[Mapping[str, Any]]] = {}
-    for entry in entries:
+    for entry in record.affected:
         by_package.setdefault(family(entry["package"]), []).append(entry)
     if not by_package:
         return Answer(UNKNOWN, NONE, [reason("", "nothing_documented")])
@@ -202,9 +193,10 @@ def affected(
         with_fix(package_answer(package, listed, env), fixed)
         for package, listed in by_package.items()
     ]
-    answer = combine({item.answer for item in answers}, affected_when)
+    answer = combine({item.answer for item in answers}, record.affected_when)
     deciding = [item.basis for item in answers if item.answer == answer]
-    basis = NONE if answer == UNKNOWN else ground(deciding, affected_when, answer)
+    known = answer != UNKNOWN
+    basis = ground(deciding, record.affected_when, answer) if known else NONE
     return Answer(answer, basis, [item.reason for item in answers])
 
 
@@ -220,12 +212,6 @@ def with_fix(item: PackageAnswer, fixed: Iterable[Fixed]) -> PackageAnswer:
             answer = fix.answer if same else UNKNOWN
             return PackageAnswer(item.package, answer, basis, fix.reason)
     return item
-
-
-def contradicting(env: Environment) -> PackageAnswer:
-    """What was pasted names two releases of torch."""
-    why = reason("torch", "contradicting", version=" / ".join(env.contradicting))
-    return PackageAnswer("torch", UNKNOWN, NONE, why)
 
 
 def combine(answers: set[str], affected_when: str) -> str:
@@ -250,7 +236,8 @@ def package_answer(
     package: str, entries: list[Mapping[str, Any]], env: Environment
 ) -> PackageAnswer:
     if package == "torch" and env.contradicting:
-        return contradicting(env)
+        why = reason(package, "contradicting", version=" / ".join(env.contradicting))
+        return PackageAnswer(package, UNKNOWN, NONE, why)
     raw = env.version(package)
     if not raw and env.is_complete and package not in NEVER_LISTED:
         return PackageAnswer(package, NOT_AFFECTED, RANGE, reason(package, "absent"))
