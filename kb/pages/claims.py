@@ -11,6 +11,7 @@ from django.http import QueryDict
 
 from kb.choices import ClaimState
 from kb.models import Record, Standing
+from kb.pages.facets import Option
 from kb.pages.paging import Window, window
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested
 
@@ -18,13 +19,6 @@ from kb.pages.record.claim_rows import ClaimRow, claim_rows, contested
 PER_PAGE = 12
 # Of a record, without unfolding.
 OPEN = 4
-
-
-@dataclass(frozen=True)
-class StateOption:
-    value: str
-    count: int
-    checked: bool
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class RecordClaims:
 class ClaimsPage:
     """`window`: of the records that have such a claim. `shown`: claims on all pages."""
 
-    states: list[StateOption]
+    states: list[Option]
     groups: list[RecordClaims]
     window: Window
     shown: int
@@ -57,8 +51,8 @@ def build(query: QueryDict) -> ClaimsPage:
     ids = list(records.values_list("pk", flat=True)[page_window.rows])
     return ClaimsPage(
         states=[
-            StateOption(state, counts[state] or 0, state in checked)
-            for state in ClaimState.values
+            Option(state.value, str(state.label), counts[state] or 0, state in checked)
+            for state in ClaimState
         ],
         groups=[claims_of(record, checked) for record in with_claims(ids)],
         window=page_window,

@@ -100,10 +100,8 @@ def address(before: str, after: str, device: str = "") -> str:
 def choices(builds: list[TestedBuild] | None = None) -> list[str]:
     """What the pickers offer: releases and builds that were run, the newest first."""
     builds = tested_builds() if builds is None else builds
-    names = dict.fromkeys([*sides.releases(builds), *(row.slug for row in builds)])
-    place = {name: at for at, name in enumerate(names)}
-    releases = sides.releases(builds)
-    return sorted(names, key=lambda name: (name not in releases, -place[name]))
+    slugs = [row.slug for row in builds]
+    return list(dict.fromkeys([*reversed(sides.releases(builds)), *reversed(slugs)]))
 
 
 def device_of(request: HttpRequest) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from itertools import takewhile
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from pygments.lexers.python import PythonLexer
 from pygments.token import Token, _TokenType
+
+from portable.harness import ContractError
+from portable.harness.checks import functions_of
 
 # Sources whose HTML a process keeps: a page shows several, and most are asked again.
 CACHED = 512
@@ -29,18 +31,12 @@ def css_class(kind: _TokenType) -> str:
 
 
 def trigger_lines(source: str) -> range:
-    """The lines of `def trigger`, counted from 1; empty where there is none.
-
-    By indentation: ast.parse is not safe in threads before CPython 3.11.8.
-    """
-    lines = source.split("\n")
-    heads = (at for at, line in enumerate(lines) if line.startswith("def trigger("))
-    start = next(heads, None)
-    if start is None:
-        return range(0)
-    inside = takewhile(lambda line: not line or line[0] in " \t)", lines[start + 1 :])
-    body = "\n".join(inside).rstrip()
-    return range(start + 1, start + 2 + (body.count("\n") + 1 if body else 0))
+    """The lines of `def trigger`, counted from 1; empty where there is none."""
+    try:
+        found = [one for one in functions_of(source) if one.name == "trigger"]
+    except ContractError:  # not all that is shown is Python
+        found = []
+    return range(found[0].lineno, found[0].end_lineno + 1) if found else range(0)
 
 
 def span(css: str, text: str) -> str:

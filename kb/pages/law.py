@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import Http404
+from django.utils.translation import gettext as _
+
 from kb.models import Law, Record
 from kb.records.laws import FINITE
 from kb.wording import LAW_OUTCOMES
@@ -43,12 +46,12 @@ class LawPage:
         return self.law.torch.partition("+")[0]
 
 
-def build(slug: str, asked: Mapping[str, str]) -> LawPage | None:
-    """None where there is no such law. `asked`: the reader's call, if any."""
+def build(slug: str, asked: Mapping[str, str]) -> LawPage:
+    """Raises Http404. `asked`: the reader's call, if any."""
     laws = {law.slug: law for law in Law.objects.all()}
     law = laws.pop(slug, None)
     if law is None:
-        return None
+        raise Http404(_("There is no law %s.") % slug)
     forms = [row | {"said": LAW_OUTCOMES[row["outcome"]]} for row in law.forms]
     # Its records are those whose trigger fails by it.
     ids = [record for record, (_slice, name) in RECORDS.items() if name == law.name]

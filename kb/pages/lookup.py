@@ -235,13 +235,10 @@ def kinds_of(result: Json) -> dict[int, str]:
     return kinds
 
 
-def listed(names: Iterable[str]) -> str:
-    return LIST_COMMA[current_lang()].join(dict.fromkeys(names))
-
-
 def taken_for(query: dict[str, Any]) -> str:
     """What the paste was taken for, in words."""
-    return listed(kind_label(kind, query) for kind in query["took_it_for"])
+    labels = (kind_label(kind, query) for kind in query["took_it_for"])
+    return LIST_COMMA[current_lang()].join(dict.fromkeys(labels))
 
 
 def kind_label(kind: str, query: dict[str, Any]) -> str:

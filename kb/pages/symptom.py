@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import Http404
+from django.utils.translation import gettext as _
+
 from kb.findings import diagnoses
 from kb.languages import current_lang
 from kb.lookup.symptoms import records_of
@@ -32,11 +35,11 @@ class SymptomPage:
     causes: list[Cause]
 
 
-def build(slug: str) -> SymptomPage | None:
-    """None where there is no such symptom."""
+def build(slug: str) -> SymptomPage:
+    """Raises Http404."""
     symptom = Symptom.objects.filter(slug=slug).first()
     if symptom is None:
-        return None
+        raise Http404(_("There is no symptom %s.") % slug)
     lang = current_lang()
     title, summary = (symptom.text(name, lang) for name in ("title", "summary"))
     return SymptomPage(symptom, title, summary, causes_of(symptom))

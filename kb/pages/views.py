@@ -14,7 +14,6 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBadRequest,
-    HttpResponseRedirect,
     QueryDict,
 )
 from django.shortcuts import redirect, render
@@ -107,6 +106,12 @@ def choose_theme(request: HttpRequest) -> HttpResponse:
     return theme.choose(request)
 
 
+def address_of(record: Record, request: HttpRequest) -> str:
+    """Of its page, with what was asked beside it."""
+    query = request.META.get("QUERY_STRING", "")
+    return record.get_absolute_url() + (f"?{query}" if query else "")
+
+
 class RecordDetail(View):
     """A record's page; where runs are known, a subclass says what they add."""
 
@@ -118,9 +123,7 @@ class RecordDetail(View):
     ) -> HttpResponse:
         record = record_page.find(record_id)
         if slug != record.slug:
-            query = request.META.get("QUERY_STRING", "")
-            target = record.get_absolute_url() + (f"?{query}" if query else "")
-            return HttpResponseRedirect(target, status=301)
+            return redirect(address_of(record, request), permanent=True)
         shown = render(request, self.template, self.context(record))
         return reader_choice.remember(request, shown)
 
@@ -133,8 +136,7 @@ class RecordDetail(View):
 @require_safe
 def record_neutral(request: HttpRequest, record_id: str) -> HttpResponse:
     record = record_page.find(record_id)
-    query = request.META.get("QUERY_STRING", "")
-    response = redirect(record.get_absolute_url() + (f"?{query}" if query else ""))
+    response = redirect(address_of(record, request))
     patch_vary_headers(response, ("Accept-Language", "Cookie"))
     return response
 
@@ -175,18 +177,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 @require_safe
 def symptom_detail(request: HttpRequest, slug: str) -> HttpResponse:
-    found = symptom_page.build(slug)
-    if found is None:
-        raise Http404(_("There is no symptom %s.") % slug)
-    return render(request, "kb/symptom.html", {"page": found})
+    return render(request, "kb/symptom.html", {"page": symptom_page.build(slug)})
 
 
 @require_safe
 def law_detail(request: HttpRequest, slug: str) -> HttpResponse:
-    found = law_page.build(slug, request.GET)
-    if found is None:
-        raise Http404(_("There is no law %s.") % slug)
-    return render(request, "kb/law.html", {"page": found})
+    page = law_page.build(slug, request.GET)
+    return render(request, "kb/law.html", {"page": page})
 
 
 @require_safe
