@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
+from django.templatetags.static import static
 
 from kb import progress
 from kb.addresses import base_address
 from kb.languages import DJANGO_LANG, HTML_TAG, OTHER, OWN_NAME, current_lang
 from kb.pages import theme
-from kb.syndication import metadata
 
+# What a link to any page shows.
+PICTURE = "card.png"
 SECTION = {
     "record-list": "records",
     "record-detail": "records",
@@ -38,10 +40,20 @@ def site(request: HttpRequest) -> dict[str, Any]:
         "section": SECTION.get(match.url_name or "", "") if match else "",
         "switch": switch(request, lang),
         "alternates": alternates(request, lang),
-        "metadata": metadata.of(request),
+        "canonical": canonical(request),
+        "picture": base_address(request) + static(PICTURE),
         "theme": theme.of(request),
         "underway": progress.underway(),
     }
+
+
+def canonical(request: HttpRequest) -> str:
+    """The address without what only changes the view of the same page.
+
+    "" for what has none, such as the answer to a paste.
+    """
+    is_page = request.method in {"GET", "HEAD"}
+    return f"{base_address(request)}{request.path}" if is_page else ""
 
 
 def rest_of(request: HttpRequest, lang: str) -> str | None:

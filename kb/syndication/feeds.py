@@ -112,9 +112,6 @@ class ChangesFeed(EntryFeed):
     def link(self) -> str:
         return reverse("front")
 
-    def feed_url(self) -> str:
-        return reverse("feed")
-
     def items(self) -> list[Entry]:
         return entries()
 
@@ -128,12 +125,6 @@ class FlipFeed(EntryFeed):
     def author_name(self) -> str:
         return _("Does it NaN?")
 
-    def items(self, obj: Any) -> list[Entry]:
-        return flips(self.rows(obj))
-
-    def rows(self, obj: Any) -> QuerySet[Flip]:
-        raise NotImplementedError
-
 
 class RecordFeed(FlipFeed):
     def get_object(self, request: HttpRequest, record_id: str) -> Record:
@@ -145,11 +136,8 @@ class RecordFeed(FlipFeed):
     def link(self, obj: Record) -> str:
         return obj.get_absolute_url()
 
-    def feed_url(self, obj: Record) -> str:
-        return reverse("record-feed", args=[obj.pk])
-
-    def rows(self, obj: Record) -> QuerySet[Flip]:
-        return obj.flips.all()
+    def items(self, obj: Record) -> list[Entry]:
+        return flips(obj.flips.all())
 
 
 class ComponentFeed(FlipFeed):
@@ -164,8 +152,5 @@ class ComponentFeed(FlipFeed):
     def link(self, obj: str) -> str:
         return reverse("record-list", query={"component": obj})
 
-    def feed_url(self, obj: str) -> str:
-        return reverse("component-feed", args=[obj])
-
-    def rows(self, obj: str) -> QuerySet[Flip]:
-        return Flip.objects.filter(record__in=with_facet("component", obj))
+    def items(self, obj: str) -> list[Entry]:
+        return flips(Flip.objects.filter(record__in=with_facet("component", obj)))

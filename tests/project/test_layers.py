@@ -80,7 +80,7 @@ LINES = {
     "kb.releases": 859,
     "kb.rules": 3860,
     "kb.search": 4565,
-    "kb.syndication": 1265,
+    "kb.syndication": 1220,
     "kb.templatetags": 663,
     "kb.versions": 1105,
     "portable": 972,
