@@ -154,38 +154,6 @@ class ReproInline(ReadOnlyInline):
         )
 
 
-class OutdatedFilter(admin.SimpleListFilter):
-    """Records whose text in a language is behind the other's."""
-
-    title = _("Outdated")
-    parameter_name = "outdated"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(lang, OWN_NAME[lang]) for lang in LANGS]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[Record]
-    ) -> QuerySet[Record]:
-        lang = self.value()
-        return queryset.filter(outdated=lang) if lang in LANGS else queryset
-
-
-class ReproFilter(admin.SimpleListFilter):
-    title = _("repro")
-    parameter_name = "repro"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
-        return [("yes", _("has one")), ("no", _("has none"))]
-
-    def queryset(
-        self, request: HttpRequest, queryset: QuerySet[Record]
-    ) -> QuerySet[Record]:
-        if self.value() in {"yes", "no"}:
-            without = self.value() == "no"
-            return queryset.filter(repros__isnull=without).distinct()
-        return queryset
-
-
 @admin.register(Record)
 class RecordAdmin(ReadOnly, admin.ModelAdmin):
     inlines = (ClaimInline, ReproInline)
@@ -194,10 +162,7 @@ class RecordAdmin(ReadOnly, admin.ModelAdmin):
         *("outdated", "repro_count", "modified"),
     )
     list_display_links = ("id", "title")
-    list_filter = (
-        *("publication", "upstream", "symptom_class"),
-        *(OutdatedFilter, ReproFilter),
-    )
+    list_filter = ("publication", "upstream", "symptom_class", "outdated")
     search_fields = ("id", "slug", *(f"{n}_{x}" for n in PROSE for x in LANGS))
     readonly_fields = ("modified", "outdated")
 

@@ -67,7 +67,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 LINES = {
     "config": 1820,
     "kb": 1400,
-    "kb.admin": 230,
+    "kb.admin": 187,
     "kb.api": 1862,
     "kb.environments": 1230,
     "kb.findings": 1329,

@@ -1,5 +1,5 @@
-"""The search index: what a record is found by, kept in the site's database.
+"""The search index: what each record is found by, kept beside it and held in memory.
 
-`writer` is called by `kb.publishing.saving`; `store` is what ranking asks, on SQLite
-or PostgreSQL. May import `models` and `search.reading`.
+`writer` is called by `kb.publishing.saving`; `inverted` is what ranking asks. May
+import `models` and `search.reading`.
 """

@@ -185,9 +185,8 @@ class GroupTest(AdminCase):
         ]:
             page = self.client.get(f"/admin/runner/{path}")
             self.assertEqual(page.context["cl"].result_count, count, path)
-        for query, count in [("q=turn_off", 1), ("repro=no", 0), ("repro=yes", 1)]:
-            page = self.client.get(f"/admin/kb/record/?{query}")
-            self.assertEqual(page.context["cl"].result_count, count, query)
+        page = self.client.get("/admin/kb/record/?q=turn_off")
+        self.assertEqual(page.context["cl"].result_count, 1)
 
 
 class PolicyTest(AdminCase):
