@@ -7,10 +7,9 @@ that is not met leaves the question open. Stale findings count for nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from kb.choices import JUDGED, ClaimKind, ClaimState, Outcome, Verdict
-from kb.models import Finding
+from kb.models import Claim, Finding
 
 CONCLUSIVE = (Outcome.BUG, Outcome.CLEAN)
 # Of what a claim's kind needs: advice shows something only where the bug is there.
@@ -23,21 +22,12 @@ VERDICTS_THAT_COUNT = {
 }
 
 
-class ClaimLike(Protocol):
-    """A claim: a `kb.models.Claim` or anything with its fields."""
-
-    kind: str
-    check_ref: str
-    expects: str
-    builds: list[str]
-
-
-def evidence_for(claim: ClaimLike, findings: Iterable[Finding]) -> list[Finding]:
+def evidence_for(claim: Claim, findings: Iterable[Finding]) -> list[Finding]:
     """The findings that decide the claim's state, in the order given."""
     return [finding for finding in findings if speaks_of(claim, finding)]
 
 
-def speaks_of(claim: ClaimLike, finding: Finding) -> bool:
+def speaks_of(claim: Claim, finding: Finding) -> bool:
     # Most findings are of another check: nothing else is asked of them.
     if not claim.check_ref or finding.check_ref != claim.check_ref:
         return False
@@ -59,7 +49,7 @@ def is_variation(check_ref: str) -> bool:
     return check_ref.partition(":")[2].startswith(("workaround_", "refuted_"))
 
 
-def state(claim: ClaimLike, findings: Iterable[Finding]) -> ClaimState:
+def state(claim: Claim, findings: Iterable[Finding]) -> ClaimState:
     """Verified, refuted or disputed by fresh findings; documented without any."""
     outcomes = [finding.outcome for finding in evidence_for(claim, findings)]
     as_claimed = [outcome == claim.expects for outcome in outcomes]

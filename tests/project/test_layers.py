@@ -70,7 +70,7 @@ LINES = {
     "kb.admin": 187,
     "kb.api": 1862,
     "kb.environments": 1230,
-    "kb.findings": 1329,
+    "kb.findings": 1319,
     "kb.lookup": 2529,
     "kb.management": 200,
     "kb.models": 590,

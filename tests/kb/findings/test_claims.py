@@ -1,6 +1,5 @@
 """What findings make of claims and workarounds: the table of the contract."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.test import SimpleTestCase
@@ -11,15 +10,12 @@ from kb.findings.claims import (
     workaround_by_build,
     workaround_status,
 )
-from kb.models import Finding
+from kb.models import Claim, Finding
 
 
-@dataclass
-class SomeClaim:
-    kind: str = "cause"
-    check_ref: str = "repro:trigger"
-    expects: str = "bug"
-    builds: list[str] = field(default_factory=lambda: ["*"])
+def some_claim(**changes: Any) -> Claim:
+    facts = {"kind": "cause", "check_ref": "repro:trigger", "expects": "bug"}
+    return Claim(**{"builds": ["*"], **facts, **changes})
 
 
 def finding(
@@ -37,34 +33,34 @@ def finding(
 
 
 class ClaimStateTest(SimpleTestCase):
-    def assert_state(self, expected: str, claim: SomeClaim, *findings: Finding) -> None:
+    def assert_state(self, expected: str, claim: Claim, *findings: Finding) -> None:
         self.assertEqual(state(claim, findings), expected)
 
     def test_without_check_or_evidence_it_is_documented(self) -> None:
-        self.assert_state("documented", SomeClaim(check_ref=""), finding())
-        self.assert_state("documented", SomeClaim())
-        self.assert_state("documented", SomeClaim(), finding(check="repro:control"))
-        self.assert_state("documented", SomeClaim(), finding(check="repro_b:trigger"))
+        self.assert_state("documented", some_claim(check_ref=""), finding())
+        self.assert_state("documented", some_claim())
+        self.assert_state("documented", some_claim(), finding(check="repro:control"))
+        self.assert_state("documented", some_claim(), finding(check="repro_b:trigger"))
 
     def test_a_variation_of_the_trigger_needs_the_bug(self) -> None:
         for check in ("repro:workaround_x", "repro:refuted_x"):
-            claim = SomeClaim(kind="cause", check_ref=check, expects="clean")
+            claim = some_claim(kind="cause", check_ref=check, expects="clean")
             absent = finding("clean", check=check, verdict="bug_absent")
             present = finding("clean", check=check)
             self.assert_state("documented", claim, absent)
             self.assert_state("verified", claim, present, absent)
 
     def test_outcomes_decide(self) -> None:
-        claim = SomeClaim()
+        claim = some_claim()
         bug, clean = finding("bug"), finding("clean")
         self.assert_state("verified", claim, bug, bug)
         self.assert_state("refuted", claim, clean, clean)
         self.assert_state("disputed", claim, bug, clean)
-        self.assert_state("verified", SomeClaim(expects="clean"), clean)
-        self.assert_state("refuted", SomeClaim(expects="clean"), bug)
+        self.assert_state("verified", some_claim(expects="clean"), clean)
+        self.assert_state("refuted", some_claim(expects="clean"), bug)
 
     def test_what_says_nothing_is_not_counted(self) -> None:
-        claim = SomeClaim()
+        claim = some_claim()
         for silent in (
             finding("clean", stale=True),
             finding("error"),
@@ -86,26 +82,26 @@ class ClaimStateTest(SimpleTestCase):
             ("fix", "verified"),
         ):
             with self.subTest(kind=kind):
-                claim = SomeClaim(kind=kind, expects="clean")
+                claim = some_claim(kind=kind, expects="clean")
                 absent = finding("clean", verdict="bug_absent")
                 self.assert_state(expected, claim, absent)
                 self.assert_state("verified", claim, finding("clean"))
 
     def test_a_claim_speaks_of_its_builds_only(self) -> None:
-        claim = SomeClaim(builds=["2.5.0-cu124"])
+        claim = some_claim(builds=["2.5.0-cu124"])
         self.assert_state("documented", claim, finding("clean"))
         self.assert_state("refuted", claim, finding("clean", build="2.5.0-cu124"))
-        self.assert_state("refuted", SomeClaim(builds=[]), finding("clean"))
+        self.assert_state("refuted", some_claim(builds=[]), finding("clean"))
 
     def test_a_model_verifies_only_causes(self) -> None:
         model = finding("bug", fidelity="mechanism_model")
-        self.assert_state("verified", SomeClaim(kind="cause"), model)
+        self.assert_state("verified", some_claim(kind="cause"), model)
         for kind in ("range", "fix", "workaround", "other"):
-            self.assert_state("documented", SomeClaim(kind=kind), model)
+            self.assert_state("documented", some_claim(kind=kind), model)
 
     def test_the_evidence_used_is_named(self) -> None:
         used, stale = finding(evidence="sha256:2"), finding(stale=True)
-        self.assertEqual(evidence_for(SomeClaim(), [stale, used]), [used])
+        self.assertEqual(evidence_for(some_claim(), [stale, used]), [used])
 
 
 class WorkaroundStatusTest(SimpleTestCase):
