@@ -12,7 +12,6 @@ from rest_framework import serializers
 from rest_framework.fields import get_attribute
 
 from kb.choices import LANGS
-from kb.languages import OTHER
 
 AnyField = serializers.Field[Any, Any, Any, Any]
 TEXT = {
@@ -31,14 +30,11 @@ TEXT = {
 
 @extend_schema_field({"$ref": "#/components/schemas/Text"})
 class TextField(AnyField):
-    """{"en": …, "zh": …}, or one text where ?lang= asks for it.
-
-    A text missing in that language falls back to the other.
-    """
+    """{"en": …, "zh": …}, or one text where ?lang= asks for it."""
 
     def to_representation(self, value: dict[str, str]) -> dict[str, str] | str:
         lang = self.context.get("lang")
-        return (value[lang] or value[OTHER[lang]]) if lang else value
+        return value[lang] if lang else value
 
 
 class ColumnsField(TextField):

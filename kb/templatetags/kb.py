@@ -25,17 +25,10 @@ from kb.choices import (
     SOURCE_KINDS,
     ClaimState,
 )
-from kb.languages import (
-    COMMA,
-    LIST_COMMA,
-    OTHER,
-    SEMICOLON,
-    SPACE,
-    Text,
-    current_lang,
-)
+from kb.languages import COMMA, LIST_COMMA, SEMICOLON, SPACE, Text, current_lang
 from kb.models import Claim, Record
 from kb.models.symptom import Explained
+from kb.pages import prose
 from kb.pages.facets import value_label
 from kb.pages.highlight import python_html
 
@@ -49,9 +42,8 @@ JOINT = re.compile(r"(?<=\w)[._(](?=\w)")
 
 @register.filter
 def text(record: Explained | Record, field: str) -> str:
-    """The `field` in the reader's language, else in the other."""
-    lang = current_lang()
-    return record.text(field, lang) or record.text(field, OTHER[lang])
+    """The `field` in the reader's language."""
+    return record.text(field, current_lang())
 
 
 @register.filter
@@ -61,13 +53,24 @@ def claim_text(claim: Claim) -> str:
 
 @register.filter
 def bilingual(texts: Text | dict[str, str] | str | None) -> str:
-    """{"en": …, "zh": …} in the reader's language, else in the other."""
-    if isinstance(texts, Text):
-        return str(texts)
-    if not isinstance(texts, dict):
-        return texts or ""
-    lang = current_lang()
-    return texts.get(lang) or texts.get(OTHER[lang]) or ""
+    """{"en": …, "zh": …} in the reader's language."""
+    if isinstance(texts, dict):
+        return texts.get(current_lang(), "")
+    return str(texts or "")
+
+
+@register.simple_tag
+def prose_of(record: Record, section: str) -> SafeString:
+    return prose_html(prose.section(record, section))
+
+
+@register.filter
+def prose_html(html: str) -> SafeString:
+    """Prose in its box; no box around nothing."""
+    # Rendered and cleaned when the record was saved (kb.records.rendering).
+    safe = mark_safe(html)  # noqa: S308
+    box = '<div class="prose" hx-disable>{}</div>'
+    return format_html(box, safe) if html else SafeString()
 
 
 @register.filter

@@ -89,11 +89,6 @@ class RecordApiTest(ApiTest):
         self.assertEqual((body["title"], body["lang_used"]), ("一个样例", "zh"))
         self.assertEqual(body["urls"]["html"], "/zh/NAN-9001/sample/")
 
-    def test_a_text_that_is_missing_falls_back_to_the_other_language(self) -> None:
-        Record.objects.update(title_zh="")
-        body = self.get("records/NAN-9001?lang=zh")
-        self.assertEqual(body["title"], "A sample")
-
     def test_a_key_that_is_not_declared_is_not_answered(self) -> None:
         asked = ["records/NAN-9001", "records", "records/NAN-9001/matrix"]
         before = {path: self.get(path) for path in asked}

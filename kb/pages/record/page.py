@@ -19,7 +19,6 @@ from kb.models import Finding, Law, Record, Repro
 from kb.pages import prose
 from kb.pages.highlight import python_html
 from kb.pages.law import law_of
-from kb.pages.prose import Prose
 from kb.pages.record.claim_rows import ClaimRow, claim_rows, source_of
 from kb.pages.record.curve import Curve, curve_of
 from kb.pages.record.workarounds import Workaround, workaround
@@ -63,7 +62,7 @@ class RecordPage:
     signatures: list[tuple[str, dict[str, Any]]]
     law: Law | None
     # Its beginning, and the rest.
-    cause: tuple[Prose, Prose]
+    cause: tuple[str, str]
     curve: Curve | None
 
     @property

@@ -13,7 +13,6 @@ from kb.findings.checks import Words
 from kb.findings.remedies import Remedy
 from kb.models import Finding, Record
 from kb.pages import prose
-from kb.pages.prose import Prose
 from kb.versions import order
 
 LEADING_FENCE = re.compile(r"\s*<pre[^>]*><code[^>]*>([^<]*)</code></pre>\s*")
@@ -31,7 +30,7 @@ class OnOff:
 class Workaround:
     remedy: Remedy
     title: Words
-    text: Prose
+    text: str
     onoff: OnOff | None
     helped: int
     tried: int
@@ -60,13 +59,11 @@ def workaround(
     name, apply = remedy.entry["name"], remedy.entry["apply"]
     findings = remedies.of_plain_code(findings)
     rows = [row for row in findings if row.check_name == f"workaround_{name}"]
-    text = prose.workaround(record, name)
-    text = Prose(without_repetition(text.html, apply), text.lang)
     by_build = claims.workaround_by_build(name, findings).values()
     return Workaround(
         remedy,
         checks.title_of(record, f"workaround_{name}"),
-        text,
+        without_repetition(prose.workaround(record, name), apply),
         on_off(rows, findings, torch),
         helped=sum(build_status == "verified" for build_status in by_build),
         tried=len(by_build),

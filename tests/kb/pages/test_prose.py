@@ -4,31 +4,26 @@ from __future__ import annotations
 
 from django.test import SimpleTestCase
 
-from kb.pages.prose import Prose, parted
+from kb.pages.prose import parted
 
 
 class PartedTest(SimpleTestCase):
-    def parts(self, html: str, words: int) -> tuple[str, str]:
-        shown, rest = parted(Prose(html, "en"), words)
-        self.assertEqual((shown.lang, rest.lang), ("en", "en"))
-        return shown.html, rest.html
-
     def test_whole_blocks_as_far_as_they_fit(self) -> None:
         one, two = "<p>Only <code>a b</code> here.</p>\n", "<ul><li>x</li></ul>"
-        self.assertEqual(self.parts(one + two, 5), (one + two, ""))
-        self.assertEqual(self.parts(one + two, 4), (one, two))
+        self.assertEqual(parted(one + two, 5), (one + two, ""))
+        self.assertEqual(parted(one + two, 4), (one, two))
 
     def test_a_long_paragraph_ends_with_a_sentence(self) -> None:
         html = "<p>One two <b>three</b>. Four <i>five. Six</i>. Seven eight.</p>"
-        shown, rest = self.parts(html, 6)
+        shown, rest = parted(html, 6)
         self.assertEqual(shown, "<p>One two <b>three</b>.</p>")
         self.assertEqual(rest, "<p>Four <i>five. Six</i>. Seven eight.</p>")
 
     def test_two_characters_of_chinese_are_a_word(self) -> None:
         html = "<p>零除以零。再乘以零。</p>"
-        self.assertEqual(self.parts(html, 5), (html, ""))
-        self.assertEqual(self.parts(html, 3)[0], "<p>零除以零。</p>")
+        self.assertEqual(parted(html, 5), (html, ""))
+        self.assertEqual(parted(html, 3)[0], "<p>零除以零。</p>")
 
     def test_what_cannot_be_parted_stays_whole(self) -> None:
         for html in ("<p>One two three</p>", "<pre>a. B\nc. D</pre>", ""):
-            self.assertEqual(self.parts(html, 1), (html, ""))
+            self.assertEqual(parted(html, 1), (html, ""))
