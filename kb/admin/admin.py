@@ -58,23 +58,16 @@ LISTS = {
 }
 
 
-def name_columns(
-    model: type[models.Model],
-    labels: Mapping[str, Any],
-    names: tuple[Any, Any] | None = None,
-) -> None:
-    """Call a model and its columns this in lists, filters and forms of the admin.
+def name_columns(model: type[models.Model], labels: Mapping[str, Any]) -> None:
+    """Call a model's columns this in lists, filters and forms of the admin.
 
-    `names` are the words for one row and for several. Not in the model itself:
-    there each word would make a migration that changes nothing.
+    Not in the model itself: there each word would make a migration.
     """
     for field_name, label in labels.items():
         column = model._meta.get_field(field_name)
         if not isinstance(column, models.Field):
             raise TypeError(f"{model.__name__}.{field_name} is no column")
         column.verbose_name = label
-    if names:
-        model._meta.verbose_name, model._meta.verbose_name_plural = names
 
 
 name_columns(

@@ -67,7 +67,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 LINES = {
     "config": 1820,
     "kb": 1400,
-    "kb.admin": 187,
+    "kb.admin": 180,
     "kb.api": 1858,
     "kb.environments": 1230,
     "kb.findings": 1319,

@@ -12,5 +12,5 @@ MAX_HITS = 50
 def find(query: str, lang: str) -> list[Hit]:
     """The published records that best answer words in either language, best first."""
     terms = read_query(query)
-    _facets, scores = by_words(terms, current_index(), MAX_HITS)
-    return hits(list(scores.items()), terms, lang)
+    _facets, scores = by_words(terms, current_index())
+    return hits(list(scores.items())[:MAX_HITS], terms, lang)

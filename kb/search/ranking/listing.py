@@ -59,10 +59,10 @@ def listing(
 
 
 def by_words(
-    query: Query, index: Index, limit: int | None = None
+    query: Query, index: Index
 ) -> tuple[list[tuple[str, Facets]], dict[str, float]]:
-    """At most `limit` records with their facets, best first, and the score of each."""
-    matches = match_words(query, index)[:limit]
+    """Records with their facets, best first, and the score of each."""
+    matches = match_words(query, index)
     facets = every_record()
     asks_nan = says_nan(query.text)
     scores = {
