@@ -324,16 +324,15 @@ def environment(options: argparse.Namespace) -> str:
 def show(found: Any, sent: List[Line], options: argparse.Namespace, site: str) -> int:
     if options.json:
         say(json.dumps(found, indent=1, ensure_ascii=False))
-        return STATUS[found["outcome"]]
-    if options.markdown:
+    elif options.markdown:
         markdown(found, sent, options.lang, site)
-        return STATUS[found["outcome"]]
-    report(found, sent, options.lang, site)
-    records = [row["record"] for row in found["candidates"] if row["record"]]
-    if records and not found["query"]["env"]["torch"]:
-        say(word("name_torch", options.lang))
-    if records:
-        reproduce(site, records[0], options.lang)
+    else:
+        report(found, sent, options.lang, site)
+        records = [row["record"] for row in found["candidates"] if row["record"]]
+        if records and not found["query"]["env"]["torch"]:
+            say(word("name_torch", options.lang))
+        if records:
+            reproduce(site, records[0], options.lang)
     return STATUS[found["outcome"]]
 
 

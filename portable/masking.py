@@ -165,16 +165,7 @@ JOURNAL = re.compile(
 RANK_HOST = re.compile(r"(?<=\[)(?=[\w.-]*[A-Za-z])[\w.-]+(?=:\d{1,7}\])")
 POD = re.compile(r"(?<=\[pod/)[\w./-]+(?=\])")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
-COMMON_NAMES = {
-    "root",
-    "user",
-    "users",
-    "ubuntu",
-    "admin",
-    "runner",
-    "jovyan",
-    "nobody",
-}
+COMMON_NAMES = set("root user users ubuntu admin runner jovyan nobody".split())
 
 
 def named_shown(found: re.Match[str]) -> str:

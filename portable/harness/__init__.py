@@ -9,7 +9,8 @@ the repro. No evidence, no verdict: bug_absent needs a clean control and a detec
 fires.
 
 Standard library only, syntax of Python 3.8, because this package also runs on machines
-that have nothing but torch. Only the child imports torch.
+that have nothing but torch. Only the child imports torch. What others use of it is what
+stands imported here.
 
 Exit status: 0 bug_absent, 1 bug_present, 125 not_applicable, 2 anything else.
 """
@@ -28,8 +29,8 @@ from .checks import (
     times_of,
     variant_checks,
 )
-from .child import become_check, settle_torch, usable_cpus, wanted_threads
-from .cli import main
+from .child import become_check, usable_cpus, wanted_threads
+from .cli import add_options, main
 from .contract import parse_header, parse_predicate, predicate_holds
 from .driver import BUILD_KEYS, KILLERS, MOST_REPEATS, drive
 from .fields import ContractError, Header, parse_dependency, release
@@ -37,7 +38,7 @@ from .forks import Forks
 from .identity import cheap_facts, identity
 from .judge import (
     assess,
-    classify,
+    examine,
     judge,
     judge_variant,
     misrecorded,
@@ -52,10 +53,10 @@ from .parameters import (
     read_settings,
     read_value,
     read_values,
+    shown_settings,
     shown_value,
 )
 from .parent import (
-    Unfit,
     check_fitness,
     import_torch,
     no_gpu,
@@ -63,12 +64,13 @@ from .parent import (
     restore_environment,
 )
 from .parts import parts_of
-from .plain import CHILD_ENV, INHERITED_ENV, probe, start_plain
+from .plain import INHERITED_ENV, child_environment, probe, start_plain
 from .process import (
     Ended,
     child_command,
     exit_status,
     kill_marked,
+    order_of,
     private_mib,
     process_failure,
     processor_limit_s,
@@ -107,108 +109,4 @@ from .values import (
     visible,
 )
 from .watch import watch
-from .words import reason_text, sentence, sentences, settings_of
-
-__all__ = [
-    "BUILD_KEYS",
-    "CELL_FIELDS",
-    "CHILD_ENV",
-    "DEEPEST_FRAME",
-    "DEVICES",
-    "EXIT_CODES",
-    "FIDELITIES",
-    "INHERITED_ENV",
-    "KILLERS",
-    "LOG_KEEP_BYTES",
-    "MIB",
-    "MOST_REPEATS",
-    "NEEDS",
-    "OTHER_DEVICES",
-    "PARAMETER_TEXTS",
-    "PROBE_TIMEOUT_S",
-    "PROTOCOL",
-    "REQUIRED_CHECKS",
-    "RESERVED_TEXTS",
-    "SCHEMA",
-    "VERDICTS",
-    "Cancelled",
-    "Cells",
-    "CheckSpec",
-    "ContractError",
-    "Ended",
-    "Forks",
-    "Header",
-    "ParameterError",
-    "Report",
-    "Start",
-    "TomlError",
-    "Unfit",
-    "amount",
-    "assess",
-    "at_values",
-    "become_check",
-    "build_slug",
-    "cell_checks",
-    "cheap_facts",
-    "check_fitness",
-    "check_order",
-    "check_spec",
-    "child_command",
-    "choose",
-    "classify",
-    "decode",
-    "drive",
-    "dumps",
-    "encode",
-    "evidence_digest",
-    "exit_status",
-    "identity",
-    "import_torch",
-    "is_check",
-    "judge",
-    "judge_variant",
-    "judged_cell",
-    "kill_marked",
-    "list_checks",
-    "main",
-    "misrecorded",
-    "no_gpu",
-    "observation_problems",
-    "on_device",
-    "parse_dependency",
-    "parse_header",
-    "parse_predicate",
-    "parts_of",
-    "predicate_holds",
-    "private_mib",
-    "probe",
-    "process_failure",
-    "processor_limit_s",
-    "read_repro",
-    "read_settings",
-    "read_value",
-    "read_values",
-    "reason_text",
-    "release",
-    "reported_observations",
-    "reseed",
-    "restore_environment",
-    "sealed",
-    "sentence",
-    "sentences",
-    "settings_of",
-    "settle_torch",
-    "shown_value",
-    "source_digest",
-    "start_plain",
-    "summary",
-    "times_of",
-    "too_deep",
-    "unmet_requirement",
-    "usable_cpus",
-    "utc_now",
-    "variant_checks",
-    "visible",
-    "wanted_threads",
-    "watch",
-]
+from .words import last_output, reason_text, sentence, sentences, settings_of

@@ -9,7 +9,7 @@ from .checks import cell_checks, check_order
 from .driver import Follower, Run
 from .fields import Header
 from .judge import gate_of, judge
-from .parameters import at_values, choose, shown_value
+from .parameters import at_values, choose, shown_settings
 from .spec import Start
 from .values import encode
 
@@ -44,7 +44,7 @@ class Cells:
         run = copy.copy(self._run)
         run.checks, run.parameters = [], choose(self._header, values)
         run.header = at_values(self._header, run.parameters)
-        where = " ".join("%s=%s" % (n, shown_value(v)) for n, v in values.items())
+        where = shown_settings(values)
         run.in_turn(
             check_order(self._names, self._trials)[1:],
             lambda name, trial: self._each(run, name, trial, where),

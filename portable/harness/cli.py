@@ -17,7 +17,7 @@ from .parameters import read_settings
 from .parent import run_parent
 from .plain import start_plain
 from .values import EXIT_CODES, OTHER_DEVICES, dumps
-from .words import EXIT_STATUS, sentences, settings_of
+from .words import EXIT_STATUS, last_output, sentences, settings_of
 
 
 def _print_summary(evidence: Mapping[str, Any]) -> None:
@@ -33,11 +33,8 @@ def _print_summary(evidence: Mapping[str, Any]) -> None:
         print("%s workaround %s: %s" % (marks[status], name, status))
     for name, outcome in evidence["refuted"].items():
         print("· refuted advice %s: %s" % (name, outcome))
-    last = evidence["checks"][-1]
-    if evidence["hits"] is None and last["log"]["text"]:
-        print("%s:" % last["name"])
-        for line in last["log"]["text"].splitlines()[-20:]:
-            print("    " + line)
+    for line in last_output(evidence):
+        print(line)
     print(evidence["digest"])
 
 
@@ -48,36 +45,49 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         epilog=EXIT_STATUS[0],
     )
     parser.add_argument("repro", metavar="REPRO.py")
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="FILE",
-        help="write the evidence as JSON, to standard output without FILE",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another value of a parameter; repeatable",
-    )
-    parser.add_argument(
-        "--trials", type=int, metavar="N", help="how often trigger and workarounds run"
-    )
+    add_options(parser)
     parser.add_argument(
         "--device",
         default="",
         choices=OTHER_DEVICES,
         help="run a repro with any_device there, not on the CPU",
     )
+    return parser.parse_args(argv)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What can be asked of any run of one repro."""
     parser.add_argument(
-        "--python", default=sys.executable, help="interpreter with the torch to test"
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the evidence as JSON, to standard output without FILE / 输出 JSON",
     )
-    options = parser.parse_args(argv)
-    if options.trials is not None and not 1 <= options.trials <= 100:
-        parser.error("--trials must be from 1 to 100")
-    return options
+    parser.add_argument(
+        "--trials",
+        type=_trials,
+        metavar="N",
+        help="how often trigger and workarounds run / 触发与规避的次数",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another value of a parameter; repeatable / 改变参数值，可多次给出",
+    )
+    parser.add_argument(
+        "--python",
+        default=sys.executable,
+        help="Python with the torch to test / 要测试的解释器",
+    )
+
+
+def _trials(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 100):
+        raise argparse.ArgumentTypeError("must be from 1 to 100")
+    return int(text)
 
 
 def _run_command(options: argparse.Namespace) -> int:

@@ -6,16 +6,7 @@ import copy
 import dataclasses
 import functools
 import time
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .checks import (
     cell_checks,

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -20,13 +19,7 @@ from .contract import parse_header
 from .identity import source_text
 from .parent import MESSAGE_BYTES, PARENT_ENV
 from .plain import child_environment, located
-from .process import (
-    Ended,
-    exit_status,
-    private_mib,
-    processor_limit_s,
-    session_members,
-)
+from .process import Ended, SessionProcess, exit_status, order_of
 from .spec import CheckSpec
 from .values import PROBE_TIMEOUT_S
 
@@ -54,7 +47,7 @@ class Forks:
             parent = self.local.parent = Parent(self.python, self.home.name)
         if not parent.is_ready:
             return None
-        check = (spec.name, spec.trial, processor_limit_s(spec), spec.parameters)
+        check = order_of(spec)
         order = {"repro": repro, "check": check, "env": dict(env), "cwd": cwd}
         try:
             return ForkedProcess(parent, order)
@@ -120,8 +113,8 @@ class Parent:
             self.end()
 
 
-class ForkedProcess:
-    """A Process that is a child of a Parent, with a session of its own."""
+class ForkedProcess(SessionProcess):
+    """A Process that is a child of a Parent."""
 
     def __init__(self, parent: Parent, order: Mapping[str, Any]) -> None:
         """Raises OSError or ValueError where the parent did not fork it."""
@@ -132,7 +125,6 @@ class ForkedProcess:
         self.channel_fd, channel = os.pipe()
         theirs = array.array("i", [nonce, out, err, channel])
         rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, theirs)
-        self.ended: Optional[Ended] = None
         try:
             parent.socket.sendmsg([json.dumps(order).encode()], [rights])
             self.pid = int(parent.heard().get("pid", ""))
@@ -143,10 +135,6 @@ class ForkedProcess:
             for number in theirs:
                 os.close(number)
         self.end_fd = parent.socket.fileno()
-
-    def write_nonce(self, nonce: str) -> None:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self.nonce_fd, nonce.encode() + b"\n")
 
     def poll(self) -> Optional[Ended]:
         if self.ended is None and select.select([self.parent.socket], [], [], 0)[0]:
@@ -159,17 +147,7 @@ class ForkedProcess:
     def kill(self) -> None:
         """End its session; what left that is ended by the parent, after it."""
         if self.ended is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-
-    def memory_mib(self) -> float:
-        return private_mib(session_members(self.pid))
-
-    def limit_hit(self) -> Optional[str]:
-        return None  # No layer here counts what it refuses.
-
-    def killed_by(self) -> str:
-        return ""  # It could have killed itself.
+            super().kill()
 
     def close(self) -> None:
         self.kill()

@@ -99,17 +99,14 @@ def commit_of(name: str) -> Optional[str]:
     return str(commit) if commit else None
 
 
-def _debian_name(torch: Any) -> str:
-    """Debian's package names itself 1.13.0a0 whatever it is; ask dpkg."""
-    place = str(getattr(torch, "__file__", ""))
-    return _debian_release() if place.startswith(DEBIAN_PACKAGES) else ""
-
-
 DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages/"
 
 
 @functools.lru_cache(maxsize=None)
-def _debian_release() -> str:
+def _debian_name(place: str) -> str:
+    """Debian's package names itself 1.13.0a0 whatever it is; ask dpkg."""
+    if not place.startswith(DEBIAN_PACKAGES):
+        return ""
     query = ["dpkg-query", "-W", "-f", "${Version}", "python3-torch"]
     try:
         text = subprocess.run(query, stdout=subprocess.PIPE, check=True).stdout.decode()
@@ -134,8 +131,9 @@ def identity(torch: Any, header: Optional[Header]) -> Dict[str, Any]:
     except RuntimeError:
         cudnn = None  # The library that was found is not the one it was built with.
     where = "%s-%s" % (sys.platform, platform.machine())
+    debian = _debian_name(str(getattr(torch, "__file__", "")))
     return {
-        "slug": build_slug(raw, cuda, _debian_name(torch), where),
+        "slug": build_slug(raw, cuda, debian, where),
         "raw": raw,
         "dist": dist_version("torch"),
         "git": getattr(torch.version, "git_version", None),

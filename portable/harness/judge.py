@@ -40,7 +40,10 @@ def examine(
     name: str,
     control: Optional[Mapping[str, Any]] = None,
 ) -> Assessment:
-    """Outcome of one check from its report. `control`: the control's observations."""
+    """Outcome (bug, clean, not_applicable, error) of one check from its report.
+
+    `control`: the control's observations.
+    """
     if report.failure:
         return Assessment("error", report.failure)
     if not report.messages:
@@ -57,16 +60,6 @@ def examine(
     if problems:
         return Assessment("error", "contract", "; ".join(problems[:8]))
     return assess(header, name, observations, control)
-
-
-def classify(
-    header: Header,
-    report: Report,
-    name: str,
-    control: Optional[Mapping[str, Any]] = None,
-) -> Tuple[str, Optional[str]]:
-    """Outcome (bug, clean, not_applicable, error) and reason of one check."""
-    return examine(header, report, name, control)[:2]
 
 
 def assess(

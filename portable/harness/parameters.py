@@ -238,6 +238,11 @@ def shown_value(value: Any) -> str:
     return visible(text)[:LONGEST_VALUE]
 
 
+def shown_settings(values: Mapping[str, Any]) -> str:
+    """Such as `length=704 dtype=bfloat16`."""
+    return " ".join("%s=%s" % (n, shown_value(v)) for n, v in values.items())
+
+
 def read_value(parameter: Mapping[str, Any], text: str) -> Any:
     """The value that a text means, in the type of the declaration if it can be."""
     kind = parameter["choices"][0] if "choices" in parameter else parameter["default"]

@@ -10,7 +10,7 @@ from typing import Dict, List, Sequence, Set, Tuple
 from .checks import read_repro, tree_of
 from .fields import Header
 from .parameters import defaults_of
-from .values import dumps, sha256_of
+from .values import dumps, source_digest
 
 # Fields of the header that decide what a check does or how it is judged. The others
 # bound a run (time, memory) or offer values that no reviewed run has.
@@ -40,7 +40,7 @@ def parts_of(source: str) -> Dict[str, str]:
         if name in pieces.named
     }
     for name, values in header.variants.items():
-        found["variant " + name] = sha256_of(dumps(values))[7:23]
+        found["variant " + name] = source_digest(dumps(values))[7:23]
     return found
 
 
@@ -48,7 +48,7 @@ def _part(header: Header, name: str, reached: Sequence[str]) -> str:
     fields = {key: getattr(header, key) for key in _EXECUTED_FIELDS}
     env = [header.env.get("all", {}), header.env.get(name, {})]
     values = [fields, env, defaults_of(header.parameters)]
-    return sha256_of("\n".join([dumps(values), *reached]))[7:23]
+    return source_digest("\n".join([dumps(values), *reached]))[7:23]
 
 
 class _Pieces:

@@ -2,52 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import tempfile
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence
+from typing import Callable, Dict, Mapping, Optional, Sequence
 
 from .process import (
     Ended,
     Process,
+    SessionProcess,
     child_command,
     exit_status,
     kill_marked,
-    private_mib,
-    session_members,
 )
 from .spec import CheckSpec, Report, Start
 from .values import PROBE_TIMEOUT_S
 from .watch import watch
 
 
-def supervise(
-    command: Sequence[str],
-    spec: CheckSpec,
-    *,
-    cwd: str,
-    env: Mapping[str, str],
-    on_line: Optional[Callable[[str, str], None]] = None,
-    cancelled: Optional[Callable[[], bool]] = None,
-) -> Report:
-    """Run one child to its end, or to its limit, and report what was seen of it.
-
-    The child has a session of its own; whatever is left of it is killed. Never raises
-    for what the child does; `build_missing` where the interpreter cannot be started.
-    """
-    try:
-        process = PlainProcess(command, cwd, env)
-    except OSError as error:
-        return Report(failure="build_missing", log_text="[harness] %s\n" % error)
-    return watch(process, spec, on_line=on_line, cancelled=cancelled)
-
-
-class PlainProcess:
-    """A Process that is a child of this one, with a session of its own."""
+class PlainProcess(SessionProcess):
+    """A Process that is a child of this one; whatever is left of it is killed."""
 
     def __init__(
         self, command: Sequence[str], cwd: str, env: Mapping[str, str]
@@ -71,45 +47,24 @@ class PlainProcess:
             raise
         finally:
             os.close(sender)
-        assert self.process.stdout is not None and self.process.stderr is not None
-        self.stdout_fd = self.process.stdout.fileno()
-        self.stderr_fd = self.process.stderr.fileno()
-        self.end_fd = _pidfd(self.process.pid)
-        self.ended: Optional[Ended] = None
-
-    def write_nonce(self, nonce: str) -> None:
-        assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.write(nonce.encode() + b"\n")
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
+        pipes = (self.process.stdin, self.process.stdout, self.process.stderr)
+        self.pipes = [pipe for pipe in pipes if pipe is not None]
+        self.nonce_fd, self.stdout_fd, self.stderr_fd = (p.fileno() for p in self.pipes)
+        self.pid = self.process.pid
+        self.end_fd = _pidfd(self.pid)
 
     def poll(self) -> Optional[Ended]:
         return self._wait(os.WNOHANG)
 
     def _wait(self, options: int) -> Optional[Ended]:
         if self.ended is None:
-            pid, status, usage = os.wait4(self.process.pid, options)
+            pid, status, usage = os.wait4(self.pid, options)
             if pid:
                 code = exit_status(status)
                 self.process.returncode = code
                 cpu_s = usage.ru_utime + usage.ru_stime
                 self.ended = Ended(code, cpu_s, usage.ru_maxrss // 1024)
         return self.ended
-
-    def kill(self) -> None:
-        """End every process of the session that the child began."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-
-    def memory_mib(self) -> float:
-        return private_mib(session_members(self.process.pid))
-
-    def limit_hit(self) -> Optional[str]:
-        return None  # No layer here counts what it refuses.
-
-    def killed_by(self) -> str:
-        return ""  # It could have killed itself.
 
     def close(self) -> None:
         self.kill()
@@ -118,10 +73,8 @@ class PlainProcess:
         if self.end_fd >= 0:
             os.close(self.end_fd)
         os.close(self.channel_fd)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
+        for pipe in self.pipes:
+            pipe.close()
 
 
 def _pidfd(pid: int) -> int:
@@ -153,12 +106,12 @@ INHERITED_ENV = (
 
 
 def plain_environment(
-    scratch: str, extra: Mapping[str, str], compile_cache: str = ""
+    scratch: str, extra: Mapping[str, str], compile_cache: str
 ) -> Dict[str, str]:
     """The environment of a child; the folders that it names are made.
 
-    `compile_cache`: where Inductor keeps what it built, if not below `scratch`. The
-    checks of one run share it: most of a compilation is the same header each time.
+    `compile_cache`: where Inductor keeps what it built. The checks of one run share it:
+    most of a compilation is the same header each time.
     """
     env = child_environment(scratch, compile_cache)
     # Never a folder that a record names.
@@ -207,36 +160,35 @@ def start_plain(
     python: str,
     repro: str,
     *,
-    harness: str = "",
-    on_line: Optional[Callable[[str, str, str], None]] = None,
     cancelled: Optional[Callable[[], bool]] = None,
     fork: Optional[Fork] = None,
 ) -> Start:
     """A Start without a sandbox: a child of this machine under `python` (tier E).
 
-    `repro`: path of the source that `drive` gets. `on_line(check, stream, text)`. The
-    child dies with the thread that called it. `fork`: `Forks.start`, asked first.
+    `repro`: path of the source that `drive` gets. The child dies with the thread that
+    called it. `fork`: `Forks.start`, asked first. Its Report says `build_missing` where
+    the interpreter cannot be started.
     """
     python = located(python)
-    harness = os.path.abspath(harness or os.path.dirname(__file__))
+    harness = os.path.dirname(os.path.abspath(__file__))
     repro = repro if repro == "-" else os.path.abspath(repro)
     # Removed when the Start that holds it is no longer used.
     shared = tempfile.TemporaryDirectory(prefix="doesitnan-cache-")
 
     def start(spec: CheckSpec) -> Report:
-        def tell(stream: str, text: str) -> None:
-            if on_line:
-                on_line(spec.name, stream, text)
-
         scratch = tempfile.mkdtemp(prefix="doesitnan-")
-        watched: Any = {"on_line": tell, "cancelled": cancelled}
         try:
             env = plain_environment(scratch, spec.environment, shared.name)
             forked = fork(repro, spec, scratch, env) if fork else None
             if forked:
-                return watch(forked, spec, served="warm", **watched)
+                return watch(forked, spec, served="warm", cancelled=cancelled)
             command = child_command(python, harness, repro, spec)
-            return supervise(command, spec, cwd=scratch, env=env, **watched)
+            try:
+                process = PlainProcess(command, scratch, env)
+            except OSError as error:
+                text = "[harness] %s\n" % error
+                return Report(failure="build_missing", log_text=text)
+            return watch(process, spec, cancelled=cancelled)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import time
-from typing import Iterator, List, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Iterator, List, NamedTuple, Optional, Protocol, Sequence
 
 from .channel import ChannelReader
 from .spec import CheckSpec
@@ -35,7 +35,7 @@ def process_failure(channel: ChannelReader, status: Optional[int]) -> Optional[s
 
 
 def child_command(python: str, harness: str, repro: str, spec: CheckSpec) -> List[str]:
-    """The command of one check; the descriptor of the channel is added by `supervise`.
+    """The command of one check; who starts it adds the descriptor of the channel.
 
     `repro` is "-" for a bare probe of the interpreter.
     """
@@ -45,6 +45,11 @@ def child_command(python: str, harness: str, repro: str, spec: CheckSpec) -> Lis
     if spec.device:
         child += ["--device", spec.device]
     return [python, harness, *child, "--cpu", str(processor_limit_s(spec))]
+
+
+def order_of(spec: CheckSpec) -> List[Any]:
+    """What `become_check` of a fork is told: name, trial, seconds and values."""
+    return [spec.name, spec.trial, processor_limit_s(spec), spec.parameters]
 
 
 def processor_limit_s(spec: CheckSpec) -> int:
@@ -96,6 +101,32 @@ class Process(Protocol):
 
     def close(self) -> None:
         """End it without a trace: no process, no descriptor is left."""
+
+
+class SessionProcess:
+    """Of a Process that leads a session of its own, what any has that nothing holds."""
+
+    pid: int
+    nonce_fd: int
+    ended: Optional[Ended] = None
+
+    def write_nonce(self, nonce: str) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.nonce_fd, nonce.encode() + b"\n")
+
+    def kill(self) -> None:
+        """End every process of the session that the check began."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def memory_mib(self) -> float:
+        return private_mib(session_members(self.pid))
+
+    def limit_hit(self) -> Optional[str]:
+        return None  # No layer here counts what it refuses.
+
+    def killed_by(self) -> str:
+        return ""  # It could have killed itself.
 
 
 def exit_status(status: int) -> int:

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    NamedTuple,
-    Optional,
-)
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 from .fields import NAME, is_number
 from .values import decode, dumps, visible

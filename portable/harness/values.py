@@ -35,8 +35,6 @@ LOG_LINE_CHARS = 4096
 LINE_COST_BYTES = 15
 PROBE_TIMEOUT_S = 120.0
 
-Observations = Dict[str, Any]
-
 _FLOAT_WORDS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -75,13 +73,9 @@ def dumps(value: Any, indent: Optional[int] = None) -> str:
     )
 
 
-def sha256_of(text: str) -> str:
-    return "sha256:" + hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
 def source_digest(source: str) -> str:
-    """sha256 of the UTF-8 bytes of a repro."""
-    return sha256_of(source)
+    """sha256 of the UTF-8 bytes of a repro, or of any other text."""
+    return "sha256:" + hashlib.sha256(source.encode("utf-8")).hexdigest()
 
 
 def _database_form(value: Any) -> Any:
@@ -101,7 +95,7 @@ def _database_form(value: Any) -> Any:
 def evidence_digest(evidence: Mapping[str, Any]) -> str:
     """Digest of an evidence object: canonical JSON without `digest` and `origin`."""
     kept = {k: v for k, v in evidence.items() if k not in ("digest", "origin")}
-    return sha256_of(dumps(_database_form(kept)))
+    return source_digest(dumps(_database_form(kept)))
 
 
 # Characters that nobody sees, or that turn the direction of text, by the categories of

@@ -60,6 +60,15 @@ def settings_in(evidence: Mapping[str, Any]) -> List[str]:
     return ["%s=%s" % (name, shown_value(decode(v))) for name, v in given.items()]
 
 
+def last_output(evidence: Mapping[str, Any]) -> List[str]:
+    """The end of what the last check printed, where there is no verdict on the bug."""
+    last = evidence["checks"][-1]
+    if evidence["hits"] is not None or not last["log"]["text"]:
+        return []
+    lines = last["log"]["text"].splitlines()[-20:]
+    return ["%s:" % last["name"], *("    " + line for line in lines)]
+
+
 # --- in the site's wording, which files that are taken away carry as data -----------
 def reason_text(words: Mapping[str, Any], reason: Optional[str], lang: str) -> str:
     """A reason in words, e.g. of "crash:SIGSEGV"; "" for none."""

@@ -63,7 +63,7 @@ class Shown:
 
 def shown_by(header: harness.Header, report: harness.Report) -> Shown:
     """The outcome of a report, an error where the child said nothing usable."""
-    outcome, reason = harness.classify(header, report, CHECK)
+    outcome, reason, _ = harness.examine(header, report, CHECK)
     if outcome not in ("bug", "clean"):
         return Shown(Outcome.ERROR, reason or "no_report")
     told = harness.reported_observations(report)

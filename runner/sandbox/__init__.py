@@ -30,29 +30,6 @@ from runner.sandbox.tiers import (
     stored_tier,
 )
 
-__all__ = [
-    "FILE_MIB",
-    "LAYERS",
-    "PROCESSES",
-    "SWITCHES",
-    "TIERS",
-    "Capabilities",
-    "ColdStart",
-    "Layers",
-    "Tier",
-    "capabilities",
-    "configure",
-    "evidence_tier",
-    "layer_words",
-    "limits",
-    "reaches",
-    "remove_leftovers",
-    "scratch_folder",
-    "start_in",
-    "stored_tier",
-    "tier",
-]
-
 
 class _Settings:
     """Settings of the deployment, for the whole process."""

@@ -117,8 +117,8 @@ def judged(start: harness.Start, text: str) -> harness.Report:
     """One check from its request to its judged report; it must be clean."""
     header, _ = harness.read_repro(text)
     report = start(CONTROL)
-    outcome = harness.classify(header, report, "control")
-    if outcome[0] != "clean":
+    outcome = harness.examine(header, report, "control")
+    if outcome.outcome != "clean":
         raise SystemExit(f"a check of the bench ended as {outcome}: {report.log_text}")
     return report
 
@@ -349,7 +349,7 @@ def measure_compiler(python: str, folder: Path, socket_path: str) -> list[Figure
 
     def outcome(start: harness.Start) -> None:
         report = start(spec)
-        if harness.classify(header, report, "trigger")[0] != "bug":
+        if harness.examine(header, report, "trigger").outcome != "bug":
             raise SystemExit(f"NAN-0007 shows no bug: {report.log_text}")
 
     outcome(held)  # fills the cache

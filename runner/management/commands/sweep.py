@@ -109,10 +109,7 @@ class Command(BaseCommand):
         )
 
     def say(self, cell: dict[str, Any]) -> None:
-        values = " ".join(
-            f"{name}={harness.shown_value(value)}"
-            for name, value in harness.decode(cell["at"]).items()
-        )
+        values = harness.shown_settings(harness.decode(cell["at"]))
         badge = badges.of_result(cell, "", "en")
         self.stderr.write(f"{values} · {badge}")
         self.stderr.flush()

@@ -352,7 +352,7 @@ class FaultyTest(TestCase):
     def assert_ends(self, name: str, reason: str) -> Report:
         report = self.reports[name]
         header, _ = harness.read_repro(FAULTY.read_text())
-        outcome = harness.classify(header, report, name)
+        outcome = harness.examine(header, report, name)[:2]
         self.assertEqual(outcome, ("error", reason), report.log_text)
         return report
 
@@ -527,7 +527,7 @@ def forged_ends(start_of: Callable[[str], harness.Start]) -> dict[str, str | Non
         text = source(control=STEAL + body)
         start, header = start_of(text), harness.read_repro(text)[0]
         spec = CheckSpec("control", timeout_s=5 if "pause" in body else 60)
-        return harness.classify(header, start(spec), "control")[1]
+        return harness.examine(header, start(spec), "control").reason
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip(FORGED, pool.map(end, FORGED), strict=True))

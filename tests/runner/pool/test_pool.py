@@ -259,7 +259,7 @@ class FaultyTest(PoolCase):
         start = self.start(text)
         for name, reason in self.REASONS.items():
             report = start(self.SPECS.get(name, CheckSpec(name)))
-            found = harness.classify(header, report, name)[1]
+            found = harness.examine(header, report, name).reason
             with self.subTest(name):
                 self.assertEqual((report.served, found), ("warm", reason), report)
         self.assert_nothing_left()
