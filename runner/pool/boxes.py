@@ -86,10 +86,7 @@ class ParentBox(NamedTuple):
 
     def init_says_killed(self) -> bool:
         """Whether a signal ended the Python of the parent itself, not what holds it."""
-        message: dict[str, Any] = {"ready": True}
-        while message and "status" not in message:
-            message = box.receive_packet(self.control, LAST_WORD_S)
-        status = message.get("status")
+        status = box.last_packet(self.control, LAST_WORD_S).get("status")
         return status is not None and os.waitstatus_to_exitcode(status) in KILLED
 
 

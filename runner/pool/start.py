@@ -122,7 +122,7 @@ class WarmStart:
         cold = self.cold
         cache = cold.compile_cache if "compiler" in self.needs else ""
         space = stack.enter_context(coldstart.workspace(cold.layers, cache))
-        key = self.key(cache)
+        key = parent_key(cold, "compiler" in self.needs, cache)
         child = client.request_child(self.socket_path, key, cold.cancelled)
         stack.callback(child.close)
         order = self.order(spec, space)
@@ -134,9 +134,6 @@ class WarmStart:
             if group:
                 group.remove()
             raise
-
-    def key(self, cache: str) -> dict[str, Any]:
-        return parent_key(self.cold, "compiler" in self.needs, cache)
 
     def order(
         self, spec: harness.CheckSpec, space: coldstart.Workspace
@@ -156,10 +153,7 @@ class WarmStart:
         return {
             "name": Path(self.cold.repro).stem,
             "source": self.source,
-            "check": spec.name,
-            "trial": spec.trial,
-            "parameters": spec.parameters,
-            "cpu_s": harness.processor_limit_s(spec),
+            "check": harness.order_of(spec),
             "env": {**env, **space.marks},
             "cache": shown_cache(self.cold, space.cache_source),
             "policy": {**check_policy, "view": []},

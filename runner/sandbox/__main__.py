@@ -40,12 +40,6 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--pool", metavar="SOCKET", help="start checks warm where this pool can"
     )
-    parser.add_argument(
-        "--locks",
-        default=str(Path(os.environ.get("DATA_DIR") or "var", "locks")),
-        metavar="DIR",
-        help="where runs on one GPU wait for each other; default: $DATA_DIR/locks",
-    )
     options = parser.parse_args(argv)
     if not options.probe and not options.repro:
         parser.error("name a repro, or ask with --probe")
@@ -78,6 +72,8 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
     path = Path(options.repro)
     source = path.read_bytes().decode()
     header, _ = harness.read_repro(source)
+    # Where runs on one GPU wait for each other.
+    locks = Path(os.environ.get("DATA_DIR") or "var", "locks")
 
     def start_with(visible: str | None, lock_fds: Sequence[int]) -> harness.Start:
         cold = sandbox.start_in(
@@ -94,7 +90,7 @@ def drive(options: argparse.Namespace) -> dict[str, Any]:
     return gpu_run.drive(
         source,
         start_with,
-        gpu_run.HostGpus(Path(options.locks), say=print_progress),
+        gpu_run.HostGpus(locks, say=print_progress),
         name=path.stem,
         record=header.record,
         trials=options.trials,

@@ -147,10 +147,12 @@ def compile_jail() -> None:
     compileall.compile_dir(view.JAIL, maxlevels=0, quiet=2)
 
 
-def receive_packet(control: socket.socket, timeout_s: float) -> dict[str, Any]:
-    """The next packet of an init; {} where it ended or sent none in time."""
+def last_packet(control: socket.socket, timeout_s: float) -> dict[str, Any]:
+    """With which an init ends; {} where it ended without, or sent nothing so long."""
     control.settimeout(timeout_s)
     with contextlib.suppress(OSError, ValueError):
-        packet = json.loads(control.recv(65536))
-        return packet if isinstance(packet, dict) else {}
+        packet: Any = {}
+        while "status" not in packet:
+            packet = json.loads(control.recv(65536))
+        return dict(packet)
     return {}

@@ -79,7 +79,9 @@ class ColdStart:
                     process, spec, on_line=tell, cancelled=self.cancelled
                 )
         except (Refused, uids.NoUser, box.NotStarted, OSError) as error:
-            return refused(tell, str(error))
+            tell("harness", str(error))
+            log = f"[harness] {error}\n"
+            return harness.Report(failure="refused", log_text=log)
         if CANNOT_EXECUTE in process.trouble:
             report.failure = "build_missing"
         return report
@@ -206,11 +208,6 @@ def release(pipe: int, nonce: str) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(pipe, nonce.encode() + b"\n")
     os.close(pipe)
-
-
-def refused(tell: Callable[[str, str], None], text: str) -> harness.Report:
-    tell("harness", text)
-    return harness.Report(failure="refused", log_text=f"[harness] {text}\n")
 
 
 def needs_of(source: bytes) -> frozenset[str]:

@@ -58,7 +58,6 @@ def check_policy(
     scratch: str,
     entries: Iterable[Entry] = (),
     uid: int | None = None,
-    cpu_s: int | None = None,
     compile_cache: str = "",
     gpus: str | None = "",
 ) -> Policy:
@@ -80,7 +79,6 @@ def check_policy(
             "fsize_mib": FILE_MIB,
             "nofile": OPEN_FILES,
             "nproc": process_limit(layers),
-            "cpu_s": cpu_s,
         },
         "landlock": files(layers, entries, scratch, compile_cache, gpus),
         "seccomp": calls(layers),
@@ -178,22 +176,12 @@ def environment(
     `gpus`: CUDA_VISIBLE_DEVICES; None leaves it unchanged. A record can only set it to
     none.
     """
-    env = layout.environment()
+    env = harness.child_environment(scratch, compile_cache)
+    env["LOGNAME"] = USER
     if gpus is not None:
         env["CUDA_VISIBLE_DEVICES"] = gpus
     if extra.get("CUDA_VISIBLE_DEVICES"):
         extra = {k: v for k, v in extra.items() if k != "CUDA_VISIBLE_DEVICES"}
-    home = os.path.expanduser("~")  # noqa: PTH111
-    user_base = os.environ.get("PYTHONUSERBASE") or f"{home}/.local"
-    env.update(
-        harness.CHILD_ENV,
-        PYTHONUSERBASE=user_base,
-        HOME=scratch,
-        LOGNAME=USER,
-        TMPDIR=f"{scratch}/tmp",  # noqa: S108
-        XDG_CACHE_HOME=f"{scratch}/cache",
-        TORCHINDUCTOR_CACHE_DIR=compile_cache or f"{scratch}/inductor",
-    )
     return {**env, **extra}
 
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -194,12 +193,7 @@ def outcome(
 
 def final_packet(started: box.Box) -> dict[str, Any]:
     """The final packet of the jail's init; {} without one."""
-    deadline = time.monotonic() + TIMEOUT_S
-    message: dict[str, Any] = {"ready": True}
-    while message and "status" not in message:
-        message = box.receive_packet(
-            started.control, max(0.1, deadline - time.monotonic())
-        )
+    message = box.last_packet(started.control, TIMEOUT_S)
     started.control.close()
     try:
         started.process.wait(TIMEOUT_S)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -20,20 +19,6 @@ from runner.sandbox.policy import PROCESSES
 
 KILL_GRACE_S = 2.0
 PACKET_BYTES = 65536
-
-
-def ended_within(pid: int, limit_s: float) -> bool:
-    """Wait for a child to end, without reaping it."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        poll = select.poll()
-        poll.register(handle, select.POLLIN)
-        return bool(poll.poll(limit_s * 1000))
-    finally:
-        os.close(handle)
 
 
 class Pipes:
@@ -191,9 +176,11 @@ class BoxProcess:
 
     def _reap(self) -> None:
         assert self.outer  # noqa: S101  # asked for by the caller
-        if not ended_within(self.outer.pid, KILL_GRACE_S):
+        try:
+            self.outer.wait(KILL_GRACE_S)
+        except subprocess.TimeoutExpired:
             self._kill_tree()
-        self.outer.wait()
+            self.outer.wait()
         if self.outer.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self.outer.stdin.close()

@@ -79,13 +79,12 @@ def become(uid: Optional[int], gid: Optional[int]) -> None:
 
 
 def limit(limits: Mapping[str, Any]) -> None:
-    """Limits core, fsize_mib, nofile, nproc and cpu_s; null leaves one unchanged."""
+    """Limits core, fsize_mib, nofile and nproc; null leaves one unchanged."""
     lower(resource.RLIMIT_CORE, limits.get("core"))
     fsize = limits.get("fsize_mib")
     lower(resource.RLIMIT_FSIZE, None if fsize is None else fsize * MIB)
     lower(resource.RLIMIT_NOFILE, limits.get("nofile"))
     lower(resource.RLIMIT_NPROC, limits.get("nproc"))
-    lower(resource.RLIMIT_CPU, limits.get("cpu_s"))
 
 
 def lower(which: int, value: Optional[int]) -> None:

@@ -211,18 +211,10 @@ def refuse_other_values(index: int, values: Sequence[int], error: int) -> List[C
     return [argument(index), *jumps, refuse(error)]
 
 
-def refuse_other_masked(index: int, mask: int, values: Sequence[int]) -> List[Code]:
-    load, *tests = refuse_other_values(index, values, errno.EPERM)
+def masked(mask: int, code: Sequence[Code]) -> List[Code]:
+    """The same of the bits of an argument that are in the mask."""
+    load, *tests = code
     return [load, (AND, 0, 0, mask), *tests]
-
-
-def refuse_masked(
-    index: int, mask: int, values: Sequence[int], error: int = errno.EPERM
-) -> List[Code]:
-    code: List[Code] = [argument(index), (AND, 0, 0, mask)]
-    for value in values:
-        code += [(EQUAL, 0, 1, value), refuse(error)]
-    return code
 
 
 def rules(machine: str, level: str) -> List[Rule]:
@@ -237,8 +229,9 @@ def rules(machine: str, level: str) -> List[Rule]:
     ]
     filters["ioctl"] = refuse_values(1, (TIOCSTI, TIOCLINUX), errno.EPERM)
     filters["prlimit64"] = refuse_other_values(0, (0,), errno.EPERM)
-    filters["mknod"] = refuse_masked(1, FILE_TYPE, (CHARACTER, BLOCK))
-    filters["mknodat"] = refuse_masked(2, FILE_TYPE, (CHARACTER, BLOCK))
+    for name, at in (("mknod", 1), ("mknodat", 2)):
+        devices = refuse_values(at, (CHARACTER, BLOCK), errno.EPERM)
+        filters[name] = masked(FILE_TYPE, devices)
     # Others, such as AF_VSOCK, are not bounded by the network namespace.
     families = (AF_UNIX, AF_INET, AF_INET6, AF_NETLINK)
     filters["socket"] = refuse_other_values(0, families, errno.EACCES)
@@ -248,8 +241,8 @@ def rules(machine: str, level: str) -> List[Rule]:
     if level == "shared":
         filters.update({name: [refuse(errno.EPERM)] for name in RIGHTS})
         # As a file system answers that has no such call: programs then do without.
-        kinds = refuse_masked(1, IOCTL_KIND, FILE_KINDS, errno.EOPNOTSUPP)
-        filters["ioctl"] = [*filters["ioctl"], *kinds]
+        kinds = refuse_values(1, FILE_KINDS, errno.EOPNOTSUPP)
+        filters["ioctl"] = [*filters["ioctl"], *masked(IOCTL_KIND, kinds)]
     return numbered(filters, machine)
 
 
@@ -271,8 +264,8 @@ def no_truncation(machine: str) -> List[Rule]:
     mask, values = O_TRUNC | O_ACCMODE, (O_TRUNC, O_TRUNC | O_ACCMODE)
     filters = {
         "truncate": [refuse(errno.EPERM)],
-        "open": refuse_masked(1, mask, values),
-        "openat": refuse_masked(2, mask, values),
+        "open": masked(mask, refuse_values(1, values, errno.EPERM)),
+        "openat": masked(mask, refuse_values(2, values, errno.EPERM)),
         "openat2": [refuse(errno.ENOSYS)],
     }
     return numbered(filters, machine)
@@ -284,7 +277,8 @@ def without_sockets() -> Dict[str, List[Code]]:
     The address of a datagram is in memory, which a filter cannot read: so datagram
     sockets are denied, and SOCK_RAW, which becomes one.
     """
-    no_datagram = refuse_other_masked(1, SOCKET_TYPE, (STREAM, PACKETS))
+    no_other = refuse_other_values(1, (STREAM, PACKETS), errno.EPERM)
+    no_datagram = masked(SOCKET_TYPE, no_other)
     return {
         "socket": [*refuse_other_values(0, (AF_UNIX,), errno.EACCES), *no_datagram],
         "socketpair": no_datagram,

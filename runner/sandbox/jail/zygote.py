@@ -273,16 +273,8 @@ class Check:
         confine.apply(policy, cgroups)
 
     def run(self) -> None:
-        order = self.order
-        self.harness.become_check(
-            self.channel,
-            self.path,
-            order["source"],
-            order["check"],
-            order["trial"],
-            order["cpu_s"],
-            order["parameters"],
-        )
+        source, check = self.order["source"], self.order["check"]
+        self.harness.become_check(self.channel, self.path, source, *check)
 
 
 if __name__ == "__main__":
