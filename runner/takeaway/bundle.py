@@ -11,11 +11,10 @@ import ast
 import json
 import pprint
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from kb import badges, wording
 from kb.addresses import absolute
@@ -32,16 +31,18 @@ BLOCK = re.compile(r"^# /// [a-zA-Z0-9-]+$", re.MULTILINE)
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True)
 class Carrier:
-    """A file to take away. `notes`: what stands on top, one line each."""
+    """A file to take away. `notes`: what stands on top, one line each.
 
-    # Of `programs/`, what stands at the end and makes something of the parts.
-    end: ClassVar[str] = "start.py"
+    `program`: of `programs/`, what is started; `end`: what stands at the end and makes
+    something of the parts. `python`, `dependencies`: what it needs (PEP 723).
+    """
+
     program: str
-    notes: list[str]
-    python: str
-    dependencies: list[str]
+    end = "start.py"
+    notes: Sequence[str]
+    python = ">=3.8"
+    dependencies: Sequence[str] = ("torch",)
 
     def parts(self) -> dict[str, str]:
         """Path below the folder -> text; what a reader looks for stands first."""
@@ -53,7 +54,7 @@ class Carrier:
         lines = [
             "#!/usr/bin/env python3",
             "# -*- coding: utf-8 -*-",
-            *(f"# {harness.visible(' '.join(note.split()))}" for note in self.notes),
+            *(f"# {in_a_line(note)}" for note in self.notes),
             "# /// script",
             f"# requires-python = {json.dumps(self.python)}",
             f"# dependencies = {json.dumps(self.dependencies)}",
@@ -67,7 +68,6 @@ class Carrier:
         return "\n".join(lines) + "\n"
 
 
-@dataclass(frozen=True)
 class Bundle(Carrier):
     """Repros with what runs and judges them.
 
@@ -75,9 +75,11 @@ class Bundle(Carrier):
     of the site, such as "kb/rules/sarif.py".
     """
 
-    repros: list[Repro]
     modules: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+
+    def __init__(self, repros: Iterable[Repro]) -> None:
+        self.repros = list(repros)
 
     def parts(self) -> dict[str, str]:
         found = {path_of(repro): repro.source for repro in self.repros}
@@ -85,7 +87,8 @@ class Bundle(Carrier):
         found["manifest.json"] = manifest + "\n"
         for name in (self.program, "carried", *self.modules):
             found[f"{name}.py"] = program(name)
-        return found | carried_modules((*harness_modules(), *self.packages))
+        modules = (*modules_of("portable/harness"), *self.packages)
+        return found | carried_modules(modules)
 
     def manifest(self) -> Json:
         return {
@@ -109,9 +112,9 @@ def carried_modules(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def harness_modules() -> list[str]:
-    folder = Path(harness.__file__).parent
-    return sorted(path.relative_to(ROOT).as_posix() for path in folder.glob("*.py"))
+def modules_of(folder: str, but: Iterable[str] = ()) -> list[str]:
+    found = (path.name for path in (ROOT / folder).glob("*.py"))
+    return [f"{folder}/{name}" for name in sorted(found) if name not in but]
 
 
 def program(name: str) -> str:
@@ -135,7 +138,7 @@ def about(repro: Repro) -> Json:
         "code": code_of(repro),
         "costs": {row["name"]: dict(row["cost"]) for row in record.workarounds},
         "titles": titles_of(record),
-        "title": {lang: seen(getattr(record, f"title_{lang}")) for lang in LANGS},
+        "title": seen({lang: getattr(record, f"title_{lang}") for lang in LANGS}),
         "page": absolute(f"/{record.id}") if absolute("") else "",
     }
 
@@ -151,18 +154,18 @@ def code_of(repro: Repro) -> dict[str, str]:
 
 def titles_of(record: Record) -> Json:
     """What to call each workaround, by its name and by language."""
-    titles = {
-        row["name"]: title_of(record, f"workaround_{row['name']}")
+    return {
+        row["name"]: seen(title_of(record, f"workaround_{row['name']}"))
         for row in record.workarounds
     }
-    return {
-        name: {lang: seen(title[lang]) for lang in LANGS}
-        for name, title in titles.items()
-    }
 
 
-def seen(text: str) -> str:
-    """On one line, and nothing in it that a terminal would obey."""
+def seen(text: Text | Mapping[str, str]) -> dict[str, str]:
+    """Each on one line, and nothing in it that a terminal would obey."""
+    return {lang: in_a_line(text[lang]) for lang in LANGS}
+
+
+def in_a_line(text: str) -> str:
     return harness.visible(" ".join(text.split()))
 
 
@@ -206,15 +209,3 @@ def is_literal(source: str, text: str) -> bool:
         return bool(ast.literal_eval(source) == text)
     except (SyntaxError, ValueError):
         return False
-
-
-def dependencies_of(repros: Iterable[Repro]) -> tuple[str, list[str]]:
-    """requires-python and dependencies that all of them together need."""
-    headers = [harness.parse_header(repro.source) for repro in repros]
-    pythons = {header.requires_python for header in headers} | {">=3.8"}
-    wanted = {text for header in headers for text in header.dependencies}
-    return max(pythons, key=version), sorted(wanted or {"torch"})
-
-
-def version(bound: str) -> tuple[int, ...]:
-    return harness.release(bound.lstrip("> ="))

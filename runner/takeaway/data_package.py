@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC
 
-from django.conf import settings
-
 from kb.models import Record
 from kb.syndication.dates import first_and_last
-from runner.takeaway.wheel import KIND, packed, urls
+from runner.takeaway.wheel import packed
 
 NAME = "doesitnan_data"
 DATA = "doesitnan.json"
@@ -51,18 +49,7 @@ def version(records: Iterable[Record]) -> str:
     return f"{moment:%Y}.{moment.month}.{moment.day}.{second}"
 
 
-def file_name(version: str) -> str:
-    return f"{NAME}-{version}-py3-none-any.whl"
-
-
 def wheel(data: str, version: str, site: str) -> bytes:
     """The package; `data` is the JSON that it carries, `site` the home page."""
-    info = f"{NAME}-{version}.dist-info"
-    files = {
-        f"{NAME}/__init__.py": MODULE,
-        f"{NAME}/{DATA}": data,
-        f"{info}/licenses/LICENSE": (settings.BASE_DIR / "LICENSE").read_text("utf-8"),
-        f"{info}/METADATA": METADATA.format(version=version, urls=urls(site)),
-        f"{info}/WHEEL": KIND.format(version=version),
-    }
-    return packed(files, info)
+    files = {f"{NAME}/__init__.py": MODULE, f"{NAME}/{DATA}": data}
+    return packed(NAME, version, files, METADATA, site)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import importlib.util
 import zipfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from kb.models import Repro
 from portable import harness
-from runner.takeaway import doctor
-from runner.takeaway.bundle import ROOT, Bundle, Json, about
+from runner.takeaway.bundle import Bundle, Json, about, modules_of
+from runner.takeaway.doctor import Doctor
 from runner.takeaway.sweeps import Axes
 from runner.takeaway.telling import Telling
 from runner.takeaway.wheels import Wheel
@@ -25,7 +24,6 @@ MB = 1_000_000
 LIMIT_MB = 60
 # NVIDIA's binding of NVML: one file under the BSD licence that stands in it.
 NVML = "pynvml"
-OF_KITS = ("kit_sweeps", "kit_words")
 # The same for the same content: a kit that is made again is the same file.
 MADE_AT = (1980, 1, 1, 0, 0, 0)
 
@@ -34,18 +32,44 @@ class TooLarge(Exception):
     """A kit above 60 MB; the text says how much."""
 
 
-@dataclass(frozen=True)
 class Kit(Bundle):
-    """`tells`: by repro id; `stacks`: of each repro the names of its wheels.
+    program = "kit"
+    notes = (
+        "Reviewed repros of training failures of PyTorch, for a machine without a "
+        "network.",
+        "PyTorch 训练故障的已审核复现脚本，供没有网络的机器使用。",
+        "python kit.zip --json evidence.json [--resume evidence.json] "
+        "[--budget-s S] [--jobs N] [--only-cuda] [--record ID] "
+        "[--sweeps after|no|only] [--lang zh]",
+        "Writes that file and below the folder for temporary files; sends nothing.",
+        "只写入该文件和临时目录，不上传任何内容。",
+    )
+    python = ">=3.10"
+    modules = (
+        *(*Doctor.modules, "doctor", "schedule", "node"),
+        *("kit_sweeps", "kit_words"),
+    )
+    packages = (
+        *("kb/rules/sarif.py", "runner/sweeps/cells.py"),
+        *modules_of("runner/gpus", but=["__init__.py"]),
+    )
 
-    `sweeps`: of each the sweeps that are to be made.
-    """
+    def __init__(
+        self,
+        repros: Iterable[Repro],
+        tells: Mapping[int, Telling],
+        stacks: Mapping[int, list[str]],
+        wheels: Iterable[Wheel],
+        made_for: Mapping[str, str],
+        sweeps: Mapping[int, list[Axes]],
+    ) -> None:
+        """`tells`: by repro id; `stacks`: of each repro the names of its wheels.
 
-    tells: Mapping[int, Telling] = field(default_factory=dict)
-    stacks: Mapping[int, list[str]] = field(default_factory=dict)
-    sweeps: Mapping[int, list[Axes]] = field(default_factory=dict)
-    wheels: tuple[Wheel, ...] = ()
-    made_for: Mapping[str, str] = field(default_factory=dict)
+        `sweeps`: of each the sweeps that are to be made.
+        """
+        super().__init__(repros)
+        self.tells, self.stacks, self.sweeps = tells, stacks, sweeps
+        self.wheels, self.made_for = tuple(wheels), made_for
 
     def parts(self) -> dict[str, str]:
         return super().parts() | {f"{NVML}.py": nvml_source()}
@@ -105,45 +129,3 @@ def nvml_source() -> str:
     spec = importlib.util.find_spec(NVML)
     path = spec.origin if spec else None
     return Path(path).read_text("utf-8") if path else ""
-
-
-def kit(
-    repros: Iterable[Repro],
-    tells: Mapping[int, Telling],
-    stacks: Mapping[int, list[str]],
-    wheels: Iterable[Wheel],
-    made_for: Mapping[str, str],
-    sweeps: Mapping[int, list[Axes]],
-) -> Kit:
-    return Kit(
-        program="kit",
-        notes=[
-            "Reviewed repros of training failures of PyTorch, for a machine without a "
-            "network.",
-            "PyTorch 训练故障的已审核复现脚本，供没有网络的机器使用。",
-            "python kit.zip --json evidence.json [--resume evidence.json] "
-            "[--budget-s S] [--jobs N] [--only-cuda] [--record ID] "
-            "[--sweeps after|no|only] [--lang zh]",
-            "Writes that file and below the folder for temporary files; sends nothing.",
-            "只写入该文件和临时目录，不上传任何内容。",
-        ],
-        python=">=3.10",
-        dependencies=["torch"],
-        repros=list(repros),
-        modules=(*doctor.MODULES, "doctor", "schedule", "node", *OF_KITS),
-        packages=("kb/rules/sarif.py", "runner/sweeps/cells.py", *gpu_modules()),
-        tells=tells,
-        stacks=stacks,
-        wheels=tuple(wheels),
-        made_for=made_for,
-        sweeps=sweeps,
-    )
-
-
-def gpu_modules() -> list[str]:
-    folder = ROOT / "runner" / "gpus"
-    return sorted(
-        path.relative_to(ROOT).as_posix()
-        for path in folder.glob("*.py")
-        if path.name != "__init__.py"
-    )

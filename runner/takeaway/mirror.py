@@ -28,6 +28,7 @@ from kb.syndication import strip_picture
 from kb.syndication.osv import views as osv
 from kb.syndication.osv.queries import exported_ids
 from runner.takeaway import data_package
+from runner.takeaway.wheel import file_name
 
 Json = dict[str, Any]
 
@@ -75,7 +76,7 @@ def files(base: str) -> Iterator[tuple[str, bytes]]:
         raise MirrorError("No record is published here: run load_records first.")
     version = data_package.version(records)
     shown = to_json(data(version, base, records))
-    wheel = data_package.file_name(version)
+    wheel = file_name(data_package.NAME, version)
     yield DATA, shown.encode()
     yield wheel, data_package.wheel(shown, version, base)
     yield from osv_files(base)

@@ -17,7 +17,14 @@ PACKAGE = Path(settings.BASE_DIR) / "portable" / "nan_probe"
 
 
 class Probe(Carrier):
+    program = "nan_probe"
     end = "importing.py"
+    notes = (
+        "Which op made the first NaN or Inf of a training step?",
+        "训练中的第一个 NaN 或 Inf 由哪个算子产生？",
+        f"python {NAME} train.py ARGUMENTS: the script as it is / 无需改动脚本",
+        "import nan_probe: what it offers stands in __init__.py below / 用法见下",
+    )
 
     def parts(self) -> dict[str, str]:
         return modules()
@@ -30,13 +37,7 @@ def modules() -> dict[str, str]:
 
 
 def nan_probe() -> str:
-    notes = [
-        "Which op made the first NaN or Inf of a training step?",
-        "训练中的第一个 NaN 或 Inf 由哪个算子产生？",
-        f"python {NAME} train.py ARGUMENTS: the script as it is / 无需改动脚本",
-        "import nan_probe: what it offers stands in __init__.py below / 用法见下",
-    ]
-    return Probe("nan_probe", notes, ">=3.8", ["torch"]).text()
+    return Probe().text()
 
 
 class ProbeFinder(BaseFinder):

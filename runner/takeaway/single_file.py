@@ -8,17 +8,24 @@ from __future__ import annotations
 
 from kb.models import Repro
 from kb.wording import EXIT_STATUS
-from runner.takeaway.bundle import Bundle, dependencies_of
+from portable import harness
+from runner.takeaway.bundle import Bundle
 
 
-def single_file(repro: Repro) -> str:
-    """The whole text. Its requirements are the repro's own (PEP 723)."""
-    record = repro.record
-    python, dependencies = dependencies_of([repro])
-    file = file_name(repro)
-    bundle = Bundle(
-        program="single",
-        notes=[
+class SingleFile(Bundle):
+    """Its requirements are the repro's own (PEP 723)."""
+
+    program = "single"
+    modules = ("environments", "releases")
+    packages = ("runner/bisecting/search.py",)
+
+    def __init__(self, repro: Repro) -> None:
+        super().__init__([repro])
+        record, file = repro.record, file_name(repro)
+        header = harness.parse_header(repro.source)
+        self.python = max(header.requires_python, self.python, key=version)
+        self.dependencies = sorted(set(header.dependencies) or {"torch"})
+        self.notes = [
             f"{record.id} · {record.title_en}",
             f"{record.id} · {record.title_zh}",
             f"Reviewed source: {repro.digest}, unchanged below / 源码原样在下",
@@ -28,14 +35,16 @@ def single_file(repro: Repro) -> str:
             f"python {file} --bisect-releases 2.3..2.8: which release / 查找版本",
             f"python {file} --json evidence.json: to keep or to send / 保存证据",
             *dict(EXIT_STATUS).values(),
-        ],
-        python=python,
-        dependencies=dependencies,
-        repros=[repro],
-        modules=("environments", "releases"),
-        packages=("runner/bisecting/search.py",),
-    )
-    return bundle.text()
+        ]
+
+
+def version(bound: str) -> tuple[int, ...]:
+    return harness.release(bound.lstrip("> ="))
+
+
+def single_file(repro: Repro) -> str:
+    """The whole text."""
+    return SingleFile(repro).text()
 
 
 def file_name(repro: Repro) -> str:

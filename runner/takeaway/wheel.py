@@ -76,8 +76,12 @@ class Wheel(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the file, with the version in it, as installers want it."""
-        return f"{NAME}-{self.version}-py3-none-any.whl"
+        return file_name(NAME, self.version)
+
+
+def file_name(name: str, version: str) -> str:
+    """Of a wheel, with the version in it, as installers want it."""
+    return f"{name}-{version}-py3-none-any.whl"
 
 
 def version_of(files: dict[str, str]) -> str:
@@ -100,22 +104,27 @@ def wheel(site: str) -> Wheel:
     """The wheel; it asks `site` where its user names none ("": it has none)."""
     files = package(site)
     version = version_of(files)
-    info = f"{NAME}-{version}.dist-info"
     files |= {
         f"{NAME}/version.py": f'VERSION = "{version}"\n',
-        f"{info}/licenses/LICENSE": (settings.BASE_DIR / "LICENSE").read_text("utf-8"),
-        f"{info}/METADATA": METADATA.format(version=version, urls=urls(site)),
-        f"{info}/WHEEL": KIND.format(version=version),
-        f"{info}/entry_points.txt": COMMANDS,
+        f"{NAME}-{version}.dist-info/entry_points.txt": COMMANDS,
     }
-    return Wheel(version, packed(files, info))
+    return Wheel(version, packed(NAME, version, files, METADATA, site))
 
 
-def packed(files: Mapping[str, str], info: str) -> bytes:
-    """A wheel of these files (path -> text); `info`: its folder `*.dist-info`."""
+def packed(
+    name: str, version: str, files: Mapping[str, str], metadata: str, site: str
+) -> bytes:
+    """A wheel of these files (path -> text), with what says what it is."""
+    info = f"{name}-{version}.dist-info"
+    whole = {
+        **files,
+        f"{info}/licenses/LICENSE": (settings.BASE_DIR / "LICENSE").read_text("utf-8"),
+        f"{info}/METADATA": metadata.format(version=version, urls=urls(site)),
+        f"{info}/WHEEL": KIND.format(version=version),
+    }
     record = f"{info}/RECORD"
-    rows = [row(path, text.encode()) for path, text in files.items()]
-    listed = {**files, record: "".join([*rows, f"{record},,\n"])}
+    rows = [row(path, text.encode()) for path, text in whole.items()]
+    listed = {**whole, record: "".join([*rows, f"{record},,\n"])}
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as zipped:
         for path, text in listed.items():

@@ -103,7 +103,7 @@ LINES = {
     "runner.runs": 2025,
     "runner.sandbox": 4226,
     "runner.sweeps": 915,
-    "runner.takeaway": 4410,
+    "runner.takeaway": 4301,
     "runner.templatetags": 370,
     "runner.worker": 1215,
 }

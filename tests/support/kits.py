@@ -16,7 +16,7 @@ from django.test import TestCase
 
 from runner.takeaway import sweeps, telling, wheels
 from runner.takeaway.doctor import published_repros
-from runner.takeaway.kit import kit
+from runner.takeaway.kit import Kit
 from tests.support import nvml_answers, runs
 
 RECORDED = Path(__file__).parents[1] / "nvml" / "h200.json"
@@ -97,7 +97,7 @@ class KitCase(TestCase):
     def make(self, *found: wheels.Wheel) -> Path:
         repros = published_repros()
         names = [wheel.path.name for wheel in found]
-        made = kit(
+        made = Kit(
             repros,
             telling.of_repros(repros),
             {repro.pk: names for repro in repros},

@@ -14,7 +14,7 @@ from kb.models import Repro
 from kb.publishing.tables import require_tables
 from runner.takeaway import sweeps, telling, wheels
 from runner.takeaway.doctor import published_repros
-from runner.takeaway.kit import MB, TooLarge, kit
+from runner.takeaway.kit import MB, Kit, TooLarge
 
 PYTHON = re.compile(r"3\.[0-9]{1,2}")
 TORCH = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,60}")
@@ -86,7 +86,7 @@ class Command(BaseCommand):
             )
         elif wanted:
             self.say("  No wheels: --python says for which Python to fetch them.")
-        made = kit(
+        made = Kit(
             repros,
             telling.of_repros(repros),
             wheels.by_repro(stacks, found),

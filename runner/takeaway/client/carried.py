@@ -5,6 +5,7 @@ so that 90 files that all have the harness in them are one harness large. A file
 out of it byte for byte as the site serves it, with the digests that it checks.
 """
 
+import contextlib
 import json
 import os
 import pkgutil
@@ -12,7 +13,7 @@ import runpy
 import sys
 import tempfile
 from functools import lru_cache
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 Json = Dict[str, Any]
 
@@ -64,15 +65,22 @@ def repro(asked: str) -> str:
     )
 
 
+@contextlib.contextmanager
+def laid_out(name: str) -> Iterator[str]:
+    """The path of a carried file, which is there for the block."""
+    with tempfile.TemporaryDirectory(prefix="doesitnan-") as folder:
+        path = os.path.join(folder, name.replace("/", "-"))
+        with open(path, "wb") as file:
+            file.write(text_of(name).encode("utf-8"))
+        yield path
+
+
 def start(name: str, arguments: List[str]) -> int:
     """Run a carried file in this process, as `python FILE ARGUMENTS` would.
 
     Raises SystemExit, as the file does.
     """
-    with tempfile.TemporaryDirectory(prefix="doesitnan-") as folder:
-        path = os.path.join(folder, name.replace("/", "-"))
-        with open(path, "wb") as file:
-            file.write(text_of(name).encode("utf-8"))
+    with laid_out(name) as path:
         sys.argv[:] = [path, *arguments]
         runpy.run_path(path, run_name="__main__")
     return 0

@@ -7,7 +7,6 @@ serves as one file, and reads its own arguments; its exit status is this one's.
 import os
 import subprocess
 import sys
-import tempfile
 from importlib import import_module
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -103,10 +102,7 @@ def of_capture(command: str, arguments: Arguments) -> str:
 
 def with_probe(python: str, arguments: Arguments) -> int:
     """nan_probe.py under a Python that has torch."""
-    with tempfile.TemporaryDirectory(prefix="doesitnan-") as folder:
-        path = os.path.join(folder, probe.NAME)
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.write(carried.text_of(probe.NAME))
+    with carried.laid_out(probe.NAME) as path:
         return subprocess.call([python, path, *arguments])
 
 

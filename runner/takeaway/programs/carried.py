@@ -18,6 +18,15 @@ Json = Dict[str, Any]
 LANGS = ("en", "zh")
 
 
+def add_language(parser: Any) -> None:
+    parser.add_argument(
+        "--lang",
+        choices=LANGS,
+        default=language(),
+        help="language of the output / 输出语言",
+    )
+
+
 def read_manifest(folder: str) -> Json:
     with open(os.path.join(folder, "manifest.json"), "rb") as file:
         found: Json = json.loads(file.read().decode("utf-8"))
@@ -36,7 +45,7 @@ def path_of(folder: str, repro: Json) -> str:
 def run(
     folder: str,
     repro: Json,
-    python: str = "",
+    python: str,
     trials: Optional[int] = None,
     parameters: Optional[Json] = None,
     on_event: Optional[Callable[[str, str], None]] = None,
@@ -48,7 +57,6 @@ def run(
 
     `forks`: `harness.Forks` of that Python, which several repros share.
     """
-    python = python or sys.executable
     start = harness.start_plain(
         python,
         path_of(folder, repro),
@@ -106,6 +114,14 @@ def speak_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+def write(path: str, text: str) -> None:
+    """Whole or not at all, also for who reads it meanwhile."""
+    part = path + ".part"
+    with open(part, "w", encoding="utf-8") as file:
+        file.write(text + "\n")
+    os.replace(part, path)
 
 
 # --- words ----------------------------------------

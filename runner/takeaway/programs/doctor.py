@@ -9,7 +9,6 @@ import concurrent.futures
 import contextlib
 import functools
 import importlib
-import os
 import signal
 import sys
 import threading
@@ -146,7 +145,7 @@ class Examination:
             self.results.append(result_of(repro, evidence))
             # Nothing that ran is lost, and who waits sees it.
             if self.options.json not in (None, "-"):
-                write(self.options.json, harness.dumps(self.whole(), indent=2))
+                carried.write(self.options.json, harness.dumps(self.whole(), indent=2))
             if self.options.json != "-" and not self.interrupted.is_set():
                 titles = repro["titles"]
                 show(self.words, self.results[-1], titles, self.options.lang)
@@ -241,14 +240,6 @@ def result_of(repro: Json, evidence: Optional[Json]) -> Json:
     return found
 
 
-def write(path: str, text: str) -> None:
-    """Whole or not at all, also for who reads it meanwhile."""
-    part = path + ".part"
-    with open(part, "w", encoding="utf-8") as file:
-        file.write(text + "\n")
-    os.replace(part, path)
-
-
 def show(words: Json, result: Json, titles: Json, lang: str) -> None:
     """One row of the table: verdict and title, workarounds."""
     evidence = result["evidence"]
@@ -312,9 +303,11 @@ def examine(folder: str, manifest: Json, options: Any) -> int:
     else:
         conclude(manifest, whole, options.lang, examination.interrupted.is_set())
     if options.json not in (None, "-"):
-        write(options.json, harness.dumps(whole, indent=2))
+        carried.write(options.json, harness.dumps(whole, indent=2))
     if options.sarif:
-        write(options.sarif, sarif.dumps(whole, options.requirements, options.lang))
+        carried.write(
+            options.sarif, sarif.dumps(whole, options.requirements, options.lang)
+        )
     return int(whole["exit"])
 
 

@@ -11,6 +11,12 @@ carried: Any = importlib.import_module("carried")
 # Where a project names its torch.
 REQUIREMENTS = ("requirements.txt", "pyproject.toml", "setup.py", "environment.yml")
 MACHINE_S = 45
+FLAGS = {
+    "--cuda": "also run repros that need a GPU / 也运行 CUDA 脚本",
+    "--quick": "verdicts only, without workarounds and variants / 只求结论",
+    "--no-models": "leave out models of a mechanism, which judge no build / "
+    "不运行机理模型",
+}
 Json = Dict[str, Any]
 
 
@@ -52,28 +58,15 @@ def add_common(parser: argparse.ArgumentParser, limit: str) -> None:
         default=sys.executable,
         help="Python with the torch to test / 要测试的解释器",
     )
-    parser.add_argument(
-        "--lang",
-        choices=carried.LANGS,
-        default=carried.language(),
-        help="language of the output / 输出语言",
-    )
+    carried.add_language(parser)
     parser.add_argument(
         "--list", action="store_true", help="only list what would run / 仅列出"
     )
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--cuda",
-        action="store_true",
-        help="also run repros that need a GPU / 也运行 CUDA 脚本",
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="verdicts only, without workarounds and variants / 只求结论",
-    )
+    for flag, does in FLAGS.items():
+        parser.add_argument(flag, action="store_true", help=does)
     parser.add_argument(
         "--machine",
         nargs="?",
@@ -82,11 +75,6 @@ def add_choices(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="run no repro: test for %d seconds, or S, whether each device computes "
         "known answers; exit 1 if not / 不运行脚本：检验各设备的计算" % MACHINE_S,
-    )
-    parser.add_argument(
-        "--no-models",
-        action="store_true",
-        help="leave out models of a mechanism, which judge no build / 不运行机理模型",
     )
 
 

@@ -126,7 +126,7 @@ def earlier(options: Any, build: Json, gpus: List[str]) -> Json:
     if not path or not is_filled(path):
         return {}
     whole = read_results(path, words)
-    then, now = (place_of(*facts) for facts in (of_file(whole), (build, gpus)))
+    then, now = place_of(whole["build"], whole["gpus"]), place_of(build, gpus)
     if then != now:
         raise Refused(words["elsewhere"].format(file=path, then=then, now=now))
     return whole
@@ -134,19 +134,14 @@ def earlier(options: Any, build: Json, gpus: List[str]) -> Json:
 
 def results_of(whole: Json, repros: List[Json]) -> Dict[Name, Json]:
     """What it has of the very sources that this kit has."""
-    wanted = {
-        (repro["record"], repro["name"]): (repro["digest"], repro["device"])
-        for repro in repros
-    }
-    return {
-        doctor.name_of(row): row
-        for row in whole.get("results", [])
-        if row["evidence"] and ran(row["evidence"]) == wanted.get(doctor.name_of(row))
-    }
-
-
-def ran(evidence: Json) -> Tuple[str, str]:
-    return evidence["repro"]["digest"], evidence["device"]["class"]
+    wanted = {schedule.name_of(r): (r["digest"], r["device"]) for r in repros}
+    found = {}
+    for row in whole.get("results", []):
+        name, evidence = doctor.name_of(row), row["evidence"]
+        ran = evidence and (evidence["repro"]["digest"], evidence["device"]["class"])
+        if ran and ran == wanted.get(name):
+            found[name] = row
+    return found
 
 
 def others_of(whole: Json, done: Dict[Name, Json]) -> List[Json]:
@@ -171,10 +166,6 @@ def read_results(path: str, words: Json) -> Json:
     except (ValueError, KeyError, TypeError):
         pass
     raise Refused(words["no_results"].format(file=path))
-
-
-def of_file(whole: Json) -> Tuple[Json, List[str]]:
-    return whole["build"], whole["gpus"]
 
 
 def place_of(build: Json, gpus: List[str]) -> str:
@@ -224,13 +215,10 @@ def examine(manifest: Json, options: Any, place: Any, kit_sweeps: Any) -> int:
     place.build = build
     introduce(manifest, build, hello["devices"], words, options.device)
     start_s = time.monotonic() - began
-    expected = {
-        (repro["record"], repro["name"]): schedule.expected_s(repro, start_s)
-        for repro in repros
-    }
+    expected = {schedule.name_of(r): schedule.expected_s(r, start_s) for r in repros}
     whole = {} if options.list else earlier(options, build, gpus)
     done = results_of(whole, repros)
-    waiting = [r for r in repros if (r["record"], r["name"]) not in done]
+    waiting = [repro for repro in repros if schedule.name_of(repro) not in done]
     if options.sweeps == "only":
         waiting = []
     examination = doctor.Examination(
@@ -322,14 +310,14 @@ def plan(
 ) -> None:
     """What it will run, in order, and about how long that takes."""
     for repro in waiting:
-        name = repro["record"], repro["name"]
+        name = schedule.name_of(repro)
         reason = "unseen" if repro["unseen"] else "decides" if repro["decides"] else ""
         why = words[reason].format(**repro) if reason else ""
         carried.say(
             "  %-24s %-4s %5.0f s  %s"
             % ("%s %s" % name, repro["device"], expected[name], why)
         )
-    total_s = sum(expected[r["record"], r["name"]] for r in waiting) / options.jobs
+    total_s = sum(expected[schedule.name_of(r)] for r in waiting) / options.jobs
     counted = {"count": len(waiting), "total": kit_words.period(total_s, options.lang)}
     carried.say(words["plan"].format(**counted) if waiting else words["nothing"])
     limit_s = options.timeout_s
@@ -341,21 +329,20 @@ def plan(
 def conclude(examination: Any, sweeping: Any, words: Dict[str, str]) -> int:
     options = examination.options
     whole: Json = examination.whole()
-    doctor.write(options.json, harness.dumps(whole, indent=2))
+    carried.write(options.json, harness.dumps(whole, indent=2))
     carried.say()
     for row in whole["results"]:
         carried.say(table_row(row, examination.words, options.lang))
     for row in sweeping.rows():
         carried.say(row)
     left = sum(not row["evidence"] for row in whole["results"])
+    file = shlex.quote(options.json)
     carried.say()
     if left:
-        carried.say(words["left"].format(left=left, file=shlex.quote(options.json)))
+        carried.say(words["left"].format(left=left, file=file))
     if sweeping.left():
-        counted = {"left": len(sweeping.left()), "file": shlex.quote(options.json)}
-        carried.say(words["sweeps_left"].format(**counted))
-    told = words["load"]
-    carried.say(told.format(file=shlex.quote(options.json)))
+        carried.say(words["sweeps_left"].format(left=len(sweeping.left()), file=file))
+    carried.say(words["load"].format(file=file))
     return int(whole["exit"])
 
 

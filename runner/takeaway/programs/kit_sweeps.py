@@ -14,6 +14,7 @@ carried: Any = importlib.import_module("carried")
 doctor: Any = importlib.import_module("doctor")
 harness: Any = importlib.import_module("portable.harness")
 kit_words: Any = importlib.import_module("kit_words")
+schedule: Any = importlib.import_module("schedule")
 # Of the site, written for Python 3.10, as `node` is, which prepares their imports.
 importlib.import_module("node")
 sweep_cells: Any = importlib.import_module("runner.sweeps.cells")
@@ -46,10 +47,6 @@ class Sweep:
     def name(self) -> str:
         over = " × ".join(self.axes)
         return "%s %s · %s" % (self.repro["record"], self.repro["name"], over)
-
-    @property
-    def of(self) -> Tuple[str, str]:
-        return self.repro["record"], self.repro["name"]
 
     @property
     def is_over(self) -> bool:
@@ -147,13 +144,13 @@ class Sweeping:
 
     def open(self) -> List[Sweep]:
         examination = self.examination
-        asked = [(r["record"], r["name"]) for r in examination.repros]
+        asked = list(map(schedule.name_of, examination.repros))
         verdicts = {doctor.name_of(r): r["verdict"] for r in examination.results}
-        found = [
-            (sweep, verdicts.get(sweep.of))
-            for sweep in self.sweeps
-            if not sweep.is_over and sweep.of in asked
-        ]
+        found = []
+        for sweep in self.sweeps:
+            name = schedule.name_of(sweep.repro)
+            if not sweep.is_over and name in asked:
+                found.append((sweep, verdicts.get(name)))
         found = [pair for pair in found if pair[1] not in HOPELESS]
         return [pair[0] for pair in sorted(found, key=lambda pair: order(*pair))]
 
@@ -210,10 +207,7 @@ class Sweeping:
         began, did = time.monotonic(), 0
         at = sweep.next_cell()
         while at is not None and self.fits((time.monotonic() - began) / max(did, 1)):
-            values = " ".join(
-                "%s=%s" % (name, harness.shown_value(value))
-                for name, value in at.items()
-            )
+            values = harness.shown_settings(at)
             place = "[%d/%d]" % (len(sweep.body["cells"]) + 1, sweep.most)
             carried.tell("%s %s · %s" % (place, sweep.name, values))
             sweep.body["cells"].append(cells.at(at))
@@ -232,7 +226,7 @@ class Sweeping:
         with examination.lock:
             self.enter()
             text = harness.dumps(examination.whole(), indent=2)
-            doctor.write(examination.options.json, text)
+            carried.write(examination.options.json, text)
 
     def rows(self) -> Iterator[str]:
         """One line for each sweep that was begun."""

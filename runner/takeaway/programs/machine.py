@@ -8,7 +8,6 @@ import importlib
 import json
 import os
 import subprocess
-import sys
 from typing import Any, Dict, List
 
 carried: Any = importlib.import_module("carried")
@@ -42,11 +41,9 @@ ENDED = {
 
 def examine(folder: str, options: Any) -> int:
     """Run the checks under the Python that has the torch, and tell what they found."""
-    python = options.python or sys.executable
     path = os.path.join(folder, "portable", "known_answers.py")
-    done = subprocess.run(  # noqa: S603
-        [python, path, str(options.machine)], stdout=subprocess.PIPE, encoding="utf-8"
-    )
+    command = [options.python, path, str(options.machine)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8")  # noqa: S603
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     if not rows:
         carried.tell(ENDED[options.lang] % done.returncode)

@@ -198,12 +198,9 @@ class Bisection:
 
     def write(self, found: Optional[Json]) -> None:
         """Whole or not at all: what ran outlives whatever ends this."""
-        path = self.options.json
-        if path in (None, "-"):
-            return
-        with open(path + ".part", "w", encoding="utf-8") as file:
-            file.write(harness.dumps(self.whole(found), indent=2) + "\n")
-        os.replace(path + ".part", path)
+        if self.options.json not in (None, "-"):
+            text = harness.dumps(self.whole(found), indent=2)
+            carried.write(self.options.json, text)
 
     def remember(self) -> None:
         """The verdicts that an earlier start of the same wrote."""
@@ -272,7 +269,7 @@ def bisect(folder: str, repro: Json, options: Any) -> int:
     signal.signal(signal.SIGTERM, ended)
     place = tempfile.mkdtemp(prefix="doesitnan-bisect-")
     try:
-        maker = environments.Maker(place, options.python or sys.executable)
+        maker = environments.Maker(place, options.python)
         bisection = Bisection(folder, repro, options, maker)
         bisection.begin(chosen(ends, maker.releases()))
         turn, first = bisection.run()

@@ -55,37 +55,8 @@ def parser_of(repro: Any) -> Parser:
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument(
-        "--json",
-        nargs="?",
-        const="-",
-        metavar="FILE",
-        help="write the evidence as JSON, to standard output without FILE / 输出 JSON",
-    )
-    parser.add_argument(
-        "--trials",
-        type=int,
-        metavar="N",
-        help="how often trigger and workarounds run / 触发与规避的次数",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="another value of a parameter; repeatable / 改变参数值，可多次给出",
-    )
-    parser.add_argument(
-        "--python",
-        default="",
-        help="Python with the torch to test / 要测试的解释器",
-    )
-    parser.add_argument(
-        "--lang",
-        choices=carried.LANGS,
-        default=carried.language(),
-        help="language of the output / 输出语言",
-    )
+    harness.add_options(parser)
+    carried.add_language(parser)
     parser.add_argument(
         "--bisect-releases",
         metavar="A..B",
@@ -97,8 +68,6 @@ def add_options(parser: Parser) -> None:
 
 def read_options(repro: Any, argv: Sequence[str]) -> argparse.Namespace:
     options = parser_of(repro).parse_args(argv)
-    if options.trials is not None and not 1 <= options.trials <= 100:
-        raise Usage("--trials must be from 1 to 100")
     if options.find_fix and not options.bisect:
         raise Usage("--find-fix belongs to --bisect")
     if options.bisect and options.bisect_releases:
@@ -188,18 +157,10 @@ def summarise(manifest: Any, repro: Any, evidence: Any, lang: str) -> None:
         code=repro["code"],
         costs=repro["costs"],
     )
-    log_of_failure(evidence)
+    for line in harness.last_output(evidence):
+        carried.say(line)
     upstream = {"en": "upstream: ", "zh": "上游："}[lang]
     carried.say(upstream + str(words["upstream"][repro["upstream"]][lang]))
     if repro["page"]:
         carried.say(repro["page"])
     carried.say(evidence["digest"])
-
-
-def log_of_failure(evidence: Any) -> None:
-    """What the last check printed, where there is no verdict on the bug."""
-    last = evidence["checks"][-1]
-    if evidence["hits"] is None and last["log"]["text"]:
-        carried.say("%s:" % last["name"])
-        for line in last["log"]["text"].splitlines()[-20:]:
-            carried.say("    " + line)

@@ -98,7 +98,7 @@ class DoctorTest(TestCase):
         wrong = checks.replace("left @ right\n", "left @ right + 1\n")
         told = (
             "import sys, types, machine; options = types.SimpleNamespace("
-            "machine=0.1, python='', lang='en'); "
+            "machine=0.1, python=sys.executable, lang='en'); "
             "sys.exit(machine.examine(sys.argv[1], options))"
         )
         with TemporaryDirectory() as folder:
