@@ -9,16 +9,15 @@ import json
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import tempfile
 
 import torch
 
 from .calls import Missing, Run, decoded, encoded
-from .catching import myself
+from .catching import asked, last_line
 from .drafting import drafted, repro_of
-from .explaining import CLASSES, explained, ways
+from .explaining import CLASSES, explained, ways, word
 from .known import known_by
 from .schema import KIND, LARGEST, VERSION, Refused, checked, digest_of, is_slice
 from .shrinking import FAILS, Shrinker
@@ -101,7 +100,7 @@ def capture_of(run, call):
         },
         "aten": call["aten"][0],
         "direction": call["direction"],
-        "value": "nan" if any(bool(one.isnan().any()) for one in results) else "inf",
+        "value": word(results),
         **({"slice": call["slice"]} if is_slice(call.get("slice")) else {}),
         **explained(run),
         "environment": {
@@ -257,6 +256,13 @@ def markdown(capture, rows):
 
 # --- the command ---
 
+FLAGS = {
+    "--markdown": "print Markdown for an issue / 输出 Markdown",
+    "--bisect": "find the two Pythons between which it changes / 在哪两者之间改变",
+    "--draft": "print a repro as JSON / 输出复现脚本草稿",
+    "--json": "print one line of JSON / 输出一行 JSON",
+}
+
 
 def parser():
     found = argparse.ArgumentParser(
@@ -272,22 +278,8 @@ def parser():
         help="run it with this Python: a path, or a build below $BUILDS_DIR; "
         "repeatable / 用此 Python 运行，可多次给出",
     )
-    found.add_argument(
-        "--markdown",
-        action="store_true",
-        help="print Markdown for an issue / 输出 Markdown",
-    )
-    found.add_argument(
-        "--bisect",
-        action="store_true",
-        help="find the two Pythons between which it changes / 在哪两者之间改变",
-    )
-    found.add_argument(
-        "--draft", action="store_true", help="print a repro as JSON / 输出复现脚本草稿"
-    )
-    found.add_argument(
-        "--json", action="store_true", help="print one line of JSON / 输出一行 JSON"
-    )
+    for flag, does in FLAGS.items():
+        found.add_argument(flag, action="store_true", help=does)
     return found
 
 
@@ -319,19 +311,11 @@ def python_of(named):
 
 def elsewhere(python, path):
     """A fresh process under another Python; what it says in one line."""
-    command, environment = myself(python)
-    done = subprocess.run(
-        [*command, os.path.abspath(path), "--json"],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
-        timeout=300,
-    )
+    done = asked([os.path.abspath(path), "--json"], 300, python)
     try:
         return json.loads(done.stdout)
     except ValueError:
-        said = (done.stderr.strip().splitlines() or ["it died"])[-1]
+        said = last_line(done.stderr)
         return {"torch": python, "status": TROUBLE, "said": said}
 
 
@@ -354,8 +338,5 @@ def tell(options, capture, rows):
 
 
 def release(version):
-    found = []
-    for part in version.split("+")[0].split("."):
-        digits = "".join(one for one in part if one.isdigit())
-        found.append(int(digits or 0))
-    return found
+    parts = version.split("+")[0].split(".")
+    return [int("".join(filter(str.isdigit, part)) or 0) for part in parts]

@@ -20,6 +20,8 @@ from .calls import name_of
 from .values import is_writing, tensors
 
 LARGEST, SECONDS = 64 * 2**20, 120
+# The folder of this package, or the one file that it is.
+HOME = os.path.dirname(os.path.abspath(__file__))
 PASSED_BY = {"__get__", "__set__", "backward"}
 
 # `gradients`: what may have come in where the call went wrong in backward only.
@@ -100,33 +102,42 @@ def kept(birth, folder):
         call = birth.call._asdict()
         call.update(direction=birth.place.direction, slice=birth.slice)
         torch.save(call, path)
-        command, environment = myself()
-        done = subprocess.run(
-            [*command, "--shrink", path, folder],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-            timeout=SECONDS,
-        )
+        done = asked(["--shrink", path, folder], SECONDS)
         if done.returncode != 0:
-            return None, (done.stderr.strip().splitlines() or ["the child died"])[-1]
-        return done.stdout.strip().splitlines()[-1], None
+            return None, last_line(done.stderr)
+        return last_line(done.stdout), None
     except (subprocess.TimeoutExpired, OSError, RuntimeError) as error:
         return None, str(error)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def myself(python=None):
-    """How this package is started, as one file or as a package."""
-    home = os.path.dirname(os.path.abspath(__file__))
-    environment = {
-        k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")
-    }
-    if os.path.isfile(home):
-        return [python or sys.executable, home], environment
+def asked(arguments, seconds, python=sys.executable):
+    """What a fresh process of this package says, as one file or as a package."""
+    environment = dict(os.environ)
+    for name in ("RANK", "WORLD_SIZE"):
+        environment.pop(name, None)
+    command = [HOME]
+    if not os.path.isfile(HOME):
+        environment["PYTHONPATH"] = folder_above()
+        command = ["-m", __package__]
+    return subprocess.run(
+        [python, *command, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        universal_newlines=True,
+        timeout=seconds,
+    )
+
+
+def folder_above():
+    """From which this package is imported."""
+    home = HOME
     for _ in __package__.split("."):
         home = os.path.dirname(home)
-    environment["PYTHONPATH"] = home
-    return [python or sys.executable, "-m", __package__], environment
+    return home
+
+
+def last_line(text):
+    return (text.strip().splitlines() or ["the child died"])[-1]

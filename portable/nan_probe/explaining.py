@@ -62,8 +62,7 @@ def class_of(run):
     law = law_of(run, run())
     if law in (GIVEN, CAST):  # what is cast has the wider type
         return "input" if law == GIVEN else "range"
-    shown = {str([one.isfinite().tolist() for one in run()]) for _ in range(REPEATS)}
-    if len(shown) > 1:
+    if not is_steady(run):
         return "unstable"
     known = reference(run)
     if known is not None and math.isfinite(known):
@@ -125,9 +124,14 @@ def ways(run):
     known = reference(run)
     if known is not None:
         found["reference"] = word([torch.tensor(known)])
-    shown = {str([one.isfinite().tolist() for one in run()]) for _ in range(REPEATS)}
-    found["repeats"] = "same" if len(shown) == 1 else "differs"
+    found["repeats"] = "same" if is_steady(run) else "differs"
     return found
+
+
+def is_steady(run):
+    """Whether the same numbers are finite each time."""
+    shown = {str([one.isfinite().tolist() for one in run()]) for _ in range(REPEATS)}
+    return len(shown) == 1
 
 
 def ended(run, dtype):
@@ -145,15 +149,11 @@ def word(results):
 
 def remedies(run, law):
     """(source, whether it was finite), the cheapest first, each of them tried."""
-    names = {"torch": torch, "a": None, "b": None}
-    found = []
-    for source in FORMS.get(law, []):
-        if not belongs(source, run.name):
-            continue
-        found.append((source, is_healed(source, run, names)))
+    forms = [one for one in FORMS.get(law, []) if belongs(one, run.name)]
+    found = [(source, is_healed(source, run)) for source in forms]
     for dtype in (torch.float32, torch.float64):
         if any(floats(one) and one.dtype != dtype for one in run.tensors()):
-            found.append((f"in {dtype}", healed_in(run, dtype)))
+            found.append((f"in {dtype}", ended(run, dtype) == "finite"))
     return found
 
 
@@ -165,22 +165,16 @@ def belongs(source, name):
     return computes == SAME_FORM.get(short, short)
 
 
-def healed_in(run, dtype):
-    try:
-        return all_finite(run(*widened(run, dtype)))
-    except FAILS:
-        return False
-
-
-def is_healed(source, run, names):
+def is_healed(source, run):
     """Runs a form of our own (FORMS), nothing of the capture, on the operands."""
     values = [one for one in run.args if isinstance(one, (torch.Tensor, int, float))]
     try:
         values = [torch.as_tensor(one).detach().clone() for one in values[:2]]
         if run.gradient is not None:
             values = [one.requires_grad_(floats(one)) for one in values]
-        values_of = dict(names, **dict(zip("ab", values)))
-        result = eval(source, values_of)
+        names = {"torch": torch, "a": None, "b": None}
+        names.update(zip("ab", values))
+        result = eval(source, names)
         if run.gradient is None:
             return all_finite([result])
         result.sum().backward()

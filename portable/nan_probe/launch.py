@@ -10,6 +10,7 @@ import sys
 from multiprocessing.process import BaseProcess
 
 from . import captures
+from .catching import HOME, folder_above
 from .reports import merged
 from .session import Session
 from .trainers import Finder
@@ -81,12 +82,9 @@ class Watched:
 
 def follow(session):
     """Processes of multiprocessing are watched, but for those that read data."""
-    home = os.path.dirname(os.path.abspath(__file__))
-    if os.path.isfile(home) and os.path.basename(home) != f"{__package__}.py":
+    if os.path.isfile(HOME) and os.path.basename(HOME) != f"{__package__}.py":
         return  # under another name a process does not find it
-    for _ in __package__.split("."):
-        home = os.path.dirname(home)
-    sys.path.append(home)
+    sys.path.append(folder_above())
     start = BaseProcess.start
 
     @functools.wraps(start)

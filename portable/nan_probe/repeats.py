@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 
-import torch
-
 from .catching import Public
 from .patches import Mode, in_threads
 from .places import again
@@ -16,9 +14,8 @@ from .reports import compiled, ranks
 from .slices import Chain
 from .states import Cannot, Replay, State, unwrapped
 from .steps import Step
+from .tape import compiler
 from .values import any_bad, gradients_of
-
-compiler = getattr(torch, "compiler", None)
 
 
 class Enough(BaseException):

@@ -183,6 +183,12 @@ class Owner:
         self.text = ""
         self.graphs = graphs()
 
+    def forward_and_backward(self, compute_loss):
+        """What `run` runs as one step; returns the loss."""
+        loss = compute_loss()
+        (loss if self.scaler is None else self.scaler.scale(loss)).backward()
+        return loss
+
     def stop(self):
         """Once something was found, nothing is watched any more."""
 

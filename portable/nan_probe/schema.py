@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from typing import Any, NoReturn
 
 from . import signatures
 from .functions import ALLOWED
 from .known import FORMS, GIVEN, UNKNOWN
-from .signatures import NUMBERS, Operand, Refused, refuse
+from .signatures import NUMBERS, Operand, Refused, product, refuse
 
 __all__ = ["KIND", "LARGEST", "NUMBERS", "VERSION", "Refused", "checked", "digest_of"]
 KIND, VERSION, LARGEST = "doesitnan-capture", 1, 2**20
@@ -48,15 +49,13 @@ AGAIN = "let nan_probe --capture write it again"
 
 def checked(text: str | bytes) -> dict[str, Any]:
     """The capture that a text is. Raises Refused where it is none, and nothing else."""
-    if len(text) > LARGEST:
-        refuse("size", "larger than 1 MiB: let nan_probe --capture shrink it first")
+    check_size(text)
     try:
         encoded = text.encode() if isinstance(text, str) else text
         found = parsed(encoded.decode("utf-8"))
     except UnicodeError:
         refuse("encoding", f"no text in UTF-8: {AGAIN}")
-    if len(encoded) > LARGEST:
-        refuse("size", "larger than 1 MiB: let nan_probe --capture shrink it first")
+    check_size(encoded)
     if not isinstance(found, dict) or found.get("kind") != KIND:
         refuse("kind", "no capture: send the capture.json that nan_probe wrote")
     version = found.get("version")
@@ -67,6 +66,11 @@ def checked(text: str | bytes) -> dict[str, Any]:
     if found["digest"] != digest_of(found):
         refuse("digest", f"changed since it was written, its digest differs: {AGAIN}")
     return found
+
+
+def check_size(text: str | bytes) -> None:
+    if len(text) > LARGEST:
+        refuse("size", "larger than 1 MiB: let nan_probe --capture shrink it first")
 
 
 def digest_of(capture: dict[str, Any]) -> str:
@@ -229,9 +233,7 @@ def tensor_of(held: Any) -> Operand:
     same_names(held, {"dtype", "shape", "strides", "values"}, "a tensor")
     dtype, shape = dtype_of(held["dtype"]), shape_of(held["shape"])
     strides_of(held["strides"], shape)
-    count = 1
-    for size in shape:
-        count *= size
+    count = math.prod(shape)
     parts = [held["values"]]
     if dtype in COMPLEX:
         parts = listed(held["values"], "the values of a complex tensor", 2)
@@ -249,10 +251,8 @@ def shape_of(found: Any) -> list[int]:
     shape = listed(found, "a shape", RANK)
     if not all(is_integer(size) and 0 <= size <= NUMBERS for size in shape):
         refuse("value", f"a shape whose sizes are not 0 to {NUMBERS}")
-    count = 1
-    for size in shape:
-        # An empty tensor is as large as without its zeros: sizes multiply in results.
-        count *= max(1, size)
+    # An empty tensor is as large as without its zeros: sizes multiply in results.
+    count = product(shape)
     if count > NUMBERS:
         refuse("numbers", f"a tensor of {count} numbers: {NUMBERS} at most")
     return shape

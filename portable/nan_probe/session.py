@@ -234,13 +234,7 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def run(self, compute_loss):
         """Forward and backward as one step; returns the loss."""
-
-        def forward_and_backward():
-            loss = compute_loss()
-            (loss if self.scaler is None else self.scaler.scale(loss)).backward()
-            return loss
-
-        return self.step(forward_and_backward)
+        return self.step(self.forward_and_backward, compute_loss)
 
     def open(self, function, args, kwargs):
         """A step function begins: what its repeat needs is kept."""

@@ -8,6 +8,7 @@ library only.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import namedtuple
 from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional
@@ -284,10 +285,7 @@ def numbers_of(one: Operand) -> int:
 
 
 def product(sizes: Iterable[int]) -> int:
-    found = 1
-    for size in sizes:
-        found *= max(1, size)
-    return found
+    return math.prod(max(1, size) for size in sizes)
 
 
 def broadcast(given: Given) -> int:

@@ -78,9 +78,6 @@ class Models:
     def parameters(self):
         return [one for _, one in self.named_parameters()]
 
-    def buffers(self):
-        return [one for _, one in self.named_buffers()]
-
 
 def held_by(model):
     """(dictionary, name, tensor) of each buffer and plain attribute of the modules: a

@@ -30,10 +30,7 @@ class TrainerCallback:
         self.trainer = caller_with("training_step")
         if self.trainer is None or self.session is not None:
             return
-        self.session = active() or Session(**self.options)
-        self.session.meet(self.trainer.model)
-        if not self.session.patches.are_on:
-            self.session.__enter__()
+        self.session = session_of(self.trainer.model, self.options)
         step = self.trainer.training_step
 
         @functools.wraps(step)
@@ -45,6 +42,15 @@ class TrainerCallback:
     def on_train_end(self, args, state, control, **named):
         if self.trainer is not None:
             vars(self.trainer).pop("training_step", None)
+
+
+def session_of(model, options):
+    """The one that goes on, else one that begins."""
+    session = active() or Session(**options)
+    session.meet(model)
+    if not session.patches.are_on:
+        session.__enter__()
+    return session
 
 
 def caller_with(name):
@@ -83,10 +89,7 @@ class LightningCallback:
         """There is none."""
 
     def on_train_start(self, trainer, module):
-        self.session = active() or Session(**self.options)
-        self.session.meet(module)
-        if not self.session.patches.are_on:
-            self.session.__enter__()
+        self.session = session_of(module, self.options)
 
     def on_train_batch_start(self, trainer, module, batch, batch_idx):
         if module.automatic_optimization and self.session.is_mine():

@@ -12,13 +12,12 @@ from .reports import SHOWN, Owner, compiled, ranks, written
 from .session import Session
 from .states import State, compared
 from .steps import Step
+from .tape import compiler, is_compiling
 from .values import storage_of, tensors
 
 RERUNS = 2
 BY_HAND = "mark steps with `with probe.step():`"
 modes_on_stack = torch._C._len_torch_dispatch_stack
-compiler = getattr(torch, "compiler", None)
-is_compiling = getattr(compiler, "is_compiling", bool)
 
 
 class Sampled(contextlib.ContextDecorator, Owner):
@@ -68,17 +67,12 @@ class Sampled(contextlib.ContextDecorator, Owner):
         """Forward and backward as a step, repeated if it is bad; returns the loss."""
         before = State(self.model) if self._is_due() else None
         with self.step():
-            loss = self._both(compute_loss)
+            loss = self.forward_and_backward(compute_loss)
             now = self._now
             if now is not None:
                 now.finish()
                 if now.reached is not None and before is not None:
                     self.rerun = self._repeat(before, compute_loss, now.reached)
-        return loss
-
-    def _both(self, compute_loss):
-        loss = compute_loss()
-        (loss if self.scaler is None else self.scaler.scale(loss)).backward()
         return loss
 
     def report(self):
@@ -168,7 +162,7 @@ class Sampled(contextlib.ContextDecorator, Owner):
                 for parameter in self.model.parameters():
                     parameter.grad = None
                 again = self._mode.step = Step(self, sums=[])
-                self._both(compute_loss)
+                self.forward_and_backward(compute_loss)
                 again.finish()
                 runs.append(again)
         finally:
