@@ -7,16 +7,7 @@ from typing import Any, Dict, List
 
 Json = Dict[str, Any]
 # What a rule has besides where it comes from.
-RULE_KEYS = (
-    "name",
-    "severity",
-    "message",
-    "step",
-    "unless",
-    "at",
-    "fix",
-    "written",
-)
+RULE_KEYS = ("name", "severity", "message", "step", "unless", "at", "fix", "written")
 
 
 def rule_document(record: str, title: Json, page: str, rule: Json) -> Json:

@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterator, List, Sequence
 from kb.rules import baseline
 from kb.rules.cache import Cache, usual_folder
 from kb.rules.findings import MOST_CHARS, SEVERITIES, Unreadable, find, lines_of
-from kb.rules.formats import FORMATS, WRITERS, Checked
+from kb.rules.formats import WRITERS, Checked
 from kb.rules.patterns import Rule
 from kb.rules.settings import Settings, WrongUse, check_records, read_settings
 
@@ -63,7 +63,7 @@ def parser_of(prog: str) -> argparse.ArgumentParser:
     )
     add = functools.partial(add_to, parser)
     add("paths", nargs="*", metavar="PATH")
-    add("--format", choices=FORMATS, default="text")
+    add("--format", choices=list(WRITERS), default="text")
     add("--output", metavar="FILE")
     add("--select", metavar="IDS")
     add("--ignore", metavar="IDS")

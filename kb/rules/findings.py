@@ -152,16 +152,16 @@ def find_pasted(text: str, rules: Sequence[Rule], most_nodes: int) -> List[Findi
 
 
 def finding_of(rule: Rule, node: Any, lines: Sequence[str]) -> Finding:
+    edit = edit_of(rule.data.get("fix"), node, lines)
+    return Finding(rule.data, *place_of(node, lines), edit)
+
+
+def place_of(node: Any, lines: Sequence[str]) -> Tuple[int, int, int, int]:
+    """Line and column of where a node begins and where it ends."""
     end_line = getattr(node, "end_lineno", None) or node.lineno
     end_column = getattr(node, "end_col_offset", None) or node.col_offset
-    return Finding(
-        rule.data,
-        node.lineno,
-        characters(lines, node.lineno, node.col_offset),
-        end_line,
-        characters(lines, end_line, end_column),
-        edit_of(rule.data.get("fix"), node, lines),
-    )
+    column = characters(lines, node.lineno, node.col_offset)
+    return node.lineno, column, end_line, characters(lines, end_line, end_column)
 
 
 def characters(lines: Sequence[str], line: int, offset: int) -> int:
@@ -186,30 +186,19 @@ def edit_of(fix: Optional[Json], node: Any, lines: Sequence[str]) -> Optional[Ed
     text = "%s=%s" % (fix["argument"], fix["value"])
     for keyword in node.keywords:
         if keyword.arg == fix["argument"]:
-            return edit_between(keyword.value, keyword.value, fix["value"], lines)
+            return Edit(*place_of(keyword.value, lines), fix["value"])
         if keyword.arg is None:
             return None
     parts: List[Any] = [*node.args, *(keyword.value for keyword in node.keywords)]
     if not parts:
         return None
     last = max(parts, key=lambda part: (part.end_lineno, part.end_col_offset))
-    column = characters(lines, last.end_lineno, last.end_col_offset)
+    *_, line, column = place_of(last, lines)
+    is_closed = lines[line - 1][column:].lstrip().startswith(")")
     # A generator that stands alone, or an argument in brackets of its own.
-    if isinstance(last, ast.GeneratorExp) or lines[last.end_lineno - 1][
-        column:
-    ].lstrip().startswith(")") != (node.end_lineno == last.end_lineno):
+    if isinstance(last, ast.GeneratorExp) or is_closed != (node.end_lineno == line):
         return None
-    return Edit(last.end_lineno, column, last.end_lineno, column, ", " + text)
-
-
-def edit_between(first: Any, last: Any, text: str, lines: Sequence[str]) -> Edit:
-    return Edit(
-        first.lineno,
-        characters(lines, first.lineno, first.col_offset),
-        last.end_lineno,
-        characters(lines, last.end_lineno, last.end_col_offset),
-        text,
-    )
+    return Edit(line, column, line, column, ", " + text)
 
 
 def fires(

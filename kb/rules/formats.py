@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Sequence, Union
 
 from kb.rules import sarif
 from kb.rules.findings import Edit, Finding
@@ -55,12 +55,9 @@ def as_json(files: Sequence[Checked], lang: str) -> str:
                 "rule": one.rule["name"],
                 "severity": one.rule["severity"],
                 "message": message(one, lang),
-                "line": one.line,
-                "column": one.column + 1,
-                "end_line": one.end_line,
-                "end_column": one.end_column + 1,
+                **place_of(one),
                 "page": one.rule.get("page", ""),
-                "fix": one.edit and edit_document(one.edit),
+                "fix": one.edit and {**place_of(one.edit), "text": one.edit.text},
             }
             for file in files
             for one in file.findings
@@ -74,13 +71,13 @@ def as_json(files: Sequence[Checked], lang: str) -> str:
     return json.dumps(whole, ensure_ascii=False, indent=2) + "\n"
 
 
-def edit_document(edit: Edit) -> Json:
+def place_of(one: Union[Finding, Edit]) -> Json:
+    """Where it stands, columns from 1."""
     return {
-        "line": edit.line,
-        "column": edit.column + 1,
-        "end_line": edit.end_line,
-        "end_column": edit.end_column + 1,
-        "text": edit.text,
+        "line": one.line,
+        "column": one.column + 1,
+        "end_line": one.end_line,
+        "end_column": one.end_column + 1,
     }
 
 
@@ -99,7 +96,6 @@ def as_sarif(files: Sequence[Checked], lang: str) -> str:
 
 
 def sarif_result(file: Checked, one: Finding, lang: str) -> Json:
-    region = region_of(one.line, one.column, one.end_line, one.end_column)
     more: Json = {"properties": {"rule": one.rule["name"]}}
     if one.edit is not None:
         more["fixes"] = [sarif_fix(file.path, one.edit)]
@@ -107,34 +103,22 @@ def sarif_result(file: Checked, one: Finding, lang: str) -> Json:
         one.record,
         str(one.rule["severity"]),
         message(one, lang),
-        sarif.place_of(file.path, region),
+        sarif.place_of(file.path, region_of(one)),
         # The line's text and not its number: code above it may grow.
         [one.record, one.rule["name"], sarif.uri_of(file.path), line_of(file, one)],
         more,
     )
 
 
-def region_of(line: int, column: int, end_line: int, end_column: int) -> Json:
-    return {
-        "startLine": line,
-        "startColumn": column + 1,
-        "endLine": end_line,
-        "endColumn": end_column + 1,
-    }
+def region_of(one: Union[Finding, Edit]) -> Json:
+    """The same in the words of SARIF."""
+    names = ("startLine", "startColumn", "endLine", "endColumn")
+    return dict(zip(names, place_of(one).values()))
 
 
 def sarif_fix(path: str, edit: Edit) -> Json:
-    region = region_of(edit.line, edit.column, edit.end_line, edit.end_column)
-    return {
-        "artifactChanges": [
-            {
-                **sarif.file_at(path),
-                "replacements": [
-                    {"deletedRegion": region, "insertedContent": {"text": edit.text}}
-                ],
-            }
-        ]
-    }
+    new = {"deletedRegion": region_of(edit), "insertedContent": {"text": edit.text}}
+    return {"artifactChanges": [{**sarif.file_at(path), "replacements": [new]}]}
 
 
 WRITERS: Dict[str, Callable[[Sequence[Checked], str], str]] = {
@@ -142,4 +126,3 @@ WRITERS: Dict[str, Callable[[Sequence[Checked], str], str]] = {
     "json": as_json,
     "sarif": as_sarif,
 }
-FORMATS: List[str] = list(WRITERS)

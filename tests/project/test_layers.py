@@ -78,7 +78,7 @@ LINES = {
     "kb.publishing": 499,
     "kb.records": 2811,
     "kb.releases": 859,
-    "kb.rules": 3858,
+    "kb.rules": 3821,
     "kb.search": 4565,
     "kb.syndication": 1220,
     "kb.templatetags": 627,
