@@ -27,7 +27,7 @@ from .spec import (
     observation_problems,
     reported_observations,
 )
-from .values import NEEDS, decode, dumps, said
+from .values import decode, dumps, said
 
 
 class ChangedError(MetricError):
@@ -161,13 +161,9 @@ def unmet_requirement(header: Header, facts: Mapping[str, Any]) -> Optional[str]
         _unmet_device(header, facts.get("devices") or [])
         or _lacking(facts.get("missing") or [])
         or _unmet_version(header, facts)
-        or next((need for need in NEEDS if _lacks(need, header, facts)), None)
+        or next((n for n in header.needs if facts.get(n) is not True), None)
         or (said(str(facts["said"])) if facts.get("said") else None)
     )
-
-
-def _lacks(need: str, header: Header, facts: Mapping[str, Any]) -> bool:
-    return need in header.needs and facts.get(need) is not True
 
 
 def _unmet_device(header: Header, devices: Sequence[Any]) -> Optional[str]:

@@ -478,6 +478,8 @@ class RequirementTest(SimpleTestCase):
             ({"needs": ("compiler",)}, {"compiler": True}, None),
             ({"needs": ("loader", "loopback")}, {"loader": True}, "loopback"),
             ({"needs": ("loader",)}, {"loader": False}, "loader"),
+            # Nothing is tried after what failed.
+            ({"needs": ("loopback", "compiler")}, {"loopback": False}, "loopback"),
             ({}, {"compiler": False}, None),
             ({}, {"said": "needs\n a new API"}, "said:needs a new API"),
         ):
