@@ -30,7 +30,7 @@ from .checks import (
     variant_checks,
 )
 from .child import become_check, usable_cpus, wanted_threads
-from .cli import add_options, main
+from .cli import add_options, main, speak_utf8
 from .contract import parse_header, parse_predicate, predicate_holds
 from .driver import BUILD_KEYS, KILLERS, MOST_REPEATS, drive
 from .fields import ContractError, Header, parse_dependency, release

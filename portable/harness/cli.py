@@ -116,12 +116,16 @@ def _run_command(options: argparse.Namespace) -> int:
     return EXIT_CODES[evidence["verdict"]]
 
 
-def main(argv: Optional[Sequence[str]] = None) -> int:
-    """The command line; returns the exit status, which is never 1 by accident."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+def speak_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """The command line; returns the exit status, which is never 1 by accident."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    speak_utf8()
     try:
         if arguments[:1] == ["--child"]:
             run_child(arguments[1:])

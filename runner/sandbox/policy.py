@@ -99,14 +99,11 @@ def process_limit(layers: Layers) -> int | None:
 
     In a namespace of users it counts by itself from Linux 5.14 on.
     """
+    kernel = harness.release(platform.release())
     alone = layers.uid == "own" or (
-        layers.namespaces is not None and os.geteuid() and kernel_version() >= (5, 14)
+        layers.namespaces is not None and os.geteuid() and kernel >= (5, 14)
     )
     return PROCESSES if alone else None
-
-
-def kernel_version() -> tuple[int, ...]:
-    return harness.release(platform.release())[:2]
 
 
 def calls(layers: Layers) -> Policy | None:

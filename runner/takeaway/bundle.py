@@ -112,7 +112,7 @@ def carried_modules(paths: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def modules_of(folder: str, but: Iterable[str] = ()) -> list[str]:
+def modules_of(folder: str, but: Sequence[str] = ()) -> list[str]:
     found = (path.name for path in (ROOT / folder).glob("*.py"))
     return [f"{folder}/{name}" for name in sorted(found) if name not in but]
 

@@ -45,10 +45,7 @@ class Kit(Bundle):
         "只写入该文件和临时目录，不上传任何内容。",
     )
     python = ">=3.10"
-    modules = (
-        *(*Doctor.modules, "doctor", "schedule", "node"),
-        *("kit_sweeps", "kit_words"),
-    )
+    modules = (*Doctor.modules, "doctor", "schedule", "node", "kit_sweeps", "kit_words")
     packages = (
         *("kb/rules/sarif.py", "runner/sweeps/cells.py"),
         *modules_of("runner/gpus", but=["__init__.py"]),

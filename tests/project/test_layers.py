@@ -101,9 +101,9 @@ LINES = {
     "runner.pages": 4455,
     "runner.pool": 1517,
     "runner.runs": 2025,
-    "runner.sandbox": 4226,
+    "runner.sandbox": 4223,
     "runner.sweeps": 915,
-    "runner.takeaway": 4301,
+    "runner.takeaway": 4286,
     "runner.templatetags": 370,
     "runner.worker": 1215,
 }

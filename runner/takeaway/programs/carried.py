@@ -110,12 +110,6 @@ def language() -> str:
     return "zh" if next(filter(None, names), "").startswith("zh") else "en"
 
 
-def speak_utf8() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="replace")
-
-
 def write(path: str, text: str) -> None:
     """Whole or not at all, also for who reads it meanwhile."""
     part = path + ".part"

@@ -259,7 +259,7 @@ def show(words: Json, result: Json, titles: Json, lang: str) -> None:
 
 
 def main(folder: str, argv: List[str]) -> int:
-    carried.speak_utf8()
+    harness.speak_utf8()
     manifest = carried.read_manifest(folder)
     options = doctor_options.read_options(manifest, argv)
     if options.list:

@@ -176,7 +176,7 @@ def place_of(build: Json, gpus: List[str]) -> str:
 
 # --- one start ------------------------------------
 def main(folder: str, argv: List[str]) -> int:
-    carried.speak_utf8()
+    harness.speak_utf8()
     manifest = carried.read_manifest(folder)
     options = read_options(manifest, argv)
     words = kit_words.of(options.lang)

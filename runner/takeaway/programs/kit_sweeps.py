@@ -89,22 +89,16 @@ def is_wanted(options: Any) -> bool:
 
 def planned(repros: List[Json], bodies: List[Json]) -> List[Sweep]:
     """Every sweep of these repros, with what an earlier start left of it."""
-    earlier = {key_of(body): body for body in bodies}
+    earlier = {key_of(row["record"], row["repro"], row["axes"]): row for row in bodies}
     return [
-        Sweep(repro, axes, earlier.get(key_of_axes(repro, axes)))
+        Sweep(repro, axes, earlier.get(key_of(repro["record"], repro, axes)))
         for repro in repros
         for axes in repro["sweeps"]
     ]
 
 
-def key_of_axes(repro: Json, axes: List[Json]) -> Tuple[str, ...]:
-    name, digest = repro["name"], repro["digest"]
-    return repro["record"], name, digest, harness.dumps(axes)
-
-
-def key_of(body: Json) -> Tuple[str, ...]:
-    repro = body["repro"]
-    return body["record"], repro["name"], repro["digest"], harness.dumps(body["axes"])
+def key_of(record: str, repro: Json, axes: List[Json]) -> Tuple[str, ...]:
+    return record, repro["name"], repro["digest"], harness.dumps(axes)
 
 
 def order(sweep: Sweep, verdict: Optional[str]) -> Tuple[Any, ...]:

@@ -88,7 +88,7 @@ def bisect_status(verdict: str, find_fix: bool) -> int:
 
 
 def main(folder: str, argv: List[str]) -> int:
-    carried.speak_utf8()
+    harness.speak_utf8()
     manifest = carried.read_manifest(folder)
     (repro,) = manifest["repros"]
     try:
