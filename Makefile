@@ -46,7 +46,7 @@ dev:  ## makes the environment of developers, and installs the default torch bui
 check: dev  ## lint, types, templates, styles and migrations
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-types check-rest
 
-# One core is busy with types for as long as another with all the rest.
+# Types take one core; all the rest takes another one half as long.
 check-types:
 	$(PY) -m mypy
 
