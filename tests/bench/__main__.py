@@ -39,6 +39,8 @@ def main(wanted: list[str]) -> None:
 
 def chosen() -> list[str]:
     """The sections of $ONLY, in their order; all of them without."""
+    if sys.argv[1:]:
+        raise SystemExit(f"No arguments; ONLY names sections: {', '.join(SECTIONS)}")
     only = os.environ.get("ONLY", "").replace(",", " ").split()
     unknown = set(only) - set(SECTIONS)
     if unknown:
