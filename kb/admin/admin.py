@@ -155,7 +155,7 @@ class RecordAdmin(ReadOnly, admin.ModelAdmin):
         *("outdated", "repro_count", "modified"),
     )
     list_display_links = ("id", "title")
-    list_filter = ("publication", "upstream", "symptom_class", "outdated")
+    list_filter = ("publication", "upstream", "symptom_class")
     search_fields = ("id", "slug", *(f"{n}_{x}" for n in PROSE for x in LANGS))
     readonly_fields = ("modified", "outdated")
 
