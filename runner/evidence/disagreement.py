@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, Window
+from django.db.models.functions import RowNumber
 
 from kb import badges
 from kb.badges import Badge
@@ -76,9 +77,9 @@ def disagreements(
     if evidence:
         rows = rows.filter(**{name: getattr(evidence, name) for name in CASE})
     fields = (*FIELDS, "body__hits", "body__trials")
-    current = rows.filter(body__harness=harness.PROTOCOL)
-    found = current.order_by("started_at", "digest").values(*fields)
-    return among(map(side_of, found))
+    newest = Window(RowNumber(), [*CASE, "origin"], ["-started_at", "-digest"])
+    current = rows.filter(body__harness=harness.PROTOCOL).annotate(nth=newest)
+    return among(map(side_of, current.filter(nth=1).order_by().values(*fields)))
 
 
 def is_of_another_torch(evidence: Evidence) -> bool:
@@ -95,14 +96,13 @@ def side_of(row: dict[str, Any]) -> Side:
 
 
 def among(sides: Iterable[Side]) -> list[Disagreement]:
-    """Disagreements among sides, given oldest first; the newest of an origin counts."""
-    by_cell: dict[tuple[str, str, str], dict[str, Side]] = defaultdict(dict)
+    """Disagreements among sides, one for each case and origin."""
+    by_case: dict[tuple[str, str, str], list[Side]] = defaultdict(list)
     for side in sides:
         row = side.evidence
-        cell = row.repro_name, row.build_slug, row.device_class
-        by_cell[cell][row.origin] = side
+        by_case[row.repro_name, row.build_slug, row.device_class].append(side)
     return [
-        Disagreement(*cell, sorted(by_origin.values(), key=lambda s: s.evidence.origin))
-        for cell, by_origin in sorted(by_cell.items())
-        if len({side.evidence.verdict for side in by_origin.values()}) > 1
+        Disagreement(*case, sorted(sides, key=lambda side: side.evidence.origin))
+        for case, sides in sorted(by_case.items())
+        if len({side.evidence.verdict for side in sides}) > 1
     ]

@@ -23,7 +23,6 @@ from portable import harness
 from runner import access, run_sentences
 from runner.access import requester
 from runner.evidence import executed
-from runner.evidence.disagreement import Disagreement, Side, among
 from runner.evidence.findings import is_stale
 from runner.models import Evidence, LogChunk, Run, Worker
 from runner.pages.jobs.parameter_form import hidden_fields
@@ -370,16 +369,3 @@ def evidence_rows(record: Record) -> list[EvidenceRow]:
         key=lambda row: build_order(row.evidence.raw, row.evidence.build_slug),  # type: ignore[attr-defined]
         reverse=True,
     )
-
-
-def disagreements_among(rows: list[EvidenceRow]) -> list[Disagreement]:
-    """Of the evidence in a table, without another query; models answer nothing."""
-    sides = [
-        Side(row.evidence, row.evidence.hits or 0, row.evidence.trials or 0)  # type: ignore[attr-defined]
-        for row in rows
-        if not (row.stale or row.evidence.parameters or row.evidence.is_sent)
-        and row.evidence.verdict in JUDGED
-        and row.evidence.fidelity != Fidelity.MECHANISM_MODEL  # type: ignore[attr-defined]
-    ]
-    sides.sort(key=lambda side: (side.evidence.started_at, side.evidence.digest))
-    return among(sides)

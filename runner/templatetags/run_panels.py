@@ -110,10 +110,9 @@ def check_matrix(record: Record) -> CheckMatrix:
 @register.inclusion_tag("runner/_evidence_table.html")
 def evidence_table(record: Record) -> Context:
     """What was run, and where two origins disagree about it."""
-    rows = run_page.evidence_rows(record)
     return {
-        "groups": evidence_groups.folded(rows),
-        "disagreements": run_page.disagreements_among(rows),
+        "groups": evidence_groups.folded(run_page.evidence_rows(record)),
+        "disagreements": disagreements(record),
     }
 
 

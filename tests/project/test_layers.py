@@ -98,7 +98,7 @@ LINES = {
     "runner.gpus": 950,
     "runner.management": 2055,
     "runner.models": 775,
-    "runner.pages": 4455,
+    "runner.pages": 4441,
     "runner.pool": 1517,
     "runner.runs": 2025,
     "runner.sandbox": 4223,

@@ -11,6 +11,7 @@ from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from django.conf import settings
 from django.core.management import call_command
@@ -27,8 +28,10 @@ from runner.evidence.exchange import MAX_BYTES, receive_evidence, validate
 from runner.evidence.shape import check_shape
 from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
+from runner.pages import run_page
 from runner.takeaway.doctor import doctor
 from runner.takeaway.single_file import single_file
+from runner.templatetags import run_panels
 from tests.support import loaded, runs
 
 Change = Callable[[dict[str, Any]], object]
@@ -325,6 +328,13 @@ class StandingTest(TestCase):
         runs.make_repro(runs.source(trigger="return {'nonfinite': 0}"))
         self.assertEqual(disagreements(self.repro.record), [])
         self.assertEqual(self.rendered(record=self.repro.record).strip(), "")
+
+    def test_older_ones_than_the_table_shows_are_shown_too(self) -> None:
+        for body, origin in ((self.ours, store.SITE), (self.theirs, SHIPPED)):
+            store.add(body, origin)
+        with mock.patch.object(run_page, "EVIDENCE_SHOWN", 1):
+            shown = run_panels.evidence_table(self.repro.record)
+        self.assertEqual(len(shown["disagreements"]), 1)
 
     def test_models_disagree_about_nothing(self) -> None:
         repro = runs.make_repro(runs.source(fidelity="mechanism_model"))
