@@ -70,7 +70,7 @@ def make() -> list[PageType]:
         *(PageType(f"run {name}", f"runs/{pk}/") for name, pk in make_runs(repro)),
         PageType("lookup with a result", "", 200, {"log": PASTE}, "lookup/"),
         PageType("lookup, nothing known", "", 200, {"log": "Segfault"}, "lookup/"),
-        PageType("lookup of nothing", "", 400, {"log": " "}, "lookup/"),
+        PageType("lookup of nothing", "", 422, {"log": " "}, "lookup/"),
         PageType("lookup, several causes", "", 200, {"log": SEVERAL}, "lookup/"),
         PageType("symptom", "symptoms/loss-zero-grad-norm-nan/"),
         PageType("law", "laws/log-of-zero/"),

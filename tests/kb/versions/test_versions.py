@@ -5,10 +5,10 @@ from typing import Any
 
 from django.test import SimpleTestCase, TestCase
 
-from kb.environments.environment import parse_environment
+from kb.environments.environment import Environment, parse_environment
 from kb.models import Finding, Record
 from kb.publishing import saving
-from kb.versions.affected import Answer, affected, answer_for
+from kb.versions.affected import Answer, answer_for, by_ranges
 from kb.versions.ranges import is_same_build, parse_version
 from tests import TESTS
 from tests.support.findings import finding
@@ -29,6 +29,10 @@ def package(name: str, *events: dict[str, str], builds: Any = ()) -> dict[str, A
 def judge(installed: str, documented: str) -> Answer:
     record = Record(**{"preconditions": [], **TABLE["records"][documented]})
     return answer_for(record, parse_environment(installed))
+
+
+def documented(entries: list[Any], when: str, env: Environment) -> Answer:
+    return by_ranges(Record(affected=entries, affected_when=when), env)
 
 
 class JudgedTests(SimpleTestCase):
@@ -66,7 +70,7 @@ class JudgedTests(SimpleTestCase):
 
     def assert_unknown(self, entry: Any, installed: str) -> None:
         with self.subTest(installed=installed, events=entry["events"]):
-            found = affected([entry], "any", parse_environment(installed))
+            found = documented([entry], "any", parse_environment(installed))
             self.assertNotEqual(found.answer, "not_affected")
 
 
@@ -77,7 +81,7 @@ class PackagesTests(SimpleTestCase):
     ]
 
     def judge(self, when: str, *installed: str) -> tuple[str, str]:
-        found = affected(self.TWO, when, parse_environment("\n".join(installed)))
+        found = documented(self.TWO, when, parse_environment("\n".join(installed)))
         return found.answer, found.basis
 
     def test_all(self) -> None:
@@ -102,7 +106,9 @@ class PackagesTests(SimpleTestCase):
                 self.assertEqual(self.judge("any", *installed), expected)
 
     def test_a_reason_per_package_in_both_languages(self) -> None:
-        found = affected(self.TWO, "all", parse_environment("torch==2.7.0\nnumpy==1.0"))
+        found = documented(
+            self.TWO, "all", parse_environment("torch==2.7.0\nnumpy==1.0")
+        )
         self.assertEqual(
             [item["package"] for item in found.reasons], ["torch", "torchao"]
         )
@@ -115,8 +121,8 @@ class PackagesTests(SimpleTestCase):
             package("peft", {"introduced": "0.15.0"}),
         ]
         env = parse_environment(f"torch=={NV2412}\npeft==0.15.0")
-        self.assertEqual(affected(entries, "all", env).basis, "range")
-        self.assertEqual(affected(entries, "any", env).basis, "listed_build")
+        self.assertEqual(documented(entries, "all", env).basis, "range")
+        self.assertEqual(documented(entries, "any", env).basis, "listed_build")
 
 
 class BuildTests(SimpleTestCase):

@@ -12,6 +12,7 @@ from kb.models import Record
 from kb.publishing import saving
 from portable import harness
 from runner.evidence import exchange
+from runner.evidence.store import EvidenceRefused
 from runner.models import Evidence
 from tests.support import kits, runs
 
@@ -97,8 +98,8 @@ class OtherDeviceTest(kits.KitCase):
             ),
         ):
             lie["digest"] = harness.evidence_digest(lie)
-            with self.assertRaisesRegex(exchange.EvidenceRefused, said):
+            with self.assertRaisesRegex(EvidenceRefused, said):
                 exchange.validate(harness.dumps(lie).encode())
         runs.make_repro(runs.source())
-        with self.assertRaises(exchange.EvidenceRefused):
+        with self.assertRaises(EvidenceRefused):
             exchange.validate(harness.dumps(body).encode())
