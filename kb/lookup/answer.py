@@ -17,7 +17,7 @@ from kb.environments.environment import Environment, parse_environment
 from kb.lookup import laws, symptoms
 from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_list
 from kb.lookup.candidate import Candidate
-from kb.lookup.candidates import Asked, candidates_of, document
+from kb.lookup.candidates import MOST, Asked, candidates_of, document
 from kb.lookup.decision import decision, still_open
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
@@ -103,7 +103,7 @@ def answer(
     settled = is_list(paste) or explained
     if certain and not explained:
         found = led_by_the_nan(found, certain)
-    items = [document(candidate, facts) for candidate in found]
+    items = [document(candidate, facts) for candidate in found[:MOST]]
     return {
         "decision": of_list(facts, affecting) if is_list(paste) else first,
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,

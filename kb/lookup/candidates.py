@@ -111,7 +111,7 @@ def sorted_out(
     listed = [row for row in found if row.because and row.score >= LEAST]
     order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
     out = [row for row in order if row.ruled_out]
-    # The decision names each that is sure.
+    # The decision names each that is sure, also beyond the three of an answer.
     most = max(MOST, sum(row.is_sure for row in order))
     return [row for row in order if not row.ruled_out][:most], out
 

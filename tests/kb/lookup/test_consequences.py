@@ -112,9 +112,11 @@ class CertaintyTests(SymptomTest):
             self.assertEqual(self.sure(log), [])
             self.assertEqual(self.causes(log)[0], "checkpoint-reentrant-lost-grad")
 
-    def test_every_sure_match_is_listed(self) -> None:
+    def test_the_decision_names_every_sure_match_and_three_are_listed(self) -> None:
         logs = (STRIDES, UNUSED, INF_CHECKS, FP16, NONE_OF_THEM)
-        self.assertEqual(len(self.sure("\n\n".join(logs))), 4)
+        found = look_up("\n\n".join(logs))
+        self.assertEqual(found["decision"]["en"].count(" explains "), 4)
+        self.assertEqual(len(found["candidates"]), 3)
 
     def test_a_norm_that_measures_nothing_outweighs_a_zero(self) -> None:
         log = "{'loss': 0.0, 'grad_norm': 1.7320508, 'learning_rate': 1e-05}"
