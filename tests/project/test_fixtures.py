@@ -33,6 +33,12 @@ class ShippedRecordsTest(SimpleTestCase):
         found = sorted(record.id for record in self.records)
         self.assertEqual(found[: len(expected)], expected)
 
+    def test_no_text_names_a_package_index(self) -> None:
+        for path in sorted(settings.ISSUES_DIR.glob("*/*.*")):
+            text = path.read_text(encoding="utf-8")
+            with self.subTest(record=path.parent.name, file=path.name):
+                self.assertNotRegex(text, r"download\.pytorch\.org/whl|/simple/?\b")
+
     def test_evidence_is_one_canonical_line(self) -> None:
         for path in sorted(settings.ISSUES_DIR.glob("*/evidence/*.json")):
             with self.subTest(record=path.parent.parent.name, file=path.name):
