@@ -96,14 +96,14 @@ def answer(
     asked = Asked(paste, facts, shown, index_in(generation), generation, said)
     found, out = ([], []) if is_list(paste) else candidates_of(asked)
     affecting = affecting_list(facts, generation) if is_list(paste) else []
-    certain = [row for row in found if row.is_sure]
+    certain, found = [row for row in found if row.is_sure], found[:MOST]
     named = [] if certain or is_list(paste) else laws.of_paste(paste)
-    first = decision(found, shown, facts, laws.sentence(named))
+    first = decision(certain, found, shown, facts, laws.sentence(named))
     explained = bool(certain) and still_open(certain, facts) is None
     settled = is_list(paste) or explained
     if certain and not explained:
         found = led_by_the_nan(found, certain)
-    items = [document(candidate, facts) for candidate in found[:MOST]]
+    items = [document(candidate, facts) for candidate in found]
     return {
         "decision": of_list(facts, affecting) if is_list(paste) else first,
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,

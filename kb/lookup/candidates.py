@@ -7,7 +7,7 @@ of a shown symptom names, operators that the code calls. What rules one out is k
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -102,18 +102,10 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
         rule_out(candidate, asked)
-    return sorted_out(found.values())
-
-
-def sorted_out(
-    found: Iterable[Candidate],
-) -> tuple[list[Candidate], list[Candidate]]:
-    listed = [row for row in found if row.because and row.score >= LEAST]
+    listed = [row for row in found.values() if row.because and row.score >= LEAST]
     order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
     out = [row for row in order if row.ruled_out]
-    # The decision names each that is sure, also beyond the three of an answer.
-    most = max(MOST, sum(row.is_sure for row in order))
-    return [row for row in order if not row.ruled_out][:most], out
+    return [row for row in order if not row.ruled_out], out
 
 
 def add_cause(

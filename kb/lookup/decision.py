@@ -38,13 +38,13 @@ Json = dict[str, Any]
 
 
 def decision(
+    sure: Sequence[Candidate],
     candidates: Sequence[Candidate],
     shown: Sequence[Shown],
     facts: Facts,
     law: Json | None = None,
 ) -> Json:
-    """`law`: the sentence of how a value was made, where nothing is sure."""
-    sure = [row for row in candidates if row.is_sure]
+    """`sure`: each, listed or not; `law`: how a value was made, if nothing is sure."""
     if sure:
         own = [row for at, row in enumerate(sure) if not said_by(sure[:at], row)]
         return joined([*map(explained, own), still_open(sure, facts)])
