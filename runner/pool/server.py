@@ -32,22 +32,13 @@ from typing import Any
 from runner.pool import client as pool_client
 from runner.pool.boxes import Key, key_of
 from runner.pool.client import NotWarm
-from runner.pool.memory import free_memory_mib
-from runner.pool.parents import Parent, Spare, modified
-from runner.sandbox.box import NotStarted
+from runner.pool.parents import Parent, Spare
+from runner.pool.stock import Stock
 from runner.sandbox.jail import kernel, wire
 
 DEFAULT_MEMORY_MIB = 2048
 TICK_S = 1.0
-MEASURE_S = 10.0
-# After so long without a check a parent ends, but not that of the build warmed last.
-IDLE_S = 900.0
-# A build whose parent failed is tried again after this long.
-UNFIT_S = 600.0
 MAX_CLIENTS = 512
-# Free memory without which no parent is started before it is needed: a torch of the
-# CPU takes some 300 MiB.
-WARM_MIB = 512
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -69,23 +60,13 @@ class Pool:
 
     def __init__(self, path: str, memory_mib: int, *, waits: bool = False) -> None:
         self.path = os.path.abspath(path)  # noqa: PTH100  # keeps symbolic links
-        self.memory_mib = memory_mib
         self.waits = waits
         self.selector = selectors.DefaultSelector()
-        self.parents: dict[Key, Parent] = {}
-        self.retired: list[Parent] = []
-        # They start while a worn parent still serves.
-        self.successors: dict[Key, Parent] = {}
-        self.unfit: dict[Key, tuple[str, float]] = {}
-        self.kills: collections.Counter[Key] = collections.Counter()
-        # Why the last parent for a key is none; gone once one is ready.
-        self.lacking: dict[Key, str] = {}
-        # The default build's, which a worker names: its next click is to be warm.
-        self.to_keep: Key | None = None
+        self.stock = Stock(memory_mib, self.selector, self.deliver, self.refuse)
         self.clients: set[Client] = set()
         self.cold: collections.Counter[str] = collections.Counter()
         self.served = 0
-        self.began = self.measured_at = time.monotonic()
+        self.began = time.monotonic()
         self.stopping = self.outdated = False
 
     # --- the server ----------------------------------------------------------
@@ -124,7 +105,9 @@ class Pool:
             # An earlier callback of this round may have closed it.
             if self.selector.get_map().get(key.fd) is key:
                 key.data()
-        self.tick()
+        if self.outdated and not any(client.parent for client in self.clients):
+            self.stopping = True
+        self.stock.tend()
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[socket.socket]:
@@ -168,12 +151,8 @@ class Pool:
     def stop(self) -> None:
         for client in list(self.clients):
             self.hang_up(client)
-        for parent in [*self.all_parents(), *self.retired]:
-            parent.end("the pool stops")
+        self.stock.end("the pool stops")
         self.selector.close()
-
-    def all_parents(self) -> list[Parent]:
-        return [*self.parents.values(), *self.successors.values()]
 
     def accept(self) -> None:
         try:
@@ -216,7 +195,7 @@ class Pool:
         if request.get("op") == "status":
             self.send(client, self.describe())
         elif request.get("op") == "cold":
-            self.send(client, {"cold": self.cold_keys()})
+            self.send(client, {"cold": self.stock.cold_keys()})
         elif client.parent is not None:
             self.hang_up(client)  # One connection, one child.
         elif request.get("digest") != pool_client.digest():
@@ -230,59 +209,19 @@ class Pool:
                 self.refuse(client, str(error))
                 return
             if request.get("op") == "warm":
-                self.warm(client, key)
+                self.send(client, {"warm": self.stock.keep(key)})
             else:
                 self.assign(client, key)
-
-    def warm(self, client: Client, key: Key) -> None:
-        self.to_keep = key
-        self.start_early(key)
-        self.send(client, {"warm": key in self.parents})
-
-    def start_early(self, key: Key) -> None:
-        """Start the parent for `key` before anybody needs it, where memory allows."""
-        if min(free_memory_mib(), self.memory_mib) >= WARM_MIB:
-            with contextlib.suppress(NotWarm):
-                self.parent_for(key)
 
     def assign(self, client: Client, key: Key) -> None:
         """Queue a client at the parent for `key`, which is started if needed."""
         try:
-            parent = self.parent_for(key)
+            parent = self.stock.parent_for(key)
         except NotWarm as error:
             self.refuse(client, str(error))
             return
         client.parent, client.waits = parent, True
         parent.wait(client)
-
-    def parent_for(self, key: Key) -> Parent:
-        """The parent for `key`, which is started if needed. Raises NotWarm."""
-        parent = self.parents.get(key)
-        if parent and parent.state == "ended":  # in this very round
-            self.note_end(key, parent)
-        elif parent and parent.stale_reason():
-            self.retire(key)
-        if parent := self.parents.get(key):
-            if parent.worn:
-                self.succeed(key)
-            return parent
-        reason, until = self.unfit.get(key, ("", 0.0))
-        if time.monotonic() < until:
-            raise NotWarm(reason)
-        try:
-            parent = Parent(key, self.selector, self.deliver, self.refuse)
-        except NotStarted as error:
-            self.lacking[key] = str(error)
-            raise NotWarm(str(error)) from error
-        self.parents[key] = parent
-        return parent
-
-    def succeed(self, key: Key) -> None:
-        """Start the parent that is to replace a worn one, once, where memory allows."""
-        if key not in self.successors and free_memory_mib() >= WARM_MIB:
-            with contextlib.suppress(NotStarted):
-                successor = Parent(key, self.selector, self.deliver, self.refuse)
-                self.successors[key] = successor
 
     def deliver(self, client: Client, spare: Spare) -> bool:
         ends = [spare.control.fileno(), spare.request.fileno(), spare.pidfd]
@@ -307,110 +246,16 @@ class Pool:
         except OSError:
             self.hang_up(client)
 
-    # --- upkeep --------------------------------------------------------------
-    def tick(self) -> None:
-        if self.outdated and not any(client.parent for client in self.clients):
-            self.stopping = True
-        for parent in self.all_parents():
-            if parent.overdue():
-                parent.end("the imports took too long")
-        self.tend()
-        self.let_go()
-        for parent in list(self.retired):
-            if parent.idle or parent.state == "ended":
-                self.retired.remove(parent)
-                parent.end("it was replaced")
-        if time.monotonic() - self.measured_at > MEASURE_S:
-            self.keep_within_budget()
-
-    def tend(self) -> None:
-        """Note which parents are ready, and which have ended."""
-        for key, parent in list(self.parents.items()):
-            if parent.state == "ready":
-                self.lacking.pop(key, None)
-            if parent.state == "ended":
-                self.note_end(key, parent)
-                if parent.killed:
-                    self.start_early(key)
-        for key, parent in list(self.successors.items()):
-            if parent.state == "ready":
-                del self.successors[key]
-                if key in self.parents:
-                    self.retire(key)
-                self.parents[key] = parent
-
-    def let_go(self) -> None:
-        """Part with parents whose Python is gone, and with those long out of use."""
-        unused = time.monotonic() - IDLE_S
-        for key, parent in list(self.parents.items()):
-            if modified(key.python) is None:
-                self.lacking.pop(key, None)
-                self.retire(key)
-            elif parent.idle and parent.used_at < unused and key != self.to_keep:
-                self.retire(key)
-
-    def note_end(self, key: Key, parent: Parent) -> None:
-        """A parent that never served is not started again for UNFIT_S.
-
-        One that was killed says nothing of its build: it starts again at once, after a
-        pause only where it is killed time after time before it has served anybody.
-        """
-        del self.parents[key]
-        self.lacking[key] = parent.reason
-        if parent.served:
-            self.kills.pop(key, None)
-            return
-        pause_s = UNFIT_S
-        if parent.killed:
-            pause_s = min(2.0 ** self.kills[key] - 1, UNFIT_S)
-            self.kills[key] += 1
-        self.unfit[key] = parent.reason, time.monotonic() + pause_s
-
-    def retire(self, key: Key) -> None:
-        """Fork no more children of this parent; it ends after those in use."""
-        parent = self.parents.pop(key)
-        parent.retired = True
-        self.retired.append(parent)
-        if successor := self.successors.pop(key, None):
-            successor.end("it was replaced")
-
-    def keep_within_budget(self) -> None:
-        """End the least recently used idle parents, but never the last one."""
-        self.measured_at = time.monotonic()
-        used = sum(parent.measure() for parent in self.parents.values())
-        by_use = sorted(self.parents.items(), key=lambda item: item[1].used_at)
-        for key, parent in by_use[:-1]:
-            if used > self.memory_mib and parent.idle and parent.state == "ready":
-                used -= parent.pss_mib
-                del self.parents[key]
-                parent.end("the memory of the pool was needed")
-
-    def cold_keys(self) -> list[dict[str, str]]:
-        """What starts cold until its parent is ready again, and why."""
-        return [
-            {"interpreter": key.python, "reason": reason}
-            for key, reason in self.lacking.items()
-        ]
-
     def describe(self) -> dict[str, Any]:
-        parents = [parent.describe() for parent in self.all_parents()]
-        now = time.monotonic()
         return {
             "pid": os.getpid(),
             "protocol": pool_client.PROTOCOL,
             "digest": pool_client.digest(),
-            "memory_mib": round(sum(row["memory_mib"] for row in parents), 1),
-            "budget_mib": self.memory_mib,
             "served": self.served,
             "cold": dict(self.cold),
             "clients": len(self.clients),
-            "parents": parents,
-            "unfit": [
-                {"interpreter": key.python, "compiler": key.compiler, "reason": reason}
-                for key, (reason, until) in self.unfit.items()
-                if now < until
-            ],
-            "age_s": round(now - self.began, 1),
+            **self.stock.describe(),
+            "age_s": round(time.monotonic() - self.began, 1),
         }
 
 

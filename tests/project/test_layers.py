@@ -99,7 +99,7 @@ LINES = {
     "runner.management": 2055,
     "runner.models": 775,
     "runner.pages": 4441,
-    "runner.pool": 1517,
+    "runner.pool": 1562,
     "runner.runs": 2025,
     "runner.sandbox": 4223,
     "runner.sweeps": 915,
@@ -112,7 +112,6 @@ MOST_LINES = 400
 LONGER = {
     "kb.api.serializers": 430,
     "kb.environments.package_lines": 430,
-    "runner.pool.server": 440,
 }
 # Runs where there is no Django: beside torch, or from a checkout alone.
 WITHOUT_DJANGO = (

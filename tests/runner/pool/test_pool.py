@@ -31,7 +31,8 @@ from runner.pool import (
     parents,
     start as pool_start,
 )
-from runner.pool.server import IDLE_S, Pool
+from runner.pool.server import Pool
+from runner.pool.stock import IDLE_S
 from runner.sandbox.jail import kernel, wire
 from tests import ROOT
 from tests.runner.harness.test_harness import FORGED, forged_ends
@@ -347,36 +348,38 @@ class UpkeepTest(PoolCase):
         self.addCleanup(pool.stop)
         key = boxes.Key(self.python)
 
-        def parent_once(true: Callable[[parents.Parent], bool]) -> parents.Parent:
-            wait_for(lambda: pool.poll_once() or true(pool.parents[key]), "a parent")
-            return pool.parents[key]
+        stock = pool.stock
 
-        first = pool.parent_for(key)
+        def parent_once(true: Callable[[parents.Parent], bool]) -> parents.Parent:
+            wait_for(lambda: pool.poll_once() or true(stock.parents[key]), "a parent")
+            return stock.parents[key]
+
+        first = stock.parent_for(key)
         parent_once(lambda parent: parent.state == "ready")
         first.served = parents.MAX_CHILDREN
         for _ in range(2):
-            self.assertIs(pool.parent_for(key), first)
+            self.assertIs(stock.parent_for(key), first)
         self.assertEqual(len(pool.describe()["parents"]), 2)
         second = parent_once(lambda parent: parent is not first)
-        self.assertEqual((second.state, pool.successors), ("ready", {}))
-        self.assertIs(pool.parent_for(key), second)
+        self.assertEqual((second.state, stock.successors), ("ready", {}))
+        self.assertIs(stock.parent_for(key), second)
         self.assertFalse(is_alive(first.outer.process.pid))
 
     def test_a_worn_parent_without_a_next_one_serves_twice_as_many(self) -> None:
         pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
         self.addCleanup(pool.stop)
         key = boxes.Key(self.python)
-        first = pool.parent_for(key)
+        first = pool.stock.parent_for(key)
         first.served = 2 * parents.MAX_CHILDREN
-        self.assertIsNot(pool.parent_for(key), first)
+        self.assertIsNot(pool.stock.parent_for(key), first)
 
     def test_nobody_waits_for_a_parent_that_has_just_ended(self) -> None:
         pool = Pool(str(self.folder / "other.sock"), self.memory_mib)
         self.addCleanup(pool.stop)
         key = boxes.Key(self.python)
-        pool.parent_for(key).end("it died")
+        pool.stock.parent_for(key).end("it died")
         with self.assertRaisesRegex(pool_client.NotWarm, "it died"):
-            pool.parent_for(key)
+            pool.stock.parent_for(key)
 
     def test_above_the_budget_the_least_used_goes(self) -> None:
         pool = Pool("/nonexistent/pool.sock", self.memory_mib)
@@ -385,9 +388,9 @@ class UpkeepTest(PoolCase):
             for name, age in (("b", 2.0), ("a", 1.0), ("c", 3.0), ("d", 4.0))
         }
         known[boxes.Key("a")].waiting = [1]  # is wanted: stays
-        pool.parents = known
-        pool.keep_within_budget()
-        self.assertEqual({key.python for key in pool.parents}, {"a", "d"})
+        pool.stock.parents = known
+        pool.stock.keep_within_budget()
+        self.assertEqual({key.python for key in pool.stock.parents}, {"a", "d"})
 
     def test_a_parent_whose_python_is_gone_is_let_go(self) -> None:
         second = self.folder / "second"
@@ -408,14 +411,14 @@ class UpkeepTest(PoolCase):
         self.addCleanup(pool.stop)
         keys = [boxes.Key(self.python, hidden=(name,)) for name in "abcd"]
         default, used, recent, _ = keys
-        pool.to_keep = default
+        pool.stock.kept = default
         for key in keys:
-            pool.parent_for(key).used_at -= 0 if key is recent else IDLE_S + 1
-        pool.parents[used].running = 1
-        pool.let_go()
-        self.assertEqual(set(pool.parents), {default, used, recent})
-        (gone,) = pool.retired
-        pool.tick()
+            pool.stock.parent_for(key).used_at -= 0 if key is recent else IDLE_S + 1
+        pool.stock.parents[used].running = 1
+        pool.stock.let_go()
+        self.assertEqual(set(pool.stock.parents), {default, used, recent})
+        (gone,) = pool.stock.retired
+        pool.stock.tend()
         self.assertFalse(is_alive(gone.outer.process.pid))
 
     def test_a_parent_that_compiles_may_take_longer_to_start(self) -> None:
