@@ -678,7 +678,8 @@ class RunPageTest(PageTest):
         response = self.client.get(f"/en/runs/{run.id}/status/?after=2")
         self.assertEqual(response["HX-Retarget"], "#run")
         self.assertNotContains(response, "hx-get")
-        self.assertContains(response, "bug reproduced")
+        # A screen reader is told as well.
+        self.assertContains(response, 'data-say="✖ FAIL · bug reproduced')
 
     def test_a_finished_run_shows_phases_observations_and_environment(self) -> None:
         run = self.finished_run()
