@@ -28,9 +28,9 @@ SPEAKS_AS = {
 
 
 def first_checks(facts: Facts) -> list[Json]:
-    fitting = [row for row in CHECKS if "when" in row and fits(row, facts)]
-    always = [row for row in CHECKS if row["name"] in ALWAYS[facts.says_nan]]
-    chosen = [*fitting[: MOST - 1], *always][:MOST]
+    fitting = [row for row in CHECKS if fits(row, facts)]
+    always = [row for row in fitting if row["name"] in ALWAYS[facts.says_nan]]
+    chosen = [*[row for row in fitting if "when" in row][: MOST - 1], *always][:MOST]
     # The probe names what no other check does.
     if always[-1] not in chosen:
         chosen[-1] = always[-1]
@@ -42,7 +42,7 @@ def fits(row: Json, facts: Facts) -> bool:
         any(tellers.holds(one, facts) is True for one in row.get(key, ()))
         for key in ("when", "never")
     )
-    return speaks and not never
+    return (speaks or "when" not in row) and not never
 
 
 def document(row: Json, facts: Facts) -> Json:
