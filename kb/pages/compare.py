@@ -86,8 +86,7 @@ class ComparePage:
 class Change(NamedTuple):
     """What changes from one release to another, in a sentence of both languages."""
 
-    before: str
-    after: str
+    name: str
     address: str
     sentence: dict[str, str]
 
@@ -133,7 +132,8 @@ def newest_change(offered: list[str]) -> Change | None:
     if not before or not after:
         return None
     names = before.name, after.name
-    return Change(*names, address(*names), words.summary(compare(before, after)))
+    said = words.summary(compare(before, after))
+    return Change(" → ".join(names), address(*names), said)
 
 
 def unknown(

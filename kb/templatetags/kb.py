@@ -37,7 +37,7 @@ NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?!\.?\w)")
 # A browser breaks such a name anywhere unless it is told where; no tag is one.
 LONG_NAME = re.compile(r"[^\s<>]{20,}")
-JOINT = re.compile(r"(?<=\w)[._(](?=\w)")
+JOINT = re.compile(r"(?<=\w)(?:[_(]|\.(?!\d))(?=\w)")
 
 
 @register.filter
