@@ -14,6 +14,7 @@ from django.test import SimpleTestCase, TestCase
 from django.utils.translation import override
 from django.utils.translation.template import templatize
 
+from config.api_page import operations
 from kb import badges
 from kb.choices import Outcome
 from kb.models import Record
@@ -205,6 +206,13 @@ class TranslationTest(SimpleTestCase):
             if (context, text) not in known
         ]
         self.assertEqual(missing, [])
+
+    def test_the_catalogue_has_no_text_that_nobody_asks_for(self) -> None:
+        asked = {(context, text) for _path, context, text in every_text()}
+        for one in operations():
+            asked |= {(None, one.summary), (None, one.subject)}
+        known = {(entry.msgctxt, entry.msgid) for entry in self.entries}
+        self.assertEqual(known - asked, set())
 
     def test_the_search_for_texts_finds_each_form(self) -> None:
         template = (
