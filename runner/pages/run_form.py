@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from kb.languages import current_lang
+from kb.languages import COLON, current_lang
 from kb.models import Record, Repro
 from portable import harness
 from runner import access, run_sentences
@@ -57,10 +57,10 @@ class RunForm(ReproForm):
         return harness.read_values(harness.parse_header(repro.source), texts)
 
     def problem(self) -> str:
-        """The first thing wrong with the form, naming its field; "" if none."""
-        for name, errors in self.errors.items():
-            return f"{name}: {errors[0]}"
-        return ""
+        """The first thing wrong with a form that is not valid, naming its field."""
+        name, errors = next(iter(self.errors.items()))
+        names = {"repro": _("repro"), "build": _("torch build"), "trials": _("trials")}
+        return f"{names[name]}{COLON[current_lang()]}{errors[0]}"
 
 
 class Refusal(Exception):

@@ -647,6 +647,8 @@ class RunPageTest(PageTest):
         ]:
             response = self.start(**{field: value})
             self.assertContains(response, f"{field}:", status_code=400)
+        chinese = self.client.post("/zh/NAN-9001/runs/", {"repro": "repro"})
+        self.assertContains(chinese, "torch 构建：", status_code=400)
         self.assertEqual(Run.objects.count(), 0)
 
     def test_a_build_that_is_not_installed_is_refused_with_advice(self) -> None:
