@@ -197,7 +197,7 @@ def sections(found: Comparison) -> list[Section]:
             kind=kind,
             title=words.TITLES[kind],
             meaning=words.meaning(kind, found),
-            found=len(items),
+            found=len({(item.record, item.check) for item in items}),
             rows=by_kind.get(kind, []),
         )
         for kind, items in found.changed.items()

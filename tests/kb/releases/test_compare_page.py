@@ -8,7 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from kb.publishing import saving
-from tests.kb.releases.test_comparison import ComparisonCase
+from tests.kb.releases.test_comparison import ComparisonCase, finding
 
 API = "/api/v1/compare"
 
@@ -39,6 +39,18 @@ class ComparePageTest(PageCase):
             "0 条不变，3 条缺少一侧的测试结果。"
             "CUDA 上没有任何一条在两边都运行过。",
         )
+
+    def test_two_repros_of_a_record_are_told_apart_and_counted_once(self) -> None:
+        rows = [
+            finding(self.records[2], release, bug, repro=name)
+            for release, bug in (("2.5.1", False), ("2.6.0", True))
+            for name in ("repro", "repro_fraction")
+        ]
+        self.keep(2, *rows)
+        page = self.client.get("/en/compare/2.5.1...2.6.0/")
+        self.assertContains(page, "2 new bugs")
+        self.assertContains(page, "· fraction")
+        self.assertEqual([row.found for row in page.context["page"].sections], [2, 1])
 
     def test_pickers_lead_to_a_stable_address(self) -> None:
         rows = {
