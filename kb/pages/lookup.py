@@ -214,10 +214,8 @@ def packages_of_records() -> frozenset[str]:
 
 def named_chips(facts: Json) -> Iterable[Chip]:
     labels = {
-        "trainer": _("trainer"),
-        "method": _("method"),
-        "device": _("device"),
-        "mode": _("mode"),
+        **{"trainer": _("trainer"), "method": _("method"), "device": _("device")},
+        **{"mode": _("mode"), "call": _("call"), "node": _("backward node")},
     }
     for row in facts["named"]:
         name, value = row["fact"], row["value"]
