@@ -22,6 +22,8 @@ PASSED = 0.6
 # Where a card, a package or a mode that it takes is not said, or it makes no NaN.
 UNLIKE = 0.7
 MOST_NEAR, MOST_NAMES = 20, 3
+# A name that more records have tells none, unless the code calls it.
+MANY, MOST_SHARE = 10, 0.28
 
 
 class Near:
@@ -65,7 +67,13 @@ class Near:
         if candidate.known is None or pk not in self.documents:
             return []
         shares = self.text.shares(self.documents[pk])
-        return named_things(shares, candidate.known, facts)
+        names = named_things(shares, candidate.known, facts)
+        return [name for name in names if self.tells(name, facts)]
+
+    def tells(self, name: str, facts: Facts) -> bool:
+        index = self.text.index
+        most = max(index.frequency(name), index.frequency(PREFIX + name))
+        return facts.has("call", name) or most <= max(MANY, MOST_SHARE * index.count)
 
 
 def named_things(shares: Mapping[str, float], record: Known, facts: Facts) -> list[str]:
