@@ -30,7 +30,9 @@ MAX_PARTS_READ = 12
 # A paste of no more that names a metric is a question: "loss spike".
 FEW_WORDS = 5
 CALLS = "call =="
-TRAINER = "trainer"
+TRAINER, OWN_DATA = "trainer", "own_data"
+# Facts that are words of a person.
+WORDED = ("says", "told")
 NO_LOSS = 'loss == "unlogged"'
 # The symptom of a NaN of which nothing more is known.
 ANY_NAN = "loss-nan"
@@ -62,14 +64,15 @@ class Cause:
         """How many predicates or facts speak for it.
 
         Two trainers, one on top of the other, are one. When it began is half of one,
-        as it fits many causes.
+        as it fits many causes; so is whose data it is.
         """
         parsed = [tellers.parse(one) for one in self.because]
         trainers = sum(len(t) == 1 and t[0].fact == TRAINER for t in parsed)
         terms = set(chain.from_iterable(parsed))
         named = {t if t.fact != TRAINER else None for t in terms}
         begins = {term.fact for term in terms} == {"onset"}
-        return max(len(parsed) - max(trainers - 1, 0), len(named)) - begins / 2
+        weak = begins + any(term.value == OWN_DATA for term in terms)
+        return max(len(parsed) - max(trainers - 1, 0), len(named)) - weak / 2
 
     @property
     def order(self) -> tuple[bool, float, int]:
@@ -211,7 +214,7 @@ def held(entry: Json, symptom: Symptom, facts: Facts, said: bool | None) -> Caus
 def is_told(cause: Cause, facts: Facts) -> bool:
     """Whether these facts, too, say more for it than a word as of "time left"."""
     told = (one for one in cause.because if tellers.holds(one, facts) is True)
-    return any(term.fact != "says" for one in told for term in tellers.parse(one))
+    return any(t.fact not in WORDED for one in told for t in tellers.parse(one))
 
 
 def of_words(text: str) -> list[Symptom]:

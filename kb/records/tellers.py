@@ -18,7 +18,7 @@ AND = re.compile(r"\s+and\s+(?=[a-z_]+\s*(?:==|!=|~|[<>]))")
 NUMBERS = ("finite_steps", "growth", "last_loss", "last_grad_norm", "last_loss_scale")
 FACTS = (
     *("trainer", "method", "device", "dtype", "mode", "card", "arch", "package"),
-    *("loss", "grad_norm", "loss_scale", "first_bad", "onset"),
+    *("loss", "grad_norm", "loss_scale", "first_bad", "onset", "told"),
     *("call", "named", "error", "frame", "node", "probe", "says"),
     *NUMBERS,
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kb.lookup.answer import look_up
+from kb.lookup.symptoms import Cause
+from kb.models import Symptom
 from tests.kb.lookup.test_symptoms import SymptomTest
 
 Json = dict[str, Any]
@@ -207,6 +209,10 @@ class ReasonTests(ReportTest):
             for word in ("logging", "optimizer", "batch_size", "data"):
                 self.assertNotIn(word, reasons)
 
+    def test_a_name_that_many_records_have_is_no_reason(self) -> None:
+        log = "The result of torch.norm is not what I expect, with autograd it differs"
+        self.assertEqual(self.causes(log), [])
+
     def test_what_is_not_so_is_no_reason(self) -> None:
         log = "The model does not learn: bf16 weights, the loss does not decrease"
         self.assertIn("the number format is bf16", self.reasons(log))
@@ -240,6 +246,40 @@ class ReasonTests(ReportTest):
     def test_a_learning_rate_is_no_failure_to_learn(self) -> None:
         log = "the loss is nan, learning rate 1e-4, I am not sure what it does"
         self.assertNotIn("does-not-learn", self.shown(log))
+
+
+class ToldTests(ReportTest):
+    def test_one_thing_is_told_in_many_words(self) -> None:
+        for log, cause in (
+            ("Loss nan with ArcFace after several batches", "sqrt-at-zero-nan-grad"),
+            ("wav2vec2: the loss is nan", "ctc-infeasible-target-inf-nan"),
+            ("自己标注的数据，loss 是 nan，官方数据正常", "nan-in-data"),
+            ("mAP is nan, and the loss too", "empty-class-metric"),
+            (
+                "the loss is nan, it answers !!!!!!!!",
+                "exclamation-marks-nan-logits",
+            ),
+            ("输出全部为“！”，reward 为 0", "exclamation-marks-nan-logits"),
+            ("inputs are not normalized, loss nan", "divergence"),
+            ("重新加载 checkpoint 后 loss 变高", "optimizer-state-not-restored"),
+            (
+                "gradient accumulation 4: the loss is four times as large",
+                "trainer-loss-not-divided",
+            ),
+            ("新加的层没有加入优化器", "optimizer-without-parameters"),
+        ):
+            self.assertEqual(self.causes(log)[0], cause, log)
+
+    def test_whose_data_it_is_is_a_weak_sign(self) -> None:
+        said = ('told == "own_data"', 'dtype == "fp16"')
+        for because, strength in ((said[:1], 0.5), (said[1:], 1.0), (said, 1.5)):
+            cause = Cause("some", {}, Symptom(), because)
+            self.assertEqual(cause.strength, strength)
+
+    def test_synonyms_are_one_reason(self) -> None:
+        said = "the loss diverges, explodes and blows up: a spike, then nan"
+        self.assertEqual(self.reasons(f"{said}. fp16, amp").count("diverges or"), 1)
+        self.assertEqual(self.causes(f"{said}. fp16, amp")[0], "fp16-overflow")
 
 
 class FewWordsTests(ReportTest):
