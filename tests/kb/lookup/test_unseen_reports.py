@@ -270,6 +270,14 @@ class ToldTests(ReportTest):
         ):
             self.assertEqual(self.causes(log)[0], cause, log)
 
+    def test_names_of_settings_are_read(self) -> None:
+        for log, mode in (
+            ("use_amp: true, the loss is nan", "amp"),
+            ("with mix precision the loss is nan", "amp"),
+            ("all requires_grad are shown as false", "frozen"),
+        ):
+            self.assertIn(("mode", mode), self.facts(log), log)
+
     def test_whose_data_it_is_is_a_weak_sign(self) -> None:
         said = ('told == "own_data"', 'dtype == "fp16"')
         for because, strength in ((said[:1], 0.5), (said[1:], 1.0), (said, 1.5)):
