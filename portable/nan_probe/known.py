@@ -90,11 +90,7 @@ DIAGNOSES = {
         "torch.nn.ParameterDict({'_v': torch.nn.Parameter(a), '_g': torch.nn.Parameter(b)})",
     ),
     # Shrunk, of a row only what is ruled out is left.
-    "NAN-0030": (
-        "zero_probability",
-        "mul",
-        "torch.cat([torch.zeros_like(b), b], -1)",
-    ),
+    "NAN-0030": ("zero_probability", "mul", "torch.cat([torch.zeros_like(b), b], -1)"),
     "NAN-0079": (
         "eps_is_zero",
         "normalize",
@@ -137,6 +133,10 @@ NAN-0098 | 0 / 0 | div(mul(x): 0, add(x, x): 0)
 NAN-0100 | overflow of a product or square | backward of addmm(x, x, x)
 NAN-0101 | a number / 0 | div(x, input: 0)
 NAN-0104 | a number / 0 | solve_ex(x, x)
+NAN-0150 | overflow of a cast | to_copy(x)
+NAN-0151 | a number / 0 | backward of log(sub(x): 0)
+NAN-0156 | 0 / 0 | div(sum(mul(fill(x, input: 0): 0, x): 0): 0, vector_norm(mul(x: 0, x): 0): 0)
+NAN-0161 | root of a negative number | sqrt(x)
 """
 RECORDS = {
     record: (text, law)
