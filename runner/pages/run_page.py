@@ -110,8 +110,8 @@ class RunPage:
     @property
     def name(self) -> str:
         """Of the browser's tab: how it stands, then which record on which build."""
-        verdict = str(self.badge) if self.badge else self.title
         run = self.run
+        verdict = str(self.badge or run.get_state_display().capitalize())
         return tab_name(verdict, run.repro.record_id, run.build_id, *run.settings)
 
     @property

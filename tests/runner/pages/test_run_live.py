@@ -99,6 +99,10 @@ class CancelTest(PageTest):
             self.assertNotIn("The verdict is written once", html, path)
         self.assertRegex(html, r'id="run-cancel"\s+hx-swap-oob')
 
+    def test_the_tab_has_one_colon(self) -> None:
+        run = self.own_run(state="running", phase="control", attempt=1)
+        self.assertIn("<title>Running: NAN-9001 ·", self.page(f"/en/runs/{run.id}/"))
+
     def test_without_scripts_it_leads_back_to_the_run(self) -> None:
         run = self.own_run(state="running", phase="control", attempt=1)
         answer = self.client.post(f"/en/runs/{run.id}/cancel/", follow=True)
