@@ -12,6 +12,7 @@ from kb.models import Symptom
 from kb.records import tellers
 from kb.search.ranking.log_lines import Why
 from kb.search.reading.log import Reading
+from kb.search.reading.names import as_written
 from kb.search.reading.signatures import read_signature
 from kb.wording import facet_title
 
@@ -139,7 +140,8 @@ def of_names(names: Sequence[str], facts: Facts) -> Json:
         has = [name for name in left if fact == "named" or facts.has(fact, name)]
         left = [name for name in left if name not in has]
         if has:
-            listed = {lang: LIST_COMMA[lang].join(has) for lang in ("en", "zh")}
+            names_as_read = [as_written(name, facts.text) for name in has]
+            listed = {lang: LIST_COMMA[lang].join(names_as_read) for lang in LIST_COMMA}
             said.insert(0, text.filled(names=listed))
     return joined(said)
 

@@ -56,6 +56,13 @@ def made_by(printed: str) -> list[str]:
     return [name for name in names if name]
 
 
+def as_written(name: str, text: str) -> str:
+    """How the text first writes a name: ze_ro -> ZeRO."""
+    written = (word for word, _called in NAME.findall(text))
+    has = (word for word in written if operator_name(word) == PREFIX + name)
+    return next(has, name).rpartition(".")[2]
+
+
 def is_name(word: str) -> bool:
     """Written as code: snake_case, or with capitals inside."""
     inner = word.strip("_")

@@ -190,8 +190,12 @@ class ReasonTests(ReportTest):
 
     def test_an_address_names_no_operator(self) -> None:
         log = "DDP unwraps the module at https://github.com/some/repo/run.py#L9 and so"
-        self.assertIn("you name ddp", reasons := self.reasons(f"{log} each is alone"))
+        self.assertIn("you name DDP", reasons := self.reasons(f"{log} each is alone"))
         self.assertNotIn("com", reasons)
+
+    def test_a_name_is_said_as_it_was_written(self) -> None:
+        said = self.reasons("gradients are None under ZeRO when a layer is used twice")
+        self.assertIn("you name ZeRO", said)
 
     def test_a_printed_tensor_is_no_node_of_anomaly_mode(self) -> None:
         log = "loss is nan: tensor([nan], grad_fn=<DivBackward0>)"
