@@ -37,6 +37,7 @@ NAME = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 NOT_A_NUMBER = re.compile(r"(?<![\w.+-])[-+]?(?:nan|inf)(?!\.?\w)")
 # A browser breaks such a name anywhere unless it is told where; no tag is one.
 LONG_NAME = re.compile(r"[^\s<>]{20,}")
+AFTER_STOP = re.compile(r"(?<=[。：；])\s+")
 JOINT = re.compile(r"(?<=\w)(?:[_(]|\.(?!\d))(?=\w)")
 
 
@@ -267,6 +268,14 @@ def digest_link(digest: str) -> SafeString:
 def gap() -> str:
     """The space after a colon or a sentence; Chinese has none."""
     return SPACE[current_lang()]
+
+
+@register.simple_block_tag
+def sentences(content: str) -> SafeString:
+    """Sentences and links, some of them left out: Chinese has no space between them."""
+    if current_lang() == "zh":
+        content = AFTER_STOP.sub("", content)
+    return mark_safe(content)  # noqa: S308
 
 
 @register.filter

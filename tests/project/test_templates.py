@@ -24,6 +24,13 @@ BLOCKS = (
 ALONE = re.compile(r'{%\s+include\s+"([^"]+)"((?:(?!%}).)*?)\s+only\s+%}', re.DOTALL)
 NAMED = re.compile(r'{%\s+(?:include|extends)\s+"((?!admin/)[^"]+)"')
 OPENING = re.compile(rf"<({BLOCKS})(?=[\s>]|$)")
+# A link after a sentence: Chinese has no space there, so `{% gap %}` stands between,
+# or `{% sentences %}` holds both.
+JOINED = re.compile(r"{% sentences %}.*?{% endsentences %}", re.DOTALL)
+SPACED = re.compile(
+    r"""[.:]\s*(?:{% endblocktranslate %}|" %})\s+"""
+    r"""(?:{% if [^%]*%}\s*)?<a (?!class="btn)"""
+)
 # Text is free: what stands in a <pre> keeps its own indentation.
 ODD_STEP = re.compile(r"(?:  )* [<{]|\s*\t")
 
@@ -48,6 +55,14 @@ def lines() -> Iterator[tuple[str, str]]:
 
 
 class PiecesTest(SimpleTestCase):
+    def test_no_space_parts_a_link_from_the_chinese_sentence_before_it(self) -> None:
+        spaced = [
+            f"{path.relative_to(TEMPLATES)}: {found[0]!r}"
+            for path in sorted(TEMPLATES.rglob("*.html"))
+            for found in SPACED.finditer(JOINED.sub("", path.read_text()))
+        ]
+        self.assertEqual(spaced, [])
+
     def test_each_piece_that_a_template_names_is_there(self) -> None:
         missing = [
             f"{path.relative_to(TEMPLATES)}: {name}"
