@@ -98,7 +98,8 @@ def of_terms(terms: Sequence[tellers.Term]) -> Json:
     """What is not so is no reason, where something is."""
     first = terms[0]
     if len(terms) > 1 and {(t.fact, t.op) for t in terms} == {(first.fact, "==")}:
-        values = {lang: AND[lang].join(t.value for t in terms) for lang in ("en", "zh")}
+        ands = {"en": AND["en"], "zh": LIST_COMMA["zh"]}
+        values = {lang: ands[lang].join(t.value for t in terms) for lang in ands}
         return FACTS[first.fact].filled(value=values)
     return joined([of_term(t) for t in terms if t.op != "!=" or len(terms) == 1])
 
@@ -123,7 +124,8 @@ def of_line(why: Why, reading: Reading) -> Json:
         return SHOWS.filled(line=why.line, text=facet_title(why.signature))
     numbers = range(why.line, why.last_line + 1)
     text = " ".join(line for at in numbers if (line := reading.lines.get(at)))
-    return LINE.filled(line=why.line, text=text[:MOST_CHARS])
+    cut = "…" if len(text) > MOST_CHARS else ""
+    return LINE.filled(line=why.line, text=text[:MOST_CHARS] + cut)
 
 
 def of_trap(trap: Trap) -> Json:
@@ -140,8 +142,9 @@ def of_names(names: Sequence[str], facts: Facts) -> Json:
         has = [name for name in left if fact == "named" or facts.has(fact, name)]
         left = [name for name in left if name not in has]
         if has:
-            names_as_read = [as_written(name, facts.text) for name in has]
-            listed = {lang: LIST_COMMA[lang].join(names_as_read) for lang in LIST_COMMA}
+            written = (as_written(name, facts.text) for name in has)
+            once = {name.lower(): name for name in written}.values()
+            listed = {lang: LIST_COMMA[lang].join(once) for lang in LIST_COMMA}
             said.insert(0, text.filled(names=listed))
     return joined(said)
 

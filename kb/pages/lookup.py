@@ -216,6 +216,7 @@ def named_chips(facts: Json) -> Iterable[Chip]:
     labels = {
         **{"trainer": _("trainer"), "method": _("method"), "device": _("device")},
         **{"mode": _("mode"), "call": _("call"), "node": _("backward node")},
+        "card": "GPU",
     }
     for row in facts["named"]:
         name, value = row["fact"], row["value"]

@@ -196,6 +196,8 @@ class ReasonTests(ReportTest):
     def test_a_name_is_said_as_it_was_written(self) -> None:
         said = self.reasons("gradients are None under ZeRO when a layer is used twice")
         self.assertIn("you name ZeRO", said)
+        log = "我用 DeepSpeed ZeRO-2 训练，之后 grad_norm 变成 nan，loss 变成 0"
+        self.assertIn("you name DeepSpeed, ZeRO", self.reasons(log))
 
     def test_a_printed_tensor_is_no_node_of_anomaly_mode(self) -> None:
         log = "loss is nan: tensor([nan], grad_fn=<DivBackward0>)"
