@@ -131,7 +131,7 @@ REASONS = {
     "loopback": _("processes cannot talk over the loopback network here"),
     "not_taken": _("torch did not take the code path in question"),
     "said": Text(""),
-    "control": _("the control should show no bug, but it did"),
+    "control": _("the control, which must be clean, shows the bug"),
     "detector_silent": _("the detector missed a symptom that was made on purpose"),
     "reference": _("the reference is not usable"),
     "metric": _("an observation is missing or of the wrong type"),
