@@ -57,6 +57,11 @@ def badge_inner(badge: Badge) -> SafeString:
     )
 
 
+@register.filter
+def reason_words(reason: str) -> str:
+    return badges.reason_text(reason, current_lang())
+
+
 @register.simple_tag
 def verdict_badge(
     verdict: str,

@@ -81,7 +81,7 @@ LINES = {
     "kb.rules": 3821,
     "kb.search": 4572,
     "kb.syndication": 1220,
-    "kb.templatetags": 636,
+    "kb.templatetags": 641,
     "kb.versions": 1105,
     "portable": 962,
     "portable.harness": 4431,

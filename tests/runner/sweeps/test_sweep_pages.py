@@ -171,6 +171,12 @@ class CancelTest(PageCase, TestCase):
         sweep.refresh_from_db()
         self.assertFalse(sweep.cancel_requested)
 
+    def test_it_says_in_words_why_it_ended_early(self) -> None:
+        self.send({"length": "6..9"})
+        Sweep.objects.update(state="finished", reason="build_missing")
+        page = self.client.get(f"/en/sweeps/{Sweep.objects.get().pk}/")
+        self.assertContains(page, "(the build&#x27;s interpreter is gone)")
+
     def test_a_running_one_ends_after_the_cell_at_hand(self) -> None:
         self.send({"length": "6..9"})
         sweep = self.claim()
