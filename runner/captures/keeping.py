@@ -36,7 +36,7 @@ REFUSALS = {
     "kind": _("This is not a capture: send the capture.json that nan_probe wrote."),
     "version": _("A capture of another version: fetch nan_probe here and catch again."),
     "digest": _("The capture was changed after it was written: send it as it was."),
-    "field": _("A field of the capture has a wrong value."),
+    "field": _("A field of the capture is missing or wrong."),
     "function": _("This site does not run the captured function."),
     "value": _("An argument of the captured call is refused."),
     "numbers": _("The call has too many numbers to run here: let nan_probe shrink it."),
