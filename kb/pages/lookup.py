@@ -215,12 +215,13 @@ def packages_of_records() -> frozenset[str]:
 def named_chips(facts: Json) -> Iterable[Chip]:
     labels = {
         **{"trainer": _("trainer"), "method": _("method"), "device": _("device")},
-        **{"mode": _("mode"), "call": _("call"), "node": _("backward node")},
+        **{"mode": _("mode"), "call": _("call"), "node": _("op")},
         "card": "GPU",
     }
     for row in facts["named"]:
         name, value = row["fact"], row["value"]
-        yield Chip(labels.get(name, name), value, row["line"], f"{name}={value}")
+        if value != "probe":  # that a report was read, the page says above
+            yield Chip(labels.get(name, name), value, row["line"], f"{name}={value}")
 
 
 def kinds_of(result: Json) -> dict[int, str]:

@@ -246,6 +246,23 @@ class AnswerTests(TestCase):
         )
         self.assertEqual(look_up(log)["first_checks"][0]["name"], "range")
 
+    def test_a_report_of_the_probe_leads_to_its_capture(self) -> None:
+        report = "nan_probe 2: first non-finite value\n  op: aten.frob.default\n"
+        report += "  cause: the op, from finite inputs\n"
+        first = look_up(report)["first_checks"][0]
+        self.assertEqual(first["name"], "capture")
+        refused = look_up(f"{report}  capture: none: no operator\n")["first_checks"]
+        self.assertNotIn("capture", [row["name"] for row in refused])
+
+    def test_frames_of_the_interpreter_freeze_no_parameter(self) -> None:
+        for frames, modes in (
+            ('File "<frozen runpy>", line 291, in run_path', []),
+            ("the backbone is frozen", ["frozen"]),
+        ):
+            rows = look_up(f"{frames}\nstep 3 loss nan\n")["facts"]["named"]
+            modes_read = [row["value"] for row in rows if row["fact"] == "mode"]
+            self.assertEqual(modes_read, modes)
+
     def test_what_is_not_sure_has_first_checks_of_the_trainer(self) -> None:
         found = look_up(f"{STEPS}\n{BAD}")
         names = [row["name"] for row in found["first_checks"]]
