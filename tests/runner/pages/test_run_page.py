@@ -212,6 +212,7 @@ class LiveTest(PageTest):
         self.assertIn('<noscript><meta http-equiv="refresh" content="5">', html)
         self.assertIn(f'action="/en/runs/{run.id}/cancel/"', html)
         over = self.page(f"/en/runs/{self.finished_run().id}/")
+        self.assertIn('/sample/#now">What to do now</a>', over)
         self.assertNotIn("http-equiv", over)
         text = unescape(over.partition('aria-label="Markdown, English"')[2])
         self.assertIn("**✖ FAIL · bug reproduced (1/1)**", text)
