@@ -50,6 +50,8 @@ class Environment:
     gpus: tuple[str, ...] = ()
     # A build of torch without GPU support, where the report says so.
     is_cpu_build: bool = False
+    # Such a build for macOS has MPS.
+    is_mac: bool = False
     # cpu, cuda, rocm, npu or mps, where it is named without a card: "mps:0".
     device: str = ""
     # Every installed package is listed: one that is not named is not there.
@@ -92,6 +94,7 @@ class Environment:
             is_complete=self.is_complete or other.is_complete,
             is_cpu_build=self.is_cpu_build
             or (not self.torch_raw and other.is_cpu_build),
+            is_mac=self.is_mac or other.is_mac,
         )
 
 
@@ -129,6 +132,7 @@ def environment_of(reader: Reader) -> Environment:
         kind=(reader.kind or "freeze") if reader.packages else None,
         gpus=gpus,
         is_cpu_build=reader.is_cpu_build,
+        is_mac=reader.is_mac,
         device=reader.device,
         is_complete=is_complete(reader),
     )

@@ -94,6 +94,7 @@ CPU_BUILD = re.compile(
     r"(?:py)?torch(?:-base)?\s+\d\S*\s+(?:\S*_)?cpu_\S*"
     r"|CUDA used to build PyTorch\s*: None"
 )
+MAC = re.compile(r"[-\s]*(?:OS|(?:Python )?[Pp]latform)\s*: macOS\b")
 
 
 class Reader:
@@ -106,7 +107,7 @@ class Reader:
         self.device = ""
         self.unparsed = 0
         self.kind: str | None = None
-        self.is_cpu_build = False
+        self.is_cpu_build = self.is_mac = False
         self._in_report = self._in_cpu = self._in_lock = self._ends_at_blank = False
         # Attributes that a command prints; the next lines hold their values.
         self._printed: list[str] = []
@@ -155,6 +156,7 @@ class Reader:
         elif COLLECTED.match(line):
             self.kind = self.kind or "collect_env"
         self.is_cpu_build |= bool(CPU_BUILD.match(bare))
+        self.is_mac |= bool(MAC.match(bare))
 
     def _read_pair(self, line: str) -> bool:
         """The name and the version on lines of their own: locks, JSON, pip show."""

@@ -11,7 +11,7 @@ from kb.environments.environment import Environment
 from kb.versions.ranges import NOT_AFFECTED, UNKNOWN, parse_version
 from kb.versions.reasons import Reason, reason
 
-CPU, CUDA = "cpu", "cuda"
+CPU, CUDA, MPS = "cpu", "cuda", "mps"
 # Made from the same source as CUDA: what a kernel does there, nobody knows unasked.
 LIKE_CUDA = ("rocm", "xpu")
 Holds = Mapping[str, Any]
@@ -41,13 +41,15 @@ def device_of(env: Environment) -> str:
 
 
 def device_for(env: Environment, holds: Holds) -> str:
-    """The same for one record: a build for GPUs computes on the CPU as well.
-
-    So a record of the CPU alone is asked about the CPU, unless a device is named.
+    """The same for one record: a build for GPUs computes on the CPU as well, one for
+    a Mac on MPS. Unless a device is named, a record is asked about its own.
     """
     device = device_of(env)
-    is_named = bool(env.gpus or env.device)
-    return CPU if device == CUDA and not is_named and only_on(holds, CPU) else device
+    if env.gpus or env.device:
+        return device
+    if env.is_mac and MPS in holds["devices"]:
+        return MPS
+    return CPU if device == CUDA and only_on(holds, CPU) else device
 
 
 def is_anywhere(holds: Holds) -> bool:

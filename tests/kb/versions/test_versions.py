@@ -325,6 +325,18 @@ class DoubtTests(SimpleTestCase):
         self.assertEqual(reported.answer, "affected")
         self.assertEqual(self.judge("torch==2.4.1\nGPU: H100").answer, "affected")
 
+    def test_a_mac_computes_on_its_cpu_or_on_mps(self) -> None:
+        mac = "PyTorch version: 2.4.1\nCUDA used to build PyTorch: None\nOS: macOS 14.1"
+        for env, device, answer in (
+            (mac, "mps", "affected"),
+            (mac, "cpu", "affected"),
+            (mac, "cuda", "not_affected"),
+            (mac.replace("macOS", "Ubuntu"), "mps", "not_affected"),
+        ):
+            with self.subTest(env, device=device):
+                holds = {"devices": [device], "why": "kernel"}
+                self.assertEqual(self.judge(env, holds_on=holds).answer, answer)
+
     def test_whether_a_run_confirmed_a_fix_is_said(self) -> None:
         clean = self.finding("bug_absent", "2.6.0+cpu")
         before = self.finding("bug_absent", "2.3.0+cpu")
