@@ -2,7 +2,7 @@
 
 Read as tokens and not as a tree: what people paste is seldom a whole program. Comments
 and strings name nothing; a name that an import gives to another stands for that other;
-a function that the piece defines itself is none of torch's.
+a function or a variable that the piece makes itself is none of torch's.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def places_of_names(source: str) -> list[tuple[str, int]]:
     tokens = tokens_of_code(source[:MAX_CHARS])
     words = [token.text for token in tokens]
     own = {after for before, after in pairwise(words) if before in ("def", "class")}
+    made = assigned_in(words) - passed_in_code(source)
     called_as, imports = imported_as(words), False
     names = []
     for at, (word, line) in enumerate(tokens):
@@ -50,10 +51,22 @@ def places_of_names(source: str) -> list[tuple[str, int]]:
         dotted = at > 0 and words[at - 1] == "."
         if not word.isidentifier() or (word in own and not dotted):
             continue
+        if word in made and follows != "(":
+            continue
         word = called_as.get(word, word)
         if follows == "(" or dotted or is_name(word):
             names.append((operator_name(word), line))
     return [(name, line) for name, line in names if name]
+
+
+def assigned_in(words: Sequence[str]) -> set[str]:
+    """`y = net(x)` and `self.y = net(x)` -> {"y"}; not `f = compile(f)`."""
+    found = set()
+    for line in " ".join(word or "\n" for word in words).splitlines():
+        name, sign, value = line.strip().removeprefix("self . ").partition(" = ")
+        if sign and name.isidentifier() and name not in value.split():
+            found.add(name)
+    return found
 
 
 def passed_in_code(source: str) -> frozenset[str]:

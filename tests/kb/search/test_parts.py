@@ -156,6 +156,18 @@ class NameTests(SimpleTestCase):
         self.assertNotIn("op:acos", names)
         self.assertNotIn("op:softmax", names)
 
+    def test_what_the_piece_makes_itself_is_no_operator(self) -> None:
+        names = names_of_code(
+            "y_pred = net(x)\nself.layer = nn.Linear(1, 1)\n"
+            "attn_mask = ones\nflex_attention = torch.compile(flex_attention)\n"
+            "y_pred + self.layer + F.sdpa(q, attn_mask=attn_mask)\n"
+        )
+        for name, is_named in (
+            *(("y_pred", False), ("layer", False)),
+            *(("attn_mask", True), ("flex_attention", True)),
+        ):
+            self.assertEqual(f"op:{name}" in names, is_named, name)
+
     def test_what_is_cut_off_is_read_as_far_as_it_goes(self) -> None:
         self.assertIn("op:acos", names_of_code("t = torch.acos(\n    cos[0"))
         self.assertEqual(names_of_code("'''"), [])
