@@ -69,6 +69,8 @@ FACTS = {
     "told lower_rate": _("you lowered the learning rate"),
     "told blown_up": _("you say that it diverges or explodes"),
     "told left_out": _("something is not in the optimizer"),
+    "told weight_changed": _("what was changed is a weight, by its version"),
+    "told value_changed": _("what was changed is the output of an operator"),
     "method angular": _("you train with an angular margin, such as ArcFace"),
     "onset first": _("it begins at the first step"),
     "onset later": _("it begins at a later step"),
