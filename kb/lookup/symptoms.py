@@ -19,6 +19,7 @@ from kb.records import tellers
 from kb.search.index.generation import current_generation
 from kb.search.reading.figures import WORDS
 from kb.search.reading.log import key_line
+from kb.search.reading.names import PRINTED
 from kb.search.reading.parts import Kind, is_sentence
 from kb.search.reading.query import MAX_QUERY, Query, Term, read_query
 from kb.search.reading.signatures import Signature, read_signature
@@ -93,7 +94,9 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     lines = [*reading.key_lines, *reading.unwrapped, *reading.quotes]
     # Figures that are not finite say which symptom it is; words would add another's.
     texts = () if facts.figures.first_bad else written_in(paste)
-    asked = [tokens_of(read_query(text[:MAX_QUERY])) for text in texts]
+    asked = [
+        tokens_of(read_query(PRINTED.sub(" ", text[:MAX_QUERY]))) for text in texts
+    ]
     found: list[Shown] = []
     silent: list[Shown] = []
     for row in every():
@@ -190,14 +193,11 @@ def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
 
     Where anything is NaN, also those of a NaN loss of which facts speak.
     """
-    calls, nan = facts.values.get("call"), facts.says_nan
-    rows = [row for row in every() if calls or (nan and row.slug == ANY_NAN)]
-    found = causes_of([Shown(row, ()) for row in rows], facts, said)
-    return [
-        row
-        for row in found
-        if row.is_called or (nan and row.symptom.slug == ANY_NAN and row.because)
-    ]
+    rows = [Shown(row, ()) for row in every()]
+    any_nan = [row for row in rows if row.symptom.slug == ANY_NAN and facts.says_nan]
+    told = {row.slug for row in causes_of(any_nan, facts, said) if row.because}
+    found = causes_of(rows, facts, said)
+    return [row for row in found if row.is_called or row.slug in told]
 
 
 def held(entry: Json, symptom: Symptom, facts: Facts, said: bool | None) -> Cause:

@@ -79,7 +79,7 @@ LINES = {
     "kb.records": 2811,
     "kb.releases": 859,
     "kb.rules": 3821,
-    "kb.search": 4586,
+    "kb.search": 4589,
     "kb.syndication": 1220,
     "kb.templatetags": 641,
     "kb.versions": 1107,

@@ -67,7 +67,8 @@ SAID = re.compile(
 # "Loss becomes nan after 6000 iterations": no program prints how it came.
 BECOMES = re.compile(
     r"\b(?:loss|grad\w*|norm|training|model|weights?|outputs?)(?: \w+)?"
-    r" (?:becomes?|became|turns?|turned|goes|went|gets?|got)\b[^:=]*\bnan\b",
+    r" (?:becomes?|became|turns?|turned|goes|went|gets?|got)\b[^:=]*\bnan\b"
+    r"|(?:出现|变成|变为)[^。\n]{0,10}nan(?![a-z])",
     re.IGNORECASE,
 )
 # "zero gradients", "the gradients are all zero", "梯度全是 0"
@@ -94,6 +95,8 @@ EPOCH = re.compile(r"\bepochs?(?:\(train\))?['\"]?\s?[:=]?\s?\[?(\d+(?:\.\d+)?)"
 # A line of a later step or epoch was not pasted from the beginning; an epoch with
 # decimals counts from 0.
 LATE_STEP, LATE_EPOCH, LATE_SHARE = 100, 2, 0.1
+# A title or a warning above the first step says no step of its own.
+FEW_LINES = 3
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,8 @@ class Figures:
         if first is None or self.finite_before(first[0]) or first[0] in self.said:
             return False
         kind, point = first
-        many = len(self.series[kind]) > 1 and point.line not in self.late
+        lines = [point.line for point in self.series[kind][:FEW_LINES]]
+        many = len(lines) > 1 and self.late.isdisjoint(lines)
         return many or point.line in self.begun
 
     def finite_before(self, kind: str) -> int:

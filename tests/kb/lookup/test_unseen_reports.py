@@ -131,6 +131,8 @@ class OnsetTests(ReportTest):
             with self.subTest(log):
                 self.assertEqual(self.causes(log)[0], "divergence")
                 self.assertIn("rate", self.checks(log))
+        late = "Warning: loss is NaN, skip\nSteps: 2%| 1299/82400 [31:29<9:0, loss=nan]"
+        self.assertNotIn("data", self.checks(f"{late}\n{late}"))
         first = "The loss is nan from the very beginning."
         self.assertIn("data", self.checks(first))
         self.assertNotIn("divergence", self.causes(first))
@@ -283,6 +285,36 @@ class ToldTests(ReportTest):
             ("all requires_grad are shown as false", "frozen"),
         ):
             self.assertIn(("mode", mode), self.facts(log), log)
+
+    def test_words_of_another_sense_say_nothing(self) -> None:
+        frozen = "for images, y in loader: # it does not learn\n    y = Variable(y, {})"
+        facts = self.facts(frozen.format("requires_grad=False"))
+        self.assertNotIn(("mode", "frozen"), facts)
+        said = "the KL divergence is negative and later the loss is nan"
+        self.assertNotIn("diverges", self.reasons(said))
+        tensor = "I find the loss is negative: tensor(-6.8, grad_fn=<KlDivBackward0>)"
+        self.assertEqual(self.shown(tensor), [])
+
+    def test_which_tensor_was_changed_in_place(self) -> None:
+        said = "has been modified by an inplace operation: [torch.FloatTensor [{}]]{}"
+        error = (
+            f"RuntimeError: one of the variables needed for gradient computation {said}"
+        )
+        version = " is at version {}; expected version {} instead."
+        output = ", which is output 0 of {},"
+        for shape, made, versions, cause in (
+            ("3, 16, 5", "", (3, 2), "optimizer-step-between-backwards"),
+            ("9, 1", "TBackward", (2, 1), "optimizer-step-between-backwards"),
+            ("9, 1", "SubBackward0", (1, 0), "inplace-saved-tensor"),
+        ):
+            after = (output.format(made) if made else "") + version.format(*versions)
+            self.assertEqual(self.causes(error.format(shape, after))[0], cause)
+
+    def test_a_cause_of_any_nan_may_be_one_of_another_symptom(self) -> None:
+        code = "```python\nmodel = PPO('Mlp', env, n_steps=1, batch_size=1)\n```"
+        log = f"I tracked nans of PPO to `advantages.std()`, of one step.\n{code}"
+        self.assertEqual(self.shown(log), [])
+        self.assertEqual(self.causes(log)[0], "std-single-sample-nan")
 
     def test_whose_data_it_is_is_a_weak_sign(self) -> None:
         said = ('told == "own_data"', 'dtype == "fp16"')
