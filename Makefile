@@ -5,9 +5,8 @@ ISOLATED := --exclude-tag servers --exclude-tag browser --exclude-tag gauntlet
 # Two processes a core: tests wait for the processes they start half of their time.
 PARALLEL ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 POSTGRES ?= postgres://postgres@127.0.0.1:5432
-# Runs of root have users and control groups of their own; root may reach more Pythons.
-AS_ROOT := tests.runner.sandbox tests.runner.pool \
-	tests.runner.builds.test_compile_seed tests.project.test_patterns
+# Runs of root have users and control groups of their own.
+AS_ROOT := tests.runner.sandbox tests.runner.pool tests.runner.builds.test_compile_seed
 ATTACKS := \
 	tests.project.test_closed tests.project.test_page_cache \
 	tests.project.test_serving tests.project.test_slow_clients \
@@ -72,7 +71,7 @@ test-all: dev  ## the rest: tests against database servers, brokers and a browse
 test-servers:
 	$(PY) manage.py test --tag servers --exclude-tag corpus --exclude-tag fuzz $(TESTS)
 
-# Every shipped repro, and hostile programs in every tier.
+# Every shipped repro, hostile programs in every tier, every line under every Python.
 test-corpus:
 	$(PY) manage.py test --tag corpus $(TESTS)
 

@@ -36,7 +36,7 @@ BROKEN = (
 )
 LONGEST = 1000
 # Possessive repeats and atomic groups are new in 3.11 and were mended since, \\B
-# changed in 3.14: patterns with one of them read every line, all others some.
+# changed in 3.14: patterns with one of them read all lines, the others one of ten.
 NEW = re.compile(r"[+*?}]\+|\(\?>|\\B")
 SOME = 10
 # Of each pattern a digest of all that it finds and of all lines that it is.
@@ -79,15 +79,14 @@ class FormTests(SimpleTestCase):
         self.assertEqual(written + kept, [])
 
 
-@tag("long")
 class PythonTests(SimpleTestCase):
-    def test_all_pythons_read_the_same(self) -> None:
+    def check(self, read: list[str]) -> None:
         at_hand = pythons.at_hand()
         if len(at_hand) == 1:
             self.skipTest(f"the only Python from 3.11 on here is {next(iter(at_hand))}")
         kept = patterns.kept()
         steps = [(text, flags, 1 if NEW.search(text) else SOME) for text, flags in kept]
-        asked = json.dumps({"patterns": steps, "lines": list(dict.fromkeys(lines()))})
+        asked = json.dumps({"patterns": steps, "lines": read})
         answers = {
             version: read_by(program, asked) for version, program in at_hand.items()
         }
@@ -95,6 +94,13 @@ class PythonTests(SimpleTestCase):
             with self.subTest(where):
                 by_python = dict(zip(answers, digests, strict=True))
                 self.assertEqual(len(set(digests)), 1, by_python)
+
+    def test_all_pythons_read_some_lines_the_same(self) -> None:
+        self.check([*BROKEN, *every_line()[::SOME]])
+
+    @tag("servers", "corpus")  # for its length: six seconds for each Python
+    def test_all_pythons_read_all_lines_the_same(self) -> None:
+        self.check(every_line())
 
 
 def read_by(program: str, asked: str) -> list[str]:
@@ -107,6 +113,10 @@ def read_by(program: str, asked: str) -> list[str]:
     )
     answer: list[str] = json.loads(done.stdout)
     return answer
+
+
+def every_line() -> list[str]:
+    return list(dict.fromkeys(lines()))
 
 
 def lines() -> Iterator[str]:
