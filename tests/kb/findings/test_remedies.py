@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from django.test import TestCase
+from django.test import TestCase, tag
 
 from kb.findings import remedies
 from kb.models import Finding, Record
@@ -158,6 +158,7 @@ class RemedyTest(TestCase):
         self.assertIsNone(remedies.in_framework(found, "transformers"))
 
 
+@tag("any_database")
 class ShippedTest(TestCase):
     def test_each_line_that_a_check_runs_was_verified(self) -> None:
         loaded.shipped_with_evidence()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.test import TestCase
+from django.test import TestCase, tag
 
 from kb.environments.environment import parse_environment
 from kb.lookup.affecting import also_affecting
@@ -39,6 +39,7 @@ def on_build(row: Record, env: Any) -> list[Finding]:
     return list(row.findings.filter(build_raw=env.torch_raw or ""))
 
 
+@tag("any_database")
 class ShippedTest(TestCase):
     def test_all_at_once_are_affected_as_each_alone(self) -> None:
         loaded.shipped_with_evidence()

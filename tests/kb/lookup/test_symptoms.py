@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.test import TestCase
+from django.test import TestCase, tag
 from django.utils.translation import override
 
 from kb.lookup import symptoms
@@ -19,6 +19,7 @@ NO_GRAPH = (
 )
 
 
+@tag("any_database")  # what a text says
 class SymptomTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test import tag
 from django.test.utils import CaptureQueriesContext
 
 from kb.models import Claim, Record
@@ -47,6 +48,7 @@ class ListCase(PageTest):
             saving.save(row)
 
 
+@tag("any_database")  # counts queries
 class SizeTest(ListCase):
     def test_queries_do_not_grow_with_records_claims_builds_and_workers(self) -> None:
         self.run_on("2.4.0")

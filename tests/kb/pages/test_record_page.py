@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.staticfiles import finders
 from django.db import connection
-from django.test import RequestFactory
+from django.test import RequestFactory, tag
 from django.test.utils import CaptureQueriesContext, override_settings
 from django.urls import resolve
 from django.utils import timezone
@@ -361,6 +361,7 @@ class LanguageTest(RecordPageTest):
         self.assertIn("This translation is older than its source.", self.text())
 
 
+@tag("any_database")  # counts queries and bytes
 class WeightTest(RecordPageTest):
     def grow(self, number: int) -> None:
         """More of everything that a busy site has."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature
+from django.test import TestCase, TransactionTestCase, skipUnlessDBFeature, tag
 
 from kb.models import Record, SearchDocument, SearchState
 from kb.publishing import saving
@@ -233,6 +233,7 @@ class AskTests(IndexCase):
             self.assertEqual(again, document)
 
 
+@tag("any_database")
 class LoadTests(TestCase):
     def test_a_load_reads_what_no_document_is_kept_of(self) -> None:
         loaded.shipped()

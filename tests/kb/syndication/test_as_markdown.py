@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from django.test import TestCase
+from django.test import TestCase, tag
 
 from kb.models import Record
 from runner.evidence import store
@@ -13,6 +13,7 @@ from tests.support import loaded, runs
 LISTED = re.compile(r"(?m)^- \[(NAN-\d{4}) .*?\]\(http://testserver(/\S+)\)")
 
 
+@tag("any_database")
 class ShippedTest(TestCase):
     @classmethod
     def setUpTestData(cls) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 from django.core.management import CommandError, call_command
-from django.test import SimpleTestCase, TestCase
+from django.test import SimpleTestCase, TestCase, tag
 
 from kb.models import Finding, Repro
 from runner.bisecting import search as bisect, span
@@ -187,6 +187,7 @@ class EvidenceTest(CommandCase):
         self.assertIn("2.5.1-cu124", said)
 
 
+@tag("any_database")
 class RunTest(CommandCase):
     """Builds without evidence are run here, and what they show is kept."""
 
@@ -213,6 +214,7 @@ class RunTest(CommandCase):
         self.assertEqual(kept.count(), len(ran))
 
 
+@tag("any_database")
 class InstallTest(CommandCase):
     """Releases that are not here, one by one, and only those that are asked."""
 

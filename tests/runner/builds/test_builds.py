@@ -12,7 +12,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import CommandError, call_command
-from django.test import SimpleTestCase, TestCase, override_settings
+from django.test import SimpleTestCase, TestCase, override_settings, tag
 from django.utils import timezone
 
 from portable import harness
@@ -80,6 +80,7 @@ def stand_in(python: Path, version: str = "9.9.0+cpu") -> Path:
     return program(python, f'PYTHONPATH="{lib}" exec "{sys.executable}" "$@"')
 
 
+@tag("any_database")  # what a Python says
 class RegisterTest(Folder, TestCase):
     kept: Path
     python: Path

@@ -15,6 +15,7 @@ from django.test import (
     TestCase,
     TransactionTestCase,
     override_settings,
+    tag,
 )
 from django.utils import timezone
 
@@ -88,6 +89,7 @@ class RunTest(TransactionTestCase):
         page = self.client.get(run.capture.get_absolute_url())
         self.assertContains(page, "Finite on 1 of 1 build")
 
+    @tag("any_database")
     def test_backward_infinite_and_absent(self) -> None:
         zero, one = captures.tensor(0.0), captures.tensor(1.0)
         run = self.run_of("torch.sqrt", zero, gradient=one)
@@ -102,6 +104,7 @@ class RunTest(TransactionTestCase):
             run.found.keys(), names | {"heals", "does_not_heal", "ways"}
         )
 
+    @tag("any_database")
     def test_an_equal_slice_names_the_record_and_runs_its_diagnosis(self) -> None:
         record = runs.make_record("NAN-0016")
         code = "def diagnose_equal_points(x):\n    return bool((x == 0).any())\n"

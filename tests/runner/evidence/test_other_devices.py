@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from django.core.management import call_command
+from django.test import tag
 
 from kb.choices import SHIPPED
 from kb.models import Record
@@ -17,6 +18,7 @@ from runner.models import Evidence
 from tests.support import kits, runs
 
 
+@tag("any_database")
 class OtherDeviceTest(kits.KitCase):
     def setUp(self) -> None:
         super().setUp()

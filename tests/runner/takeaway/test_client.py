@@ -97,6 +97,7 @@ class ClientCase(unittest.TestCase):
             self.assertIn(word, done.stderr)
 
 
+@tag("any_database")
 class WheelTest(TestCase):
     def setUp(self) -> None:
         fill()
