@@ -111,13 +111,18 @@ class FoldedTest(MatrixCase):
         html = self.page("/en/matrix/")
         self.assertIn("NAN-9001", html)
         self.assertNotIn("NAN-9002", html)
-        self.assertIn('<a href="?show=all">Show everything</a>', html)
+        self.assertIn('href="?show=all">Show everything</a>', html)
         everything = self.page("/en/matrix/?show=all")
         self.assertIn("NAN-9002", everything)
-        self.assertIn('<a href="?show=flips">Show only what changes</a>', everything)
+        self.assertIn('href="?show=flips">Show only what changes</a>', everything)
         # Data without a choice are of everything; those of the page are of the page.
         self.assertEqual(len(self.document()["rows"]), 2)
         self.assertIn("?format=json&amp;show=flips", html)
+
+    def test_one_build_changes_nothing_and_its_records_are_one_link_away(self) -> None:
+        html = self.page("/en/matrix/?show=flips&build=2.4.0-cpu")
+        self.assertIn("No verdict changes between these builds.", html)
+        self.assertIn("show=all&amp;build=2.4.0-cpu", html.replace("?", "&amp;"))
 
     def test_another_number_of_trials_splits_no_neighbours(self) -> None:
         for raw, trials in [("2.4.0", 1), ("2.5.0", 20), ("2.6.0", 5)]:
