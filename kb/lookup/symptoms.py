@@ -193,7 +193,8 @@ def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
 
     Where anything is NaN, also those of a NaN loss of which facts speak.
     """
-    rows = [Shown(row, ()) for row in every()]
+    asked = facts.values.get("call") or facts.says_nan
+    rows = [Shown(row, ()) for row in every() if asked]
     any_nan = [row for row in rows if row.symptom.slug == ANY_NAN and facts.says_nan]
     told = {row.slug for row in causes_of(any_nan, facts, said) if row.because}
     found = causes_of(rows, facts, said)
