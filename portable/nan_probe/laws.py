@@ -88,6 +88,8 @@ def of_infinities(name, kinds, nan, finite):
         return BY_ZERO if finite else UNKNOWN  # by a pivot
     if name == "ctc_loss":  # no path leads to the target
         return LOG_OF_ZERO if finite and not nan else UNKNOWN
+    if name == "mse_loss":
+        return PRODUCT if finite else UNKNOWN
     if name in PRODUCTS:
         return PRODUCT if finite else ZERO_TIMES_INF if nan else UNKNOWN
     if name in SUMS:
