@@ -110,20 +110,28 @@ def slice_of(made, direction):
     """As text: equal slices are equal texts. None where the op is not known."""
     if not isinstance(made, Made):
         return None
-    left = [MOST]
-    return "backward of " * (direction == "backward") + told(made, left)
+    return "backward of " * (direction == "backward") + told(made, nearest(made))
 
 
-def told(made, left):
-    left[0] -= 1
+def nearest(made):
+    """The ids of the ops that are followed back, those of the last one first."""
+    found, ahead = [id(made)], [made]
+    for one in ahead:
+        for source, held in one.operands:
+            if not (isinstance(source, Made) and held) or id(source) in found:
+                continue
+            if len(found) < MOST:
+                found.append(id(source))
+                ahead.append(source)
+    return found
+
+
+def told(made, shown):
     parts = []
     for source, held in made.operands:
         if isinstance(source, Made):
-            if held:
-                inner = told(source, left) if left[0] else "x"
-                parts.append(f"{inner}: {held}")
-            else:
-                parts.append("x")
+            inner = told(source, shown) if held and id(source) in shown else "x"
+            parts.append(f"{inner}: {held}" if held else "x")
         elif isinstance(source, str) and source not in ("weight", "input"):
             is_telling = made.name in ("pow", "float_power") or held
             parts += [source] if is_telling else []
