@@ -15,7 +15,7 @@ from .slices import Chain
 from .states import Cannot, Replay, State, unwrapped
 from .steps import Step
 from .tape import compiler
-from .values import any_bad, gradients_of
+from .values import any_bad, gradients_of, weights_of
 
 
 class Enough(BaseException):
@@ -65,7 +65,7 @@ class Repeats:
         if not self.session.weights.copies:
             raise Cannot("a copy of the weights before the step was too large to keep")
         replay = Replay(self.session.tape, self.seen)
-        weights = self.session.weights.of(optimizer)
+        weights = weights_of(optimizer)
         replay.forward([one.grad for one in weights])
         for one in weights:
             one.grad = replay.made.get(id(one.grad), one.grad)

@@ -7,7 +7,7 @@ import sys
 import torch
 
 from .places import shown
-from .values import facts_of, limit, plain_values
+from .values import facts_of, has_gradient, limit, plain_values, weights_of
 
 VERSION = 2
 SHOWN = 4
@@ -166,6 +166,36 @@ def reports_in(log):
         elif rows:
             yield rows
             rows = None
+
+
+class Unreached:
+    """Weights of optimizers whose gradient was None, or only 0, in each step so far."""
+
+    # A weight beside one that begins at 0, as of LoRA, has none in the first step.
+    ENOUGH = 3
+
+    def __init__(self):
+        self.known, self.left = set(), {}
+
+    def look(self, optimizer):
+        for one in weights_of(optimizer):
+            if id(one) not in self.known and one.requires_grad:
+                self.left[id(one)] = [one, 0]
+            self.known.add(id(one))
+            if id(one) in self.left and has_gradient(one):
+                del self.left[id(one)]
+            if id(one) in self.left:
+                self.left[id(one)][1] += 1
+
+    def told(self, named):
+        """Their names; None where gradients reach each weight."""
+        mine = [one for one, steps in self.left.values() if steps >= self.ENOUGH]
+        names = {id(one): name for name, one in reversed(list(named))}
+        listed = [names.get(id(one), f"a weight {list(one.shape)}") for one in mine]
+        more = ", ..." * (len(listed) > SHOWN)
+        said = f"{len(mine)} of {len(self.known)} weights of the optimizer"
+        said += ": None or only 0 in each step"
+        return f"{', '.join(listed[:SHOWN])}{more}: {said}" if listed else None
 
 
 class Owner:

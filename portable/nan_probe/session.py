@@ -18,10 +18,10 @@ from .known import known_by
 from .patches import Patches, registered
 from .places import inside_backward
 from .repeats import Repeats
-from .reports import KEEP, Owner, written
+from .reports import KEEP, Owner, Unreached, written
 from .states import Models, Weights
 from .tape import Call, Tape, context, is_compiling, site, transform
-from .values import any_bad, gradients_of, losses_of, tensors
+from .values import any_bad, gradients_of, losses_of, tensors, weights_of
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale, if
 # the scale is where so many lead from the one that GradScaler begins with.
@@ -50,7 +50,7 @@ class Session(contextlib.ContextDecorator, Owner):
         self.roots = []
         self.handles = []
         self.tape = Tape(self.meet)
-        self.weights = Weights()
+        self.weights, self.unreached = Weights(), Unreached()
         self.patches = Patches(self)
         self.stepping = None  # the Call of a step function while it runs
         self.repeats = Repeats(self)
@@ -185,9 +185,10 @@ class Session(contextlib.ContextDecorator, Owner):
             return
         if self.stepping is not None and self.backwards:
             self.judge()
+        self.unreached.look(optimizer)
         self.weights.keep(optimizer)
         if not self.totals["weights"]:
-            any_bad(self.weights.of(optimizer), self.totals["weights"])
+            any_bad(weights_of(optimizer), self.totals["weights"])
         if has_closure and self.is_mine():
             self.tape.enter()
 
@@ -196,7 +197,7 @@ class Session(contextlib.ContextDecorator, Owner):
         if self.repeats.are_on or self.found:
             return
         self.steps += not self.totals["loss"]  # none of its backward passes was seen
-        if any_bad(self.weights.of(optimizer), self.totals["weights"]):
+        if any_bad(weights_of(optimizer), self.totals["weights"]):
             where = site(lambda module: None)
             before = None
             if self.weights.copies:
@@ -339,6 +340,7 @@ class Session(contextlib.ContextDecorator, Owner):
         none = "no step was seen here" + f"; {ELSEWHERE}" * (not self.started)
         rows = [
             ("watched", seen if self.steps else none),
+            ("no gradient", self.unreached.told(Models(self.roots).named_parameters())),
             ("processes", self.started and f"{self.started}; each watched itself"),
             *self.surroundings(),
         ]

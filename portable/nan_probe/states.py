@@ -20,6 +20,7 @@ from .values import (
     storage_of,
     tensors,
     weight_of,
+    weights_of,
 )
 
 # Of weights and optimizer state that are kept for a repeat.
@@ -186,26 +187,22 @@ class Weights:
     def clear(self):
         self.copies = []
 
-    @staticmethod
-    def of(optimizer):
-        return [one for group in optimizer.param_groups for one in group["params"]]
-
     def keep(self, optimizer):
         self.clear()
-        mine = self.of(optimizer)
+        mine = weights_of(optimizer)
         every = mine + [one for state in self.states(optimizer) for one in state]
         if sum(one.numel() * one.element_size() for one in every) <= LARGEST:
             self.copies = self.copied(optimizer)
 
     def states(self, optimizer):
-        for one in self.of(optimizer):
+        for one in weights_of(optimizer):
             state = optimizer.state.get(one, {})
             yield [value for value in state.values() if isinstance(value, torch.Tensor)]
 
     def copied(self, optimizer):
         return [
             (one, one.detach().clone(), copy_of(optimizer.state.get(one, {})))
-            for one in self.of(optimizer)
+            for one in weights_of(optimizer)
         ]
 
     @contextlib.contextmanager

@@ -184,6 +184,21 @@ def gradients_of(parameters):
     return [one.grad for one in parameters if one.grad is not None]
 
 
+def weights_of(optimizer):
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def has_gradient(one):
+    """Whether its gradient is more than 0; of what cannot be read, yes."""
+    if one.grad is None:
+        return False
+    try:
+        plain = plain_values(one.grad)
+        return plain is None or plain.numel() == 0 or bool(plain.any())
+    except UNREADABLE:
+        return True
+
+
 def losses_of(result):
     """Of what a step function returned: the loss is a number among it."""
     found = result.get("loss", result) if isinstance(result, dict) else result

@@ -785,6 +785,28 @@ def scaler_by_default():
 
 
 @toy
+def weights_without_a_gradient():
+    """One is cut off, one begins beside a 0, as in LoRA, and one is frozen."""
+    found = {}
+    for name, is_cut in (("cut", True), ("whole", False)):
+        cut, first, second, frozen = (nn.Linear(4, 4, bias=False) for _ in range(4))
+        nn.init.zeros_(second.weight)
+        frozen.weight.requires_grad_(False)
+        model = nn.ModuleDict({"cut": cut, "first": first, "second": second})
+        model["frozen"] = frozen
+        sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+        with nan_probe.watch(model, file=io.StringIO()) as probe:
+            for _ in range(4):
+                hidden = cut(ONES).detach() if is_cut else cut(ONES)
+                loss = (second(first(frozen(hidden))) - 1).pow(2).sum()
+                loss.backward()
+                sgd.step()
+                sgd.zero_grad()
+        found[name] = probe.report()
+    return found
+
+
+@toy
 def left_as_it_was():
     """Gradients, random numbers, buffers and hooks after a step that was repeated."""
     found = []

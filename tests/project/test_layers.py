@@ -85,7 +85,7 @@ LINES = {
     "kb.versions": 1107,
     "portable": 962,
     "portable.harness": 4431,
-    "portable.nan_probe": 5513,
+    "portable.nan_probe": 5568,
     "runner": 470,
     "runner.admin": 290,
     "runner.agents": 700,
