@@ -14,7 +14,7 @@ from typing import Any
 from kb.addresses import record_urls
 from kb.findings import remedies
 from kb.languages import Text as _
-from kb.lookup import reasons, weights
+from kb.lookup import fingerprints, reasons, weights
 from kb.lookup.candidate import MAKES_NAN, Candidate
 from kb.lookup.facts import Facts
 from kb.lookup.first_checks import frameworks
@@ -49,7 +49,7 @@ FIX_FIELDS = ("package", "version", "kind")
 REMEDY_FIELDS = ("name", "kind", "apply", "cost")
 MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 # What each kind of evidence is worth; nearness orders what is equal.
-SURE_MATCH, LINE, TRAP = 20.0, 2.5, 4.0
+SURE_MATCH, LINE, TRAP, SLICE = 20.0, 2.5, 4.0, 6.0
 # Of a trap of another symptom than the one that the paste complains of.
 BESIDE = 0.6
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
@@ -87,7 +87,8 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
     traps = traps_in(asked.paste)
     slugs = names_of(asked.generation)
-    wanted = {*(match.record for match in matches), *traps, *near.first}
+    alike = fingerprints.alike(asked.paste.reading.probe)
+    wanted = {*(match.record for match in matches), *traps, *near.first, *alike}
     wanted |= {slugs[cause.slug] for cause in causes if cause.slug in slugs}
     records = known(sorted(wanted), asked.generation)
     found = {pk: Candidate(row.row.slug, row) for pk, row in records.items()}
@@ -99,10 +100,13 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         add_match(found.get(match.record), match, asked, fewest)
     for pk, trap in traps.items():
         add_trap(found.get(pk), trap, asked)
+    for pk, row in alike.items():
+        add_slice(found.get(pk), row, asked)
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
         rule_out(candidate, asked)
     listed = [row for row in found.values() if row.because and row.score >= LEAST]
+    listed = [row for row in listed if may_be(row, alike, asked)]
     order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
     out = [row for row in order if row.ruled_out]
     return [row for row in order if not row.ruled_out], out
@@ -123,11 +127,13 @@ def add_cause(
         return
     candidate.cause, candidate.is_told = cause, bool(cause.because)
     is_full = candidate.known and not candidate.known.row.is_brief
-    if weight < 1 and is_full and cause.is_called:
+    if weight < 1 and is_full and cause.is_called and not cause.is_measured:
         return  # the operators of its repro are compared with the code already
     strength = min(cause.strength, MOST_FOR)
     people = PEOPLE * cause.entry.get("people", 1)
-    if weight < 1 and not cause.is_called:
+    if cause.is_measured:
+        weight = 1.0
+    elif weight < 1 and not cause.is_called:
         weight = OF_NAN
     candidate.score += weight * (ASKED + FOR * strength + people) + cause.said
     candidate.because += reasons.of_predicates(cause.because)
@@ -222,6 +228,29 @@ def add_trap(candidate: Candidate | None, trap: Trap, asked: Asked) -> None:
     candidate.score += BESIDE if other else TRAP
     candidate.lines = sorted({*candidate.lines, trap.line})
     candidate.because.insert(0, reasons.of_trap(trap))
+
+
+def add_slice(
+    candidate: Candidate | None, alike: fingerprints.Alike, asked: Asked
+) -> None:
+    probe = asked.paste.reading.probe
+    if candidate is None or probe is None:
+        return
+    candidate.is_told = True
+    candidate.score += SLICE * alike.share
+    candidate.lines = sorted({*candidate.lines, probe.slice[0]})
+    candidate.because.insert(0, reasons.of_slice(probe.slice[0], alike.ops))
+
+
+def may_be(
+    candidate: Candidate, alike: Mapping[str, fingerprints.Alike], asked: Asked
+) -> bool:
+    """Not where the probe saw another failure than the record's own."""
+    pk = candidate.row.pk if candidate.row else ""
+    cause = candidate.cause
+    if candidate.is_sure or pk in alike or (cause and cause.is_measured):
+        return True
+    return not fingerprints.fails_otherwise(pk, asked.paste.reading.probe)
 
 
 def rule_out(candidate: Candidate, asked: Asked) -> None:

@@ -23,6 +23,7 @@ from kb.search.reading.code import passed_in_code, places_of_names
 from kb.search.reading.figures import BECOMES, LOSS, NORM, SCALE, Figures, read_figures
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
 from kb.search.reading.parts import Kind, is_sentence, is_spoken
+from kb.search.reading.probe import says_only_itself
 from kb.search.reading.symptom_facets import NUMBER, says_nan
 from kb.search.reading.tables import heading_of
 
@@ -145,7 +146,7 @@ class Facts:
 
 
 def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
-    text = shortened(paste.text)
+    text = shortened(told_by(paste))
     values = {name: dict[str, int]() for name in TABLES}
     for (name, value), line in stated(paste, text, env):
         values[name].setdefault(value, line)
@@ -162,6 +163,7 @@ def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
     values["frame"] = dict(paste.reading.frames)
     values["node"] = dict(nodes_in(paste, text))
     values["probe"] = dict(probe_facts(paste))
+    values["law"] = laws_in(paste)
     values["device"] = devices(values, environment)
     written = is_written(paste, figures)
     said = f"{text}\n{env[:HEAD]}"
@@ -169,15 +171,25 @@ def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:
 
 
 def is_written(paste: Paste, figures: Figures) -> bool:
-    """Whether a person says or measures something, or the probe names an op.
+    """Whether a person says or measures something, or the probe names but an op.
 
     What a trainer prints of itself is no measurement.
     """
-    if paste.reading.probe and paste.reading.probe.words:
+    probe = paste.reading.probe
+    if probe and probe.words and not probe.is_explained:
         return True
     kinds = {part.kind for part in paste.parts}
     measured = Kind.METRICS in kinds and not any(figures.series.values())
     return measured or not WRITTEN.isdisjoint(kinds)
+
+
+def told_by(paste: Paste) -> str:
+    """The text, line by line, without the words that are the probe's own."""
+    kind = paste.kind_of_line
+    return "\n".join(
+        "" if kind.get(number) == Kind.PROBE and says_only_itself(line) else line
+        for number, line in paste.lines
+    )
 
 
 def shortened(text: str) -> str:
@@ -337,6 +349,12 @@ def probe_facts(paste: Paste) -> Iterator[tuple[str, int]]:
     for facet, line in paste.reading.facets.items():
         if facet.startswith(("probe_", "rerun_")):
             yield facet.removeprefix("probe_"), line
+
+
+def laws_in(paste: Paste) -> dict[str, int]:
+    """The law of arithmetic that a report of the probe names."""
+    line, name = paste.reading.probe.law if paste.reading.probe else (0, "")
+    return {name: line} if name else {}
 
 
 def devices(

@@ -17,8 +17,9 @@ from kb.search.reading.signatures import read_signature
 from kb.wording import facet_title
 
 Json = dict[str, Any]
-MOST_CHARS = 160
+MOST_CHARS, MOST_OPS = 160, 4
 LINE = _("line {line} says “{text}”")
+SLICE = _("line {line}: its repro fails by the same operations ({names})")
 SHOWS = _("line {line} shows {text}")
 TRAP = _("line {line} of your code: {text}")
 # How the paste has the names that it shares with a record, by fact.
@@ -49,6 +50,15 @@ FACTS = {
     "frame": _("the traceback passes {value}"),
     "node": _("the backward node is {value}"),
     "probe": _("the report shows {value}"),
+    "probe input": _("the value came with the data"),
+    "probe loaded": _("a weight was not finite before the first step"),
+    "probe unwritten": _("the memory was never written"),
+    "probe silent": _("no gradient reaches some weights"),
+    "law": _("the report shows {value}"),
+    "law 0 / 0": _("the report shows 0 / 0"),
+    "law log of 0": _("the report shows the log of 0"),
+    "law mean of nothing": _("the report shows the mean of nothing"),
+    "law overflow of": _("the report shows an overflow"),
     "says": _("your paste says “{value}”"),
     "finite_steps": _("several steps were finite before"),
     "growth": _("the loss grew many times over"),
@@ -134,6 +144,11 @@ def of_trap(trap: Trap) -> Json:
     said = trap.finding.rule["message"]
     text = {lang: said[lang].rstrip(".。") for lang in said}
     return TRAP.filled(line=trap.line, text=text)
+
+
+def of_slice(line: int, ops: Sequence[str]) -> Json:
+    listed = {lang: sign.join(ops[:MOST_OPS]) for lang, sign in LIST_COMMA.items()}
+    return SLICE.filled(line=line, names=listed)
 
 
 def of_names(names: Sequence[str], facts: Facts) -> Json:

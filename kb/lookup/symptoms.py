@@ -31,6 +31,7 @@ MAX_PARTS_READ = 12
 # A paste of no more that names a metric is a question: "loss spike".
 FEW_WORDS = 5
 CALLS = "call =="
+MEASURED = ("law", "probe")
 TRAINER, OWN_DATA = "trainer", "own_data"
 # Facts that are words of a person.
 WORDED = ("says", "told")
@@ -59,6 +60,12 @@ class Cause:
     def is_called(self) -> bool:
         """The code calls what one of its tellers names."""
         return any(CALLS in one for one in self.because)
+
+    @property
+    def is_measured(self) -> bool:
+        """One of its tellers names what the probe found out."""
+        terms = chain.from_iterable(map(tellers.parse, self.because))
+        return any(term.fact in MEASURED for term in terms)
 
     @property
     def strength(self) -> float:

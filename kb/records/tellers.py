@@ -19,7 +19,7 @@ NUMBERS = ("finite_steps", "growth", "last_loss", "last_grad_norm", "last_loss_s
 FACTS = (
     *("trainer", "method", "device", "dtype", "mode", "card", "arch", "package"),
     *("loss", "grad_norm", "loss_scale", "first_bad", "onset", "told"),
-    *("call", "named", "error", "frame", "node", "probe", "says"),
+    *("call", "named", "error", "frame", "node", "probe", "law", "says"),
     *NUMBERS,
 )
 Values = tuple[str, ...] | float | str
