@@ -93,7 +93,9 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     records = known(sorted(wanted), asked.generation)
     found = {pk: Candidate(row.row.slug, row) for pk, row in records.items()}
     for cause in causes:
-        add_cause(cause, found, slugs, weight, asked.facts)
+        # A slice tells more than its law.
+        own = weight if not cause.is_measured else OF_NAN if alike else 1.0
+        add_cause(cause, found, slugs, own, asked.facts)
     claims = Counter(why.signature for match in matches for why in match.why)
     for match in matches:
         fewest = min((claims[why.signature] for why in match.why), default=0)
@@ -131,9 +133,7 @@ def add_cause(
         return  # the operators of its repro are compared with the code already
     strength = min(cause.strength, MOST_FOR)
     people = PEOPLE * cause.entry.get("people", 1)
-    if cause.is_measured:
-        weight = 1.0
-    elif weight < 1 and not cause.is_called:
+    if weight < 1 and not (cause.is_called or cause.is_measured):
         weight = OF_NAN
     candidate.score += weight * (ASKED + FOR * strength + people) + cause.said
     candidate.because += reasons.of_predicates(cause.because)

@@ -69,6 +69,13 @@ class ReportTest(TestCase):
         self.assertEqual(found[0], "NAN-0079")
         self.assertNotIn("NAN-0101", found)
 
+    def test_a_slice_tells_more_than_its_law(self) -> None:
+        centred = (
+            "div(mul(x, sub(relu(x: 0): 0, mean(relu(x: 0): 0): 0): 0): 0, std(x): 0)"
+        )
+        found = self.listed(report(op="aten.div", law="0 / 0", slice=centred))
+        self.assertEqual(found[0], "NAN-0088")
+
     def test_what_calls_the_optimizer_names_no_cause(self) -> None:
         found = self.listed(
             report(
