@@ -61,7 +61,7 @@ PEOPLE = 0.02
 # paste has some NaN.
 IN_CODE, OF_NAN = 0.6, 0.25
 # Below this a record shares a word with the paste, and no more.
-LEAST = 0.5
+LEAST = 0.7
 Json = dict[str, Any]
 
 
