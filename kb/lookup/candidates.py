@@ -14,7 +14,7 @@ from typing import Any
 from kb.addresses import record_urls
 from kb.findings import remedies
 from kb.languages import Text as _
-from kb.lookup import fingerprints, reasons, weights
+from kb.lookup import reasons, slices, weights
 from kb.lookup.candidate import MAKES_NAN, Candidate
 from kb.lookup.facts import Facts
 from kb.lookup.first_checks import frameworks
@@ -87,7 +87,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
     traps = traps_in(asked.paste)
     slugs = names_of(asked.generation)
-    alike = fingerprints.alike(asked.paste.reading.probe)
+    alike = slices.alike(asked.paste.reading.probe)
     wanted = {*(match.record for match in matches), *traps, *near.first, *alike}
     wanted |= {slugs[cause.slug] for cause in causes if cause.slug in slugs}
     records = known(sorted(wanted), asked.generation)
@@ -230,9 +230,7 @@ def add_trap(candidate: Candidate | None, trap: Trap, asked: Asked) -> None:
     candidate.because.insert(0, reasons.of_trap(trap))
 
 
-def add_slice(
-    candidate: Candidate | None, alike: fingerprints.Alike, asked: Asked
-) -> None:
+def add_slice(candidate: Candidate | None, alike: slices.Alike, asked: Asked) -> None:
     probe = asked.paste.reading.probe
     if candidate is None or probe is None:
         return
@@ -243,14 +241,14 @@ def add_slice(
 
 
 def may_be(
-    candidate: Candidate, alike: Mapping[str, fingerprints.Alike], asked: Asked
+    candidate: Candidate, alike: Mapping[str, slices.Alike], asked: Asked
 ) -> bool:
     """Not where the probe saw another failure than the record's own."""
     pk = candidate.row.pk if candidate.row else ""
     cause = candidate.cause
     if candidate.is_sure or pk in alike or (cause and cause.is_measured):
         return True
-    return not fingerprints.fails_otherwise(pk, asked.paste.reading.probe)
+    return not slices.fails_otherwise(pk, asked.paste.reading.probe)
 
 
 def rule_out(candidate: Candidate, asked: Asked) -> None:

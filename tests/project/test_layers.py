@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1858,
     "kb.environments": 1231,
     "kb.findings": 1319,
-    "kb.lookup": 2702,
+    "kb.lookup": 2700,
     "kb.management": 200,
     "kb.models": 590,
     "kb.pages": 2765,

@@ -7,7 +7,7 @@ from typing import Any
 from django.test import TestCase
 
 from kb.lookup.answer import look_up
-from kb.lookup.fingerprints import alike
+from kb.lookup.slices import alike
 from kb.search.reading.probe import Probe
 from portable.nan_probe.known import RECORDS, is_telling
 from tests.support import loaded
