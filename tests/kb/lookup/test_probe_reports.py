@@ -128,6 +128,10 @@ class ReportTest(TestCase):
     def test_weights_without_a_gradient(self) -> None:
         found = look_up(SILENT)
         self.assertEqual([row["slug"] for row in found["symptoms"]], ["grad-none"])
+        # An optimizer was given them, and they ask for a gradient.
+        names = [row["slug"] for row in found["candidates"]]
+        self.assertEqual(names[0], "argmax-cuts-gradient")
+        self.assertTrue({"frozen-by-mistake", "grad-of-non-leaf"}.isdisjoint(names))
 
 
 class AlikeTest(TestCase):
