@@ -33,9 +33,8 @@ MAKERS = {
 }
 OPTIMIZER = "optimizer"
 # Rows that say on what it ran; the words of all others are the probe's own.
-STATED = re.compile(
-    r"^\s*(?:line|called at|module|dtype|device|value|compiled|loss_scale|torch): "
-)
+STATED = {"line", "called at", "module", "dtype", "device", "value", "compiled"}
+STATED |= {"loss_scale", "torch"}
 # Of another value in the same report: "nan of PowBackward0 (aten.mul.Tensor), …".
 OTHER = re.compile(r"(nan|inf) of ([A-Za-z_][\w:.]{1,120})")
 ATEN = re.compile(r"aten\.(\w{1,80})")
@@ -109,7 +108,8 @@ def read_probe(lines: Iterable[tuple[int, str]]) -> Probe:
 
 def says_only_itself(text: str) -> bool:
     """A row whose words are the probe's own, and say nothing of the training."""
-    return not (STATED.match(text) or HEADER.search(text))
+    row = ROW.search(text)
+    return row is not None and row[1] not in STATED
 
 
 def fields_of(lines: Iterable[tuple[int, str]]) -> dict[str, tuple[int, str]]:

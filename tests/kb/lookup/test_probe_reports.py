@@ -98,7 +98,9 @@ class ReportTest(TestCase):
                 slice="bmm(x, x)",
                 dtype=dtype,
             )
-            self.assertEqual(self.listed(log)[0], record)
+            ranked = "".join(f"[rank2]: {line}\n" for line in log.splitlines())
+            for text in (log, ranked):
+                self.assertEqual(self.listed(text)[0], record)
 
     def test_who_made_it_where_no_op_did(self) -> None:
         for cause, record in ((GIVEN, "NAN-0088"), (LOADED, "NAN-0162")):
