@@ -11,7 +11,7 @@ import torch
 from torch.optim import optimizer as optimizers
 from torch.utils import _python_dispatch as dispatch
 
-from .places import inside_backward
+from .places import inside_backward, warn_at_the_program
 from .tape import has_begun, is_compiling
 from .values import tensors
 
@@ -47,6 +47,7 @@ class Patches:
         self.replace(torch.autograd, "grad", self.grad)
         self.replace(amp, "scale", self.scale)
         self.replace_apply()
+        self.undo.append(warn_at_the_program(lambda: self.session.repeats.are_on))
         if hasattr(torch, "compile"):
             self.replace(torch, "compile", self.compile)
         if register_before is not None:

@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import threading
+import warnings
 from collections import namedtuple
 
 import torch
@@ -131,6 +132,27 @@ def inside_backward():
             return True
         frame = frame.f_back
     return False
+
+
+def warn_at_the_program(is_repeat=bool):
+    """Torch warns at the line that calls it, which is one of ours where we call on.
+    `is_repeat()`: the program was warned before. Returns what ends it."""
+    original = warnings.showwarning
+
+    def shown(message, category, file, number, *rest, **named):
+        if is_repeat():
+            return
+        if file.startswith(OWN):
+            look = Look(())
+            file, number = (look.line or look.caller or (file, number))[:2]
+        original(message, category, file, number, *rest, **named)
+
+    def end():
+        if warnings.showwarning is shown:
+            warnings.showwarning = original
+
+    warnings.showwarning = shown
+    return end
 
 
 def line_of(frame):

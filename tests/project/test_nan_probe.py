@@ -42,6 +42,21 @@ if __name__ == "__main__":
     torch.multiprocessing.spawn(train, nprocs=1)
 """
 
+WARNS = """
+import torch
+
+def train():
+    model = torch.nn.Linear(4, 2)
+    for step in range(3):
+        out = model(torch.ones(3, 4))
+        torch.ones(2, 3, 4).T  # told in C++
+        loss = torch.nn.functional.mse_loss(out, torch.zeros(2))  # told in Python
+        out.grad  # told of a property
+        (loss / (step != 2) * (step != 2)).backward()
+
+train()
+"""
+
 
 def ask(*command: str) -> str:
     done = subprocess.run(
@@ -446,6 +461,25 @@ class EveryStepTests(SimpleTestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("SqrtBackward0", rows(done.stderr)["op"])
             self.assertIn("loss.backward()", rows(done.stderr)["called at"])
+
+    def test_a_warning_stands_at_the_line_of_the_program_once(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            probe, script = Path(name, NAME), Path(name, "train.py")
+            probe.write_text(nan_probe())
+            script.write_text(WARNS)
+            said = []
+            for command in ([str(script)], [str(probe), str(script)]):
+                done = subprocess.run(
+                    [torch_python(), *command],
+                    capture_output=True,
+                    text=True,
+                    cwd=name,
+                )
+                told = done.stderr.partition("nan_probe 2")[0]
+                said.append(told)
+            self.assertIn("nan_probe 2: first non-finite value", done.stderr)
+            self.assertEqual(said[0].count("  # told "), 3, said[0])
+            self.assertEqual(said[0], said[1])
 
     def test_processes_that_a_script_starts(self) -> None:
         """Each watches itself; the script may import what lies beside it only."""
