@@ -31,6 +31,9 @@ ZERO_METRIC = re.compile(
 )
 FRAME = re.compile(r'File "[^"]+", line \d+|\.py:\d+|Cell In')
 NOT_LETTERS = re.compile(r"[\W\d_]+")
+# A report of nan_probe is sent whole: each row says something else of one finding.
+REPORT = re.compile(r"nan_probe \d{1,3}: ")
+ROW = re.compile(r" {2}[a-z][a-z_ ,]{1,30}: ")
 
 
 def tells(line: str) -> bool:
@@ -38,11 +41,24 @@ def tells(line: str) -> bool:
     return bool(TELLS.search(low) or ZERO_METRIC.search(low) or FRAME.search(line))
 
 
+class Telling:
+    """Whether a line tells of a failure, asked of one line after the other."""
+
+    def __init__(self) -> None:
+        self.in_report = False
+
+    def __call__(self, line: str) -> bool:
+        is_row = self.in_report and ROW.search(line)
+        self.in_report = bool(is_row or REPORT.search(line))
+        return self.in_report or tells(line)
+
+
 def kept_lines(lines: Iterable[Line]) -> list[Line]:
     """The ends of a log and what complains between them; memory is bounded."""
     kept: list[Line] = []
     middle: list[Line] = []
     kinds: set[str] = set()
+    is_telling = Telling()
     tail: collections.deque[Line] = collections.deque()
     for line in lines:
         if len(kept) < HEAD_LINES:
@@ -52,7 +68,8 @@ def kept_lines(lines: Iterable[Line]) -> list[Line]:
         if len(tail) > TAIL_LINES:
             old = tail.popleft()
             kind = NOT_LETTERS.sub("", old[1])[:400]
-            if len(middle) < MIDDLE_LINES and kind not in kinds and tells(old[1]):
+            tells_one = is_telling(old[1])
+            if len(middle) < MIDDLE_LINES and kind not in kinds and tells_one:
                 kinds.add(kind)
                 middle.append(old)
     return kept + middle + list(tail)
@@ -62,8 +79,9 @@ def key_lines(kept: list[Line]) -> list[Line]:
     """The lines that tell, with a few around them: long messages are wrapped."""
     wanted: set[int] = set()
     seen: dict[str, int] = collections.defaultdict(int)
+    is_telling = Telling()
     for at, (_, line) in enumerate(kept):
-        if not tells(line):
+        if not is_telling(line):
             continue
         # A loss of nan in every step says no more than in some.
         kind = NOT_LETTERS.sub("", line)[:400]

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+from django.conf import settings
 from django.test import LiveServerTestCase, SimpleTestCase, TestCase, tag
 
 from kb.lookup.answer import look_up
@@ -23,6 +24,7 @@ from runner.takeaway.pipe import pipe_client
 from tests.support import loaded, log_corpus
 from tests.support.builds import torch_python
 
+BASE_DIR = Path(settings.BASE_DIR)
 LOGS = log_corpus.LOGS
 WARNING = (
     "/home/alice/venv/lib/python3.11/site-packages/torch/utils/checkpoint.py:87: "
@@ -106,6 +108,21 @@ class SameAnswerTest(TestCase):
         for number, paste in enumerate(log_corpus.known()):
             same = self.assert_same if number % 3 else self.assert_same_in_a_run
             same(paste.name, paste.text.encode())
+
+
+class ReportTest(SimpleTestCase):
+    """A report of nan_probe on the way through a pipe."""
+
+    def test_it_is_sent_whole_also_behind_the_prefix_of_a_launcher(self) -> None:
+        page = (BASE_DIR / "docs" / "clients.md").read_text()
+        report = page[page.index("nan_probe 2: first") :].partition("\n```")[0]
+        run = [f"step {n} of many" for n in range(5000)]
+        for prefix in ("", "[default0]:"):
+            lines = [prefix + line for line in report.split("\n")]
+            for log in (run + lines, run[:1500] + lines + run):
+                sent = sent_of("\n".join(log).encode()).split("\n")
+                self.assertEqual([one for one in sent if one in lines], lines)
+                self.assertLess(len(sent), len(lines) + 8)
 
 
 class MaskTest(SimpleTestCase):
