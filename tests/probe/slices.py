@@ -1,12 +1,15 @@
 """By which slice and law the trigger of each record fails, for nan_probe's `known`.
 
-`python -m tests.probe.slices` runs them on the tests' build and writes its table anew.
+`python -m tests.probe.slices` runs them on the tests' build and writes its table anew,
+and beside this file of which triggers it is, so that a test can tell an older table.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from pathlib import Path
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
@@ -16,7 +19,17 @@ from tests.support.builds import torch_python
 from tests.support.probes import PORTABLE
 
 KNOWN = PORTABLE / "nan_probe" / "known.py"
+OF = Path(__file__).with_suffix(".json")
 BEGIN, END = 'TABLE = """\n', '"""\nRECORDS'
+
+
+def triggers() -> dict[str, str]:
+    """Of each record whose repro is asked, the digest of what its trigger executes."""
+    sources = [path.read_text() for path in probe.repros()]
+    return {
+        str(harness.parse_header(one).record): harness.parts_of(one)["trigger"]
+        for one in sources
+    }
 
 
 def main() -> None:
@@ -31,6 +44,7 @@ def main() -> None:
     head, _, rest = KNOWN.read_text().partition(BEGIN)
     tail = rest.partition(END)[2]
     KNOWN.write_text(head + BEGIN + "".join(rows) + END + tail)
+    OF.write_text(json.dumps(triggers(), indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

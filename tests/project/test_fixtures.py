@@ -18,6 +18,7 @@ from kb.search.reading.signatures import read_titles
 from portable import harness
 from runner.authoring import quotes
 from runner.evidence.repros import inspect
+from tests.probe import slices
 
 
 class ShippedRecordsTest(SimpleTestCase):
@@ -38,6 +39,10 @@ class ShippedRecordsTest(SimpleTestCase):
             text = path.read_text(encoding="utf-8")
             with self.subTest(record=path.parent.name, file=path.name):
                 self.assertNotRegex(text, r"download\.pytorch\.org/whl|/simple/?\b")
+
+    def test_the_slices_that_nan_probe_knows_are_of_these_triggers(self) -> None:
+        asked = json.loads(slices.OF.read_text())
+        self.assertEqual(asked, slices.triggers(), "run python -m tests.probe.slices")
 
     def test_evidence_is_one_canonical_line(self) -> None:
         for path in sorted(settings.ISSUES_DIR.glob("*/evidence/*.json")):
