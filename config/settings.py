@@ -28,10 +28,11 @@ def env_list(name: str, default: str = "") -> list[str]:
     return [item.strip() for item in env_str(name, default).split(",") if item.strip()]
 
 
-def env_int(name: str, default: int) -> int:
+def env_int(name: str, default: int, least: int = 0) -> int:
     text = env_str(name, str(default))
-    if not text.isdigit():
-        raise ImproperlyConfigured(f"{name} must be a whole number, not {text!r}.")
+    if not text.isdigit() or int(text) < least:
+        kind = f"a whole number from {least} on" if least else "a whole number"
+        raise ImproperlyConfigured(f"{name} must be {kind}, not {text!r}.")
     return int(text)
 
 
@@ -111,7 +112,7 @@ SANDBOX_MIN_TIER = env_choice("SANDBOX_MIN_TIER", "B", "A B C D")
 RUNS_ANONYMOUS = env_bool("RUNS_ANONYMOUS", True)
 FRESH_HOURS = env_int("FRESH_HOURS", 24)
 # A worker that says nothing for so long has lost its run.
-LEASE_SECONDS = env_int("LEASE_SECONDS", 10)
+LEASE_SECONDS = env_int("LEASE_SECONDS", 10, least=1)
 MAX_QUEUED = env_int("MAX_QUEUED", 500)
 QUEUED_PER_REQUESTER = env_int("QUEUED_PER_REQUESTER", 20)
 RUNNING_PER_REQUESTER = env_int("RUNNING_PER_REQUESTER", 2)

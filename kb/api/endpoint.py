@@ -33,6 +33,7 @@ from rest_framework.views import APIView
 
 from kb.api.fields import Choice
 from kb.choices import LANGS
+from kb.languages import HTML_TAG
 from kb.problems import KINDS, Problem
 
 NUL = "\x00"
@@ -308,6 +309,9 @@ class Endpoint(APIView):
         self, request: Request, response: Any, *args: Any, **kwargs: Any
     ) -> Any:
         response = super().finalize_response(request, response, *args, **kwargs)
+        said = getattr(response, "data", None)
+        if isinstance(said, dict) and (lang := said.get("lang_used")):
+            response["Content-Language"] = HTML_TAG[lang]
         is_read = request.method in READS
         if is_read and response.status_code == 200 and "ETag" not in response:
             response = by_content(request, response)

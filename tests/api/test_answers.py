@@ -88,6 +88,9 @@ class RecordApiTest(ApiTest):
         body = self.get("records/NAN-9001?lang=zh")
         self.assertEqual((body["title"], body["lang_used"]), ("一个样例", "zh"))
         self.assertEqual(body["urls"]["html"], "/zh/NAN-9001/sample/")
+        for path in ("records/NAN-9001", "records"):
+            answer = self.client.get(f"/api/v1/{path}?lang=zh")
+            self.assertEqual(answer["Content-Language"], "zh-Hans")
 
     def test_a_key_that_is_not_declared_is_not_answered(self) -> None:
         asked = ["records/NAN-9001", "records", "records/NAN-9001/matrix"]

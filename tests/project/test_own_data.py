@@ -30,6 +30,8 @@ class SettingsTest(SimpleTestCase):
         nowhere = "postgres://127.0.0.1:9/none"
         for name, value, said in (
             ("LOG_DAYS", "soon", "LOG_DAYS must be a whole number, not 'soon'."),
+            # A lease of nothing has lapsed when it is given.
+            ("LEASE_SECONDS", "0", "LEASE_SECONDS must be a whole number from 1 on"),
             ("PORT", "70000", "PORT cannot be read: it is from 1 to 65535."),
             ("BUILDS", '"open', "BUILDS cannot be read: No closing quotation."),
             # Nobody makes a folder there: it is no disk.

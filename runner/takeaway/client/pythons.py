@@ -31,9 +31,10 @@ def with_torch(command: str) -> str:
         if has_torch(path):
             sys.stderr.write("doesitnan %s: the torch of %s\n" % (command, path))
             return path
+    named = "doesitnan watch PYTHON train.py" if command == "watch" else "--python PATH"
     raise NoTorch(
-        "found no Python with torch (looked at this one, %s, PATH): activate or name "
-        "one: --python PATH, or `doesitnan watch PYTHON train.py`" % ", ".join(ACTIVE)
+        "found no Python with torch (looked at this one, %s, PATH): activate one, or "
+        "name it: %s" % (", ".join(ACTIVE), named)
     )
 
 

@@ -199,7 +199,9 @@ class OfflineTest(ClientCase, TestCase):
 
     def test_without_torch_it_says_what_to_do(self) -> None:
         for command in (["run", "NAN-9001"], ["doctor"]):
-            self.assert_refused(self.ask(*command), "--python PATH")
+            done = self.ask(*command)
+            self.assert_refused(done, "name it: --python PATH")
+            self.assertNotIn("doesitnan watch", done.stderr)
         # Its options are the script's own.
         self.assert_refused(self.ask("watch", "train.py"), "watch PYTHON train.py")
         done = self.ask("run", "NAN-9001", "--source")
