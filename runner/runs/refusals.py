@@ -78,8 +78,8 @@ OWN_QUEUE_FULL = _(
     "cancel one."
 )
 TOO_OFTEN = _(
-    "You have started {count} runs within an hour, which is the limit here. Try again "
-    "later."
+    "You have started {count} runs within an hour, which is the limit here. You may "
+    "start another one in {minutes} min."
 )
 SWEEP_DEVICE = _("Sweeps run on the CPU, and this repro needs a GPU.")
 SWEEPS_FULL = _("Too many sweeps are waiting. Try again when one has finished.")

@@ -46,7 +46,8 @@ def refusal(requester: str, kind: Kind = Run, more: int = 1) -> RunRefused | Non
         return own_full.refusal("throttled", wait_s=RETRY_S, count=waiting)
     if recent + more > settings.RUNS_PER_HOUR:
         wait_s = quota(requester).wait_s or RETRY_S
-        return refusals.TOO_OFTEN.refusal("throttled", wait_s=wait_s, count=recent)
+        said = {"count": recent, "minutes": ceil(wait_s / 60)}
+        return refusals.TOO_OFTEN.refusal("throttled", wait_s=wait_s, **said)
     return None
 
 

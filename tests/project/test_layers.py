@@ -65,10 +65,10 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # How many lines of Python a room may have, migrations left out. A room may shrink, and
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
-    "config": 1820,
+    "config": 1821,
     "kb": 1400,
     "kb.admin": 180,
-    "kb.api": 1858,
+    "kb.api": 1862,
     "kb.environments": 1231,
     "kb.findings": 1319,
     "kb.lookup": 2700,
@@ -103,7 +103,7 @@ LINES = {
     "runner.runs": 2025,
     "runner.sandbox": 4223,
     "runner.sweeps": 915,
-    "runner.takeaway": 4286,
+    "runner.takeaway": 4287,
     "runner.templatetags": 370,
     "runner.worker": 1215,
 }

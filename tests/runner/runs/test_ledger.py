@@ -236,6 +236,7 @@ class SubmitTest(TestCase):
             self.submit(requester="me")
         self.assertEqual(caught.exception.code, "throttled")
         self.assertTrue(590 < caught.exception.wait_s <= 600)
+        self.assertIn("another one in 10 min", caught.exception.detail("en"))
         first = Run.objects.order_by("created_at")[:1]
         Run.objects.filter(pk__in=[row.pk for row in first]).update(
             created_at=Now() - timedelta(minutes=61)
