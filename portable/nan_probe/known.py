@@ -138,6 +138,8 @@ NAN-0151 | a number / 0 | backward of log(sub(x): 0)
 NAN-0156 | 0 / 0 | div(sum(mul(fill(x, input: 0): 0, x): 0): 0, vector_norm(mul(fill(x, input: 0): 0, x): 0): 0)
 NAN-0161 | root of a negative number | pow(x, 0.1333)
 NAN-0165 | log of 0 | log(div(sub(x, x): 0, x): 0)
+NAN-0176 | no law is known for this op | backward of pow(x, 2)
+NAN-0177 | softmax of -inf only | softmax(masked_fill(x, x, -inf): -inf)
 """
 RECORDS = {
     record: (text, law)

@@ -241,10 +241,10 @@ class AnswerTests(TestCase):
         self.assertIn("batch", [row["name"] for row in found["first_checks"]])
 
     def test_an_assert_of_a_kernel_is_asked_for_its_labels(self) -> None:
-        log = (
-            "Loss.cu:240: block: [0,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
-        )
+        log = "Indexing.cu:92: [4,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
         self.assertEqual(look_up(log)["first_checks"][0]["name"], "range")
+        known = "Loss.cu:240: [0,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
+        self.assertEqual(look_up(known)["candidates"][0]["record"], "NAN-0180")
 
     def test_a_report_of_the_probe_leads_to_its_capture(self) -> None:
         report = "nan_probe 2: first non-finite value\n  op: aten.frob.default\n"
