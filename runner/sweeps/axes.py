@@ -51,8 +51,7 @@ def read_axes(header: harness.Header, texts: Mapping[str, str]) -> dict[str, Axi
 
 
 def read_axis(header: harness.Header, name: str, text: str) -> Axis:
-    if name not in header.parameters:
-        raise fault(name, "unknown")
+    check_name(header, name)
     declared, text = header.parameters[name], text.strip()
     if text == "*" and "choices" in declared:
         return {"values": list(declared["choices"])}
@@ -124,8 +123,7 @@ def checked(header: harness.Header, axes: Mapping[str, Axis]) -> dict[str, Axis]
 
 
 def check_axis(header: harness.Header, name: str, axis: Axis) -> None:
-    if name not in header.parameters:
-        raise fault(name, "unknown")
+    check_name(header, name)
     key = next(iter(axis), "")
     values = axis.get(key)
     known = len(axis) == 1 and key in ("values", "between")
@@ -143,6 +141,11 @@ def check_axis(header: harness.Header, name: str, axis: Axis) -> None:
             raise fault(name, "axis")
         if values[0] >= values[1]:
             raise fault(name, "order")
+
+
+def check_name(header: harness.Header, name: str) -> None:
+    if name not in header.parameters:
+        harness.choose(header, {name: None})  # it says which there are
 
 
 def fault(name: str, code: str) -> harness.ParameterError:

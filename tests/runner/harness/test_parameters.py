@@ -74,7 +74,10 @@ class ValuesTest(SimpleTestCase):
     def test_an_unknown_name_is_named(self) -> None:
         self.assertEqual(
             self.refused({"\x1b[31m" + "x" * 90: 1})[0],
-            "␛[31m" + "x" * 35 + ": no parameter of this repro has that name",
+            "␛[31m"
+            + "x" * 35
+            + ": no parameter of this repro has that name; it has: "
+            + ", ".join(self.header.parameters),
         )
 
     def test_a_bound_refuses_before_anything_runs(self) -> None:
