@@ -17,7 +17,7 @@ from kb.lookup.paste import Paste
 from kb.models import Record, Symptom
 from kb.records import tellers
 from kb.search.index.generation import current_generation
-from kb.search.reading.figures import WORDS
+from kb.search.reading.figures import DENIED, WORDS
 from kb.search.reading.log import key_line
 from kb.search.reading.names import PRINTED
 from kb.search.reading.parts import Kind, is_sentence
@@ -102,7 +102,8 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
     # Figures that are not finite say which symptom it is; words would add another's.
     texts = () if facts.figures.first_bad else written_in(paste)
     asked = [
-        tokens_of(read_query(PRINTED.sub(" ", text[:MAX_QUERY]))) for text in texts
+        tokens_of(read_query(DENIED.sub(" ", PRINTED.sub(" ", text[:MAX_QUERY]))))
+        for text in texts
     ]
     found: list[Shown] = []
     silent: list[Shown] = []

@@ -71,6 +71,12 @@ BECOMES = re.compile(
     r"|(?:出现|变成|变为)[^。\n]{0,10}nan(?![a-z])",
     re.IGNORECASE,
 )
+# "will never become zero", "is not nan", "num_non_zero": the state is denied.
+DENIED = re.compile(
+    r"(?:\b(?:never|not|cannot)|n't) (?:(?:be(?:come)?s?|reach|get|go) )?(?:\w+ed )?"
+    r"(?:to )?(?:exactly )?(?:zero|0|nan|inf)\b|non[-_ ]?zero",
+    re.IGNORECASE,
+)
 # "zero gradients", "the gradients are all zero", "梯度全是 0"
 SAID_OF_NORM = re.compile(
     r"\b(zero) gradients?\b|\bgrad(?:ient)?s?\b[^.,;:=\n]{0,24}?\b(?:is|are|stays?"
@@ -291,6 +297,7 @@ def in_parts(line: str) -> dict[str, str]:
 
 def spoken(line: str) -> dict[str, str]:
     """What is said of a metric without a value: "the loss stays zero"."""
+    line = DENIED.sub(" ", line)
     said, zero = SAID.search(line), SAID_OF_NORM.search(line)
     found = {NORM: "0"} if zero else {}
     if said:
