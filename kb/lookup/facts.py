@@ -19,7 +19,7 @@ from kb.environments.environment import Environment
 from kb.lookup.paste import Paste
 from kb.lookup.steps import figures_document
 from kb.records.tellers import Values
-from kb.search.reading.code import passed_in_code, places_of_names
+from kb.search.reading.code import called_in, passed_in_code, places_of_names
 from kb.search.reading.figures import BECOMES, LOSS, NORM, SCALE, Figures, read_figures
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
 from kb.search.reading.parts import Kind, is_sentence, is_spoken
@@ -325,6 +325,7 @@ def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
             if part.kind == Kind.METRICS:
                 text = LOSSES.sub(" ", text)
             names |= dict.fromkeys(names_in(text), part.first)
+            calls = dict.fromkeys(called_in(text), part.first) | calls
     values["call"] = {name.removeprefix(PREFIX): line for name, line in calls.items()}
     values["passed"] = passed
     values["named"] = {name.removeprefix(PREFIX): line for name, line in names.items()}

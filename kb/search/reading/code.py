@@ -8,15 +8,17 @@ a function or a variable that the piece makes itself is none of torch's.
 from __future__ import annotations
 
 import io
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from kb.search.reading.names import is_name, operator_name
+from kb.search.reading.names import is_name, names_in, operator_name
 
 MAX_CHARS = 40_000
+CALLED = re.compile(r"\b(?:torch|nn|F|np|T|th)(?:\.\w+)*\.\w+\(")
 SILENT = frozenset((tokenize.COMMENT, tokenize.STRING, tokenize.NL, tokenize.INDENT))
 
 
@@ -30,6 +32,11 @@ class Token(NamedTuple):
 def names_of_code(source: str) -> list[str]:
     """`op:` names as the index has them, repeats kept."""
     return [name for name, _line in places_of_names(source)]
+
+
+def called_in(sentence: str) -> Iterator[str]:
+    """Operators that it writes as code does: "since I take torch.log(t)"."""
+    return names_in(" ".join(CALLED.findall(sentence)))
 
 
 def places_of_names(source: str) -> list[tuple[str, int]]:
