@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain
@@ -18,6 +19,12 @@ MOST_CHARS = 20_000
 # Nodes of a paste that are read, those of functions that it calls included.
 MOST_NODES = 30_000
 MOST_TRAPS = 5
+# What a quote or an interactive session puts before a line of code.
+PROMPT = re.compile(
+    r"^(?:>(?: |$))?(?:\s*(?:(?:In \[\d+\]:|>>>|\.{3}:)(?: |$)|\.{3} ))?"
+)
+# What an input method types.
+WIDE = str.maketrans("，（）：；", ",():;")
 Lines = list[tuple[int, str]]
 
 
@@ -73,9 +80,9 @@ def whole_or_pieces(
     for group in ([list(chain.from_iterable(pieces))], pieces):
         read = 0
         for lines in group:
-            text = "\n".join(text for _number, text in lines)
+            text = "\n".join(PROMPT.sub("", text) for _number, text in lines)
             try:
-                found = find_pasted(text, rules, MOST_NODES)
+                found = find_pasted(text.translate(WIDE), rules, MOST_NODES)
             except Unreadable:
                 continue
             read += 1

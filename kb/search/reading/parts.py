@@ -65,7 +65,7 @@ SHARDED = "DTensor(local_tensor="
 # One of them stands in whatever is one: a cheap test, as most lines are none.
 TENSOR_SIGNS = ("tensor", "grad_fn", "dtype", "device", "Parameter containing")
 STATEMENT = re.compile(
-    r"(?:>>>|\.\.\.)\s\S|(?:async )?def \w+\s?\(|class \w+\s?[(:]"
+    r"(?:>>>|\.{3}:?|In \[\d+\]:)\s+\S|(?:async )?def \w+\s?\(|class \w+\s?[(:]"
     r"|import [\w.]+(?: as \w+)?(?:,|$|\s+#)|from [\w.]+ import [\w(*]"
     r"|@[A-Za-z_][\w.]*(?:\(.*)?$"
     r"|(?:if|elif|for|while|with|except)\b.{1,300}:\s*(?:#.*)?(?:\w.*)?$"
@@ -181,6 +181,7 @@ class Reader:
         self.in_probe = Inside()
 
     def kind(self, line: str) -> Kind:
+        line = line.removeprefix("> ")  # quoted
         bare = line.strip()
         if not bare:
             return self.before

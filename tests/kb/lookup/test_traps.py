@@ -43,6 +43,20 @@ class TrapTests(TestCase):
             if "of your code" in reason["en"]
         }
 
+    def test_code_is_read_as_people_paste_it(self) -> None:
+        lines = CODE.splitlines()
+        for name, pasted in {
+            "quoted": [f"> {line}" for line in lines],
+            "a session": [
+                f"{'...' if line[:1] in ('', ' ') else '>>>'} {line}" for line in lines
+            ],
+            "cells": ["In [3]: import torch", *(f"   ...: {x}" for x in lines[1:])],
+            "wide": [line.replace(", ", "\uff0c") for line in lines],
+        }.items():
+            first = look_up("\n".join(pasted))["candidates"][0]
+            found = (first["record"], first["lines"])
+            self.assertEqual(found, ("NAN-0014", [7]), name)
+
     def test_code_with_traps(self) -> None:
         found = look_up(CODE)
         self.assertEqual(found["outcome"], "possible")
