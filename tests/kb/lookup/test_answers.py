@@ -241,7 +241,7 @@ class AnswerTests(TestCase):
         self.assertIn("batch", [row["name"] for row in found["first_checks"]])
 
     def test_an_assert_of_a_kernel_is_asked_for_its_labels(self) -> None:
-        log = "Indexing.cu:92: [4,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+        log = "Indexing.cu:92: [4,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
         self.assertEqual(look_up(log)["first_checks"][0]["name"], "range")
         known = "Loss.cu:240: [0,0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
         self.assertEqual(look_up(known)["candidates"][0]["record"], "NAN-0180")
