@@ -78,6 +78,8 @@ FACTS = {
     "told exclamation": _("the output is exclamation marks"),
     "told lower_rate": _("you lowered the learning rate"),
     "told blown_up": _("you say that it diverges or explodes"),
+    "told nothing_left": _("nothing is left to take the mean of"),
+    "told two_networks": _("you train two networks against each other"),
     "told left_out": _("something is not in the optimizer"),
     "told weight_changed": _("what was changed is a weight, by its version"),
     "told value_changed": _("what was changed is the output of an operator"),

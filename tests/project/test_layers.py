@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1862,
     "kb.environments": 1231,
     "kb.findings": 1319,
-    "kb.lookup": 2709,
+    "kb.lookup": 2711,
     "kb.management": 200,
     "kb.models": 590,
     "kb.pages": 2765,

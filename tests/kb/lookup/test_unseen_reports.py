@@ -433,3 +433,45 @@ class NoLeafTests(ReportTest):
         self.assertEqual(self.causes(moved)[0], "parameter-moved-not-registered")
         hidden = f"{self.WARNING}\n  print(hidden.grad)\nNone"
         self.assertEqual(self.causes(hidden)[0], "grad-of-non-leaf")
+
+
+class WordingTests(ReportTest):
+    def shown(self, log: str) -> list[str]:
+        return [row["slug"] for row in look_up(log)["symptoms"]]
+
+    def test_a_state_that_is_denied_is_not_there(self) -> None:
+        for denied in ("will never become zero", "can never be reduced to 0"):
+            log = f"I overfit a single image, but the loss {denied}. What is wrong?"
+            self.assertNotIn("loss-zero", self.shown(log), denied)
+        self.assertIn("loss-zero", self.shown("Why is my loss always zero?"))
+
+    def test_a_sentence_may_write_an_operator_as_code_does(self) -> None:
+        log = "I get nan as soon as I take torch.log(t) of the scores in my forward."
+        self.assertIn(("call", "log"), self.facts(log))
+        self.assertEqual(self.causes(log)[0], "log-of-probability")
+
+    def test_nothing_left_to_take_the_mean_of_is_said_in_many_ways(self) -> None:
+        for said in (
+            "the number of valid anchors is zero",
+            "there are no positive pairs",
+        ):
+            log = f"My loss is nan in the batches where {said}."
+            self.assertEqual(self.causes(log)[0], "empty-mean", said)
+            self.assertIn("nothing is left to take the mean of", self.reasons(log))
+
+    def test_words_for_two_networks_are_one_reason(self) -> None:
+        log = (
+            "RuntimeError: one of the variables needed for gradient computation has "
+            "been modified by an inplace operation\n"
+            "It is a GAN: the generator and the critic share a batch."
+        )
+        self.assertEqual(self.causes(log)[0], "optimizer-step-between-backwards")
+        reason = "you train two networks against each other"
+        self.assertEqual(self.reasons(log).count(reason), 1)
+
+    def test_training_is_resumed_by_other_words(self) -> None:
+        for log in (
+            "When I restart training from where it stopped, the losses jump up.",
+            "I load the last saved weights and get a higher loss than before.",
+        ):
+            self.assertIn("resume-loss-jumps", self.shown(log), log)
