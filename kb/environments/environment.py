@@ -118,6 +118,12 @@ def find_environment(log: str) -> Environment:
     return environment_of(Reader(strict=True).read(log))
 
 
+def of_packages(packages: Iterable[Package]) -> Environment:
+    """What sentences state; a package that has two versions there has none."""
+    versions, _dropped = resolved(packages)
+    return Environment(torch_raw=versions.pop("torch", None), packages=versions)
+
+
 def environment_of(reader: Reader) -> Environment:
     packages, dropped = resolved(reader.packages)
     contradicting = contradictions(reader.packages)

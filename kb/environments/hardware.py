@@ -49,7 +49,7 @@ MODEL = re.compile(
     | RTX[ ]?PRO[ ]?(?P<pro>\d{4})
     | (?P<titan>TITAN[ ]?(?:RTX|Xp|X|V))(?![A-Za-z])
     | (?P<quadro>Quadro[ ](?:RTX[ ])?\d{4})
-    | (?:RTX[ -]?|GTX[ -]?)(?P<geforce>\d{4})(?:[ ]?(?:Ti|SUPER|D|M))?(?![0-9A-Za-z])
+    | (?:RTX[ -]?|GTX[ -]?)(?P<geforce>\d{4})(?:[ ]?(?:Ti|SUPER|D|M))?s?(?![0-9A-Za-z])
     | RTX[ -]?(?P<workstation>A\d{4})
     | RX[ ]?(?P<radeon>\d{4})(?:[ ]?XTX?)?
     | (?P<instinct>MI\d{2,3}[AX]?)(?![0-9A-Za-z])
@@ -59,7 +59,7 @@ MODEL = re.compile(
         (?:[ABHLMPV]\d{1,3}[0-9]?[A-Z]?|[TL]4G?|"""
     + T_CARDS
     + r"""|G[BHV]\d{2,3})
-      )(?![0-9A-WYZa-wyz.])
+      )(?![0-9A-WYZa-wyz]|\.\w)
     | (?P<embedded>Orin|Xavier|Thor)(?![A-Za-z])
     )
     """,
@@ -136,7 +136,13 @@ def gpu_names(text: str) -> Iterator[str]:
 def _is_card(match: re.Match[str]) -> bool:
     """Whether a short name (B1, L2) is that of a card."""
     name = match["datacenter"]
-    return name is None or name.upper() in CAPABILITY
+    return name is None or _model(name) in CAPABILITY
+
+
+def _model(name: str) -> str:
+    """As CAPABILITY has it; "A100s" are several."""
+    upper = name.upper().replace(" ", "")
+    return upper if upper in CAPABILITY else upper.removesuffix("S")
 
 
 def architecture(name: str) -> str | None:
@@ -180,7 +186,7 @@ def _capability(group: dict[str, str | None]) -> int | None:
         or group["datacenter"]
         or group["embedded"]
     )
-    return CAPABILITY.get(name.upper().replace(" ", "")) if name else None
+    return CAPABILITY.get(_model(name)) if name else None
 
 
 def platform_of(gpus: Iterable[str]) -> str:

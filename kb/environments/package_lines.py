@@ -239,10 +239,10 @@ def packages_in_list(line: str, in_report: bool = False) -> Iterator[Package]:
     explicit = _explicit(line)
     yield from explicit
     if explicit and CHINESE_COMMA.search(line):
-        said = _in_prose(PINNED.sub("", line)[:SENTENCE_CHARS])
+        said = in_prose(PINNED.sub("", line)[:SENTENCE_CHARS])
         yield from (package for package in said if is_well_known(package.name))
     if not explicit:
-        for package in _listed(line) or _in_prose(line[:SENTENCE_CHARS]):
+        for package in _listed(line) or in_prose(line[:SENTENCE_CHARS]):
             if in_report or _is_believable(package):
                 yield package
 
@@ -257,7 +257,7 @@ def packages_in_log(line: str) -> Iterator[Package]:
         return
     labelled = ENVIRONMENT.match(line)
     if labelled:
-        yield from filter(_is_believable, _in_prose(labelled[1][:SENTENCE_CHARS]))
+        yield from filter(_is_believable, in_prose(labelled[1][:SENTENCE_CHARS]))
         return
     columns = COLUMNS.fullmatch(line)
     if columns and is_well_known(columns[1]):
@@ -391,7 +391,7 @@ def _listed(line: str) -> list[Package]:
     return [Package(conda[1], conda[2])] if conda else []
 
 
-def _in_prose(line: str) -> list[Package]:
+def in_prose(line: str) -> list[Package]:
     """Packages in bullets, tables and sentences: "torch 2.5.1, CUDA 12.4"."""
     # DeepSpeed names the torch that its wheel was made with, which is not this one.
     sure = not (is_wish(line) or "wheel compiled w" in line)

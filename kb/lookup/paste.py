@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import BinaryIO
 
 from django.utils.translation import gettext as _
@@ -14,10 +15,10 @@ from django.utils.translation import gettext as _
 from kb.environments.environment import (
     Environment,
     find_environment,
+    of_packages,
     only_environment,
-    parse_environment,
 )
-from kb.environments.spoken import spoken_of
+from kb.environments.spoken import spoken_of, stated_in
 from kb.search.reading.cleaning import CleanLines, plain_text
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
 from kb.search.reading.log import Reading, read_lines, read_quotes
@@ -148,14 +149,16 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     stated = [line for line in selected.lines if kind_of.get(line[0]) != Kind.CODE]
     text = "\n".join(line for _number, line in stated)
     environment, has_code = None, len(stated) < len(selected.lines)
-    spoken = spoken_of(text)
-    pins = "\n".join(f"{item.package.name}=={item.package.version}" for item in spoken)
+    spoken = [item.package for item in spoken_of(text)]
     if not (has_code or spoken or is_log(reading)) and may_be_environment(text):
         environment = only_environment(text)
+    # Of a few lines each may be a person's; of a log only those that are sentences.
+    told = stated if len(stated) <= FEW_LINES else written
+    spoken += chain.from_iterable(stated_in(line) for _number, line in told)
     return Paste(
         selected.lines,
         reading,
-        environment or find_environment(text).merged(parse_environment(pins)),
+        environment or find_environment(text).merged(of_packages(spoken)),
         environment is not None and not complains(text),
         parts,
     )

@@ -9,13 +9,14 @@ from django.test import SimpleTestCase
 from kb.environments.environment import (
     Environment,
     find_environment,
+    of_packages,
     only_environment,
     parse_environment,
 )
 from kb.environments.hardware import architecture, gpu_names, meets
 from kb.environments.images import torch_of_image
 from kb.environments.package_lines import canonical
-from kb.environments.spoken import spoken_of
+from kb.environments.spoken import spoken_of, stated_in
 from tests import TESTS
 
 METRICS = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4.995131923687488e-05}"
@@ -310,6 +311,41 @@ class PasteTests(SimpleTestCase):
                 found = [item.words for item in spoken_of(text)]
                 self.assertEqual(found, [words] if words else [])
 
+    def test_what_sentences_state(self) -> None:
+        """A version that is another's, or one of several, is none of the writer's."""
+        rows: dict[str, list[tuple[str, str]]] = {
+            "I use PyTorch 2.5.1 and an A100 and get NaN loss.": [("PyTorch", "2.5.1")],
+            "in bf16, torch 2.5.1, A100. It worked at first.": [("torch", "2.5.1")],
+            "I'm on torch 2.6 with CUDA 12.4; the loss becomes nan": [("torch", "2.6")],
+            "loss nan with torch 2.7.0 and flash-attn 2.7.4": [
+                ("torch", "2.7.0"),
+                ("flash-attn", "2.7.4"),
+            ],
+            "使用的是 torch2.3，loss 为 nan": [("torch", "2.3")],
+            "It works with torch 2.4.0": [],
+            "With torch 2.4.0 everything is fine, it began later.": [],
+            "After upgrading from torch 2.4 to 2.5.1 the loss is nan": [],
+            "Tested with PyTorch 2.1.0, 2.2.0 and 2.3.0: all give NaN": [],
+            "torch 2.1 / 2.2 are the same": [],
+            "this needs torch 2.4.0": [],
+            "it does not happen in torch 2.2.1": [],
+            "torch 2.0.1 上正常，loss 没问题": [],
+            "the loss is at 2.31 after epoch 2.5": [],
+        }
+        for line, expected in rows.items():
+            with self.subTest(line):
+                found = ((item.name, item.version) for item in stated_in(line))
+                self.assertEqual(list(dict.fromkeys(found)), expected)
+
+    def test_sentences_that_differ_state_nothing(self) -> None:
+        said = [
+            package
+            for line in ("I use torch 2.5.1.", "My colleague has torch 2.4.0.")
+            for package in stated_in(line)
+        ]
+        self.assertIsNone(of_packages(said).torch_raw)
+        self.assertEqual(of_packages(said[:1]).torch_raw, "2.5.1")
+
 
 class HardwareTests(SimpleTestCase):
     def test_architectures(self) -> None:
@@ -361,6 +397,10 @@ class HardwareTests(SimpleTestCase):
             "step 4090 ms 12": [],
             "took 4090 ms": [],
             "loss at L2 of 3.0 in B1": ["L2 of 3.0 in B1"],
+            "bf16 on an A100. It worked": ["A100"],
+            "A100.sif": [],
+            "two A100s, later RTX 3090s": ["A100s", "RTX 3090s"],
+            "A100spread": [],
             "A1b, T5, M1": [],
         }
         for line, expected in rows.items():
@@ -424,4 +464,5 @@ class BoundTests(SimpleTestCase):
                     begin = time.process_time()
                     parse_environment(text)
                     find_environment(text)
+                    of_packages(stated_in(text))
                     self.assertLess(time.process_time() - begin, 2.0)
