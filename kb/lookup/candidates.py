@@ -107,11 +107,25 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
         rule_out(candidate, asked)
-    listed = [row for row in found.values() if row.because and row.score >= LEAST]
+    listed = [found[pk] for pk in found if is_listed(pk, found[pk], traps)]
     listed = [row for row in listed if may_be(row, alike, asked)]
     order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
     out = [row for row in order if row.ruled_out]
-    return [row for row in order if not row.ruled_out], out
+    return with_a_trap([row for row in order if not row.ruled_out], traps), out
+
+
+def is_listed(pk: str, candidate: Candidate, traps: Mapping[str, Trap]) -> bool:
+    return bool(candidate.because) and (candidate.score >= LEAST or pk in traps)
+
+
+def with_a_trap(order: list[Candidate], traps: Mapping[str, Trap]) -> list[Candidate]:
+    """A trap in the code is shown before a cause of which the paste says nothing."""
+    silent = [row for row in order[:MOST] if row.is_unspoken]
+    trapped = [row for row in order if row.row and row.row.pk in traps]
+    if not silent or not trapped or trapped[0] in order[:MOST]:
+        return order
+    rest = [row for row in order if row not in (silent[-1], trapped[0])]
+    return [*rest[: MOST - 1], trapped[0], silent[-1], *rest[MOST - 1 :]]
 
 
 def add_cause(

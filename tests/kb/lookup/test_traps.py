@@ -22,6 +22,13 @@ loss.backward()
 
 and it happens only with some batches
 """
+SCALED = """训练到一半 loss 突然变成 nan，用的是 fp16 混合精度，学习率 1e-4，resnet50
+
+scaler.scale(loss).backward()
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+scaler.step(optimizer)
+scaler.update()
+"""
 MATCHING = """None of the inputs have requires_grad=True. Gradients will be None
 
 from torch.utils.checkpoint import checkpoint
@@ -72,6 +79,12 @@ class TrapTests(TestCase):
             "scores)", "x, use_reentrant=False)"
         )
         self.assertEqual(self.trapped(clean), {})
+
+    def test_a_trap_of_another_symptom_stands_before_what_is_not_told(self) -> None:
+        said = self.trapped(SCALED)
+        self.assertIn("line 4 of your code", said["NAN-0093"]["en"])
+        ids = [row["record"] for row in look_up(SCALED)["candidates"]]
+        self.assertEqual((ids[0], ids[-1], len(ids)), ("NAN-0091", "NAN-0093", 3))
 
     def test_lines_between_words(self) -> None:
         self.assertIn("line 3 of your code", self.trapped(PIECES)["NAN-0015"]["en"])
