@@ -69,7 +69,8 @@ test-all: dev  ## the rest: tests against database servers, brokers and a browse
 # Each of the five waits much of its time, so they share the cores. None makes the
 # environment: what calls them has done so.
 test-servers:
-	$(PY) manage.py test --tag servers --exclude-tag corpus --exclude-tag fuzz $(TESTS)
+	$(PY) manage.py test --tag servers --exclude-tag corpus --exclude-tag fuzz \
+		--exclude-tag gauntlet $(TESTS)
 
 # Every shipped repro, hostile programs in every tier, every line under every Python.
 test-corpus:

@@ -127,6 +127,7 @@ class LongTest(ChaosCase):
         self.assert_all_well(report, 200)
         self.assertGreaterEqual(report["interrupted"], 7)
 
+    @tag("gauntlet")  # A minute; EmbeddedTest is the same with sixty runs.
     def test_embedded(self) -> None:
         self.two_hundred()
 
