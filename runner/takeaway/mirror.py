@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -26,13 +25,14 @@ from kb.languages import DJANGO_LANG
 from kb.models import Flip, Record
 from kb.search.index.generation import current_generation
 from kb.syndication import strip_picture
-from kb.syndication.dates import first_and_last
 from kb.syndication.osv import views as osv
 from kb.syndication.osv.queries import exported_ids
+from runner.takeaway import data_package
+from runner.takeaway.wheel import file_name
 
 Json = dict[str, Any]
 
-DATA = "doesitnan.json"
+DATA = data_package.DATA
 LINK = re.compile(r'(?:href|src)="([^"]+)"')
 
 
@@ -74,23 +74,27 @@ def files(base: str) -> Iterator[tuple[str, bytes]]:
     )
     if not records:
         raise MirrorError("No record is published here: run load_records first.")
-    yield DATA, to_json(data(base, records)).encode()
+    version = data_package.version(records)
+    shown = to_json(data(version, base, records))
+    wheel = file_name(data_package.NAME, version)
+    yield DATA, shown.encode()
+    yield wheel, data_package.wheel(shown, version, base)
     yield from osv_files(base)
     for lang, below in (("en", ""), ("zh", "zh/")):
         with override(DJANGO_LANG[lang]):
             strips = {record: strip_picture.draw(record) for record in records}
-            page = {"strips": strips, "base": base, "data": DATA}
+            page = {"strips": strips, "base": base, "wheel": wheel, "data": DATA}
             made = pictures(strips)
             made["index.html"] = render_to_string("mirror/index.html", page)
         yield from ((below + path, text.encode()) for path, text in made.items())
 
 
-def data(base: str, records: list[Record]) -> Json:
-    """Records, verdicts, and where a verdict turned."""
+def data(version: str, base: str, records: list[Record]) -> Json:
+    """What the package carries: records, verdicts, and where a verdict turned."""
     flips = Flip.objects.filter(record__in=records).order_by("record", "pk")
     turned = ("record", "device_class", "kind", "before", "build", "observed_at")
     return {
-        "version": version(records),
+        "version": version,
         "site": base,
         "licence": "Apache-2.0",
         "records": RecordSerializer(records, many=True).data,
@@ -100,17 +104,6 @@ def data(base: str, records: list[Record]) -> Json:
             for row in flips.values(*turned)
         ],
     }
-
-
-def version(records: Iterable[Record]) -> str:
-    """Of the data: when its newest text or verdict is of, such as 2026.11.28.71205.
-
-    The last part is the second of that day (UTC).
-    """
-    moment = max(last for _first, last in first_and_last(records).values())
-    moment = moment.astimezone(UTC)
-    second = moment.hour * 3600 + moment.minute * 60 + moment.second
-    return f"{moment:%Y}.{moment.month}.{moment.day}.{second}"
 
 
 def to_json(value: Any) -> str:

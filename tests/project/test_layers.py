@@ -103,7 +103,7 @@ LINES = {
     "runner.runs": 2025,
     "runner.sandbox": 4223,
     "runner.sweeps": 917,
-    "runner.takeaway": 4239,
+    "runner.takeaway": 4287,
     "runner.templatetags": 370,
     "runner.worker": 1215,
 }

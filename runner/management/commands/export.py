@@ -1,4 +1,4 @@
-"""`manage.py export`: the static files of a mirror, the data among them."""
+"""`manage.py export`: the static files of a mirror, and the data as a package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runner.takeaway import mirror
 
 class Command(BaseCommand):
     help = (
-        "Write OSV, strips and the data of this site as JSON into a folder "
+        "Write OSV, strips and the data package of this site into a folder "
         "that any web host can serve. SITE_URL is where the records' pages are."
     )
 

@@ -1,9 +1,11 @@
-"""The export: the site's own bytes, whole or not at all."""
+"""The export: the site's own bytes, whole or not at all, and a package that loads."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import ClassVar
@@ -19,6 +21,7 @@ from runner.takeaway import mirror
 from tests.support import loaded
 
 SITE = "https://kb.example"
+LOAD = "import doesitnan_data, json; print(json.dumps(doesitnan_data.load()))"
 
 
 @tag("any_database")
@@ -54,7 +57,7 @@ class MirrorTest(TestCase):
             answered = self.client.get(f"/osv/v1/vulns/{entry.stem}").json()
             self.assertEqual(json.loads(entry.read_text()), answered)
 
-    def test_the_data_is_that_of_the_api(self) -> None:
+    def test_the_data_is_that_of_the_api_also_in_the_package(self) -> None:
         data = json.loads((self.folder / mirror.DATA).read_text())
         by_id = {record["id"]: record for record in data["records"]}
         answered = self.client.get("/api/v1/records/NAN-0008").json()
@@ -64,7 +67,13 @@ class MirrorTest(TestCase):
         self.assertEqual(matrix["NAN-0008"], answered)
         self.assertEqual(set(by_id), set(matrix))
         self.assertIn("NAN-0007", {flip["record"] for flip in data["flips"]})
-        self.assertEqual(str(Version(data["version"])), data["version"])
+        (wheel,) = self.folder.glob("*.whl")
+        self.assertEqual(str(Version(data["version"])), wheel.name.split("-")[1])
+        python = [sys.executable, "-c", LOAD]
+        told = subprocess.run(
+            python, env={"PYTHONPATH": str(wheel)}, capture_output=True, check=True
+        )
+        self.assertEqual(json.loads(told.stdout), data)
 
     def test_each_link_of_the_pages_leads_somewhere(self) -> None:
         asked = set()
