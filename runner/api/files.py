@@ -76,7 +76,8 @@ class SingleFile(File):
         PYTHON,
         query=FormQuery,
         parameters=[RECORD_ID, NAME],
-        problems=["unknown_record", "unknown_repro"],
+        # "affected" is a name, too, and that address takes POST only.
+        problems=["unknown_record", "unknown_repro", "method_not_allowed"],
         tags=["files"],
     )
     def get(

@@ -139,6 +139,13 @@ class HostileBodyTest(Fixture):
                     self.assertEqual(response.status_code, 405)
                     self.assertIn("Allow", response)
 
+    def test_a_name_of_a_file_that_is_another_address(self) -> None:
+        response = self.client.get("/api/v1/records/NAN-9001/affected")
+        self.assertEqual(response.status_code, 405)
+        path = "/api/v1/records/{record_id}/{name}"
+        described = api_schema.document()["paths"][path]["get"]["responses"]
+        self.assertIn("405", described)
+
 
 SITE = "http://site.example"
 

@@ -89,7 +89,7 @@ LINES = {
     "runner": 470,
     "runner.admin": 290,
     "runner.agents": 700,
-    "runner.api": 1730,
+    "runner.api": 1728,
     "runner.authoring": 1240,
     "runner.bisecting": 320,
     "runner.builds": 2075,
