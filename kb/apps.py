@@ -10,6 +10,5 @@ class KbConfig(AppConfig):
     verbose_name = _("Knowledge base")
 
     def ready(self) -> None:
-        # Rules travel without the harness and lock for themselves there. In one process
-        # one lock: what CPython counts wrongly, it counts for all threads together.
-        findings.PARSING = checks.PARSING
+        # Rules travel without the harness; there they run in one thread.
+        findings.parsing = checks.parsing

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import textwrap
-import threading
 import warnings
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -31,8 +31,8 @@ F_STRING = re.compile(
 MOST_OF_F_STRING = 200_000_000
 # As deep as a repro calls its own functions.
 DEEPEST = 14
-# ast.parse counts its depth for all threads at once before CPython 3.11.8.
-PARSING = threading.Lock()
+# Held while a tree is made; a server with threads needs another (see kb/apps.py).
+parsing: Any = contextlib.nullcontext
 
 
 class Edit(NamedTuple):
@@ -73,7 +73,7 @@ def parsed(source: str) -> ast.Module:
     """Raises Unreadable."""
     check_size(source)
     try:
-        with PARSING, warnings.catch_warnings():
+        with parsing(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ast.parse(source)
     except SyntaxError as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import functools
+import gc
 import threading
 from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple
 
@@ -40,15 +42,31 @@ REQUIRED_CHECKS = ("control", "detector", "trigger")
 _SINGLE_CHECKS = ("reference", "control", "detector", "trigger")
 CHECK_FAMILIES = ("workaround_", "refuted_")
 
-# CPython up to 3.11.7 counts the depth of a tree for all threads together: two that
-# parse at once get a SystemError now and then (python/cpython#106905).
-PARSING = threading.Lock()
+_PARSING = threading.Lock()
+
+
+@contextlib.contextmanager
+def parsing() -> Iterator[None]:
+    """Lets no other thread in while a tree is made.
+
+    CPython up to 3.11.7 counts a tree's depth for all threads together: two that parse
+    at once get a SystemError now and then (python/cpython#106905). `traceback` parses,
+    too, and asks for no lock; but only what a collection runs can let it in.
+    """
+    with _PARSING:
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            yield
+        finally:
+            if was_enabled:
+                gc.enable()
 
 
 @functools.lru_cache(maxsize=2)  # One repro is read several times over.
 def tree_of(source: str) -> ast.Module:
     """Shared by all who ask for it, so nobody changes it."""
-    with PARSING:
+    with parsing():
         return ast.parse(source)
 
 
