@@ -20,6 +20,9 @@ def main() -> None:
 
     try:
         datadir.ensure()
+    except OSError as error:
+        sys.exit(f"manage.py: DATA_DIR cannot be used: {error}")
+    try:
         execute_from_command_line(sys.argv)
     except BrokenPipeError:  # nobody reads on: `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -34,8 +34,10 @@ class SettingsTest(SimpleTestCase):
             ("LEASE_SECONDS", "0", "LEASE_SECONDS must be a whole number from 1 on"),
             ("PORT", "70000", "PORT cannot be read: it is from 1 to 65535."),
             ("BUILDS", '"open', "BUILDS cannot be read: No closing quotation."),
-            # Nobody makes a folder there: it is no disk.
-            ("DATA_DIR", "/sys/none", "[Errno "),
+            # Nobody makes a folder there: they are no disks, and one is no folder.
+            ("DATA_DIR", "/sys/none", "DATA_DIR cannot be used: [Errno "),
+            ("DATA_DIR", "/proc/none", "DATA_DIR cannot be used: [Errno "),
+            ("DATA_DIR", "/dev/null", "DATA_DIR cannot be used: [Errno "),
             ("SITE_URL", "kb.example", "SITE_URL cannot be read: it begins with"),
             ("DATABASE_URL", "none", "DATABASE_URL cannot be read: Scheme"),
             ("DATABASE_URL", nowhere, "the database (DATABASE_URL): connection"),
