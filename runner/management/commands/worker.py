@@ -95,4 +95,4 @@ class Command(BaseCommand):
             reported |= remaining
             self.stdout.flush()
             time.sleep(LOOK_SECONDS)
-        self.stdout.write(f"{len(draining)} workers have ended.")
+        self.stdout.write(f"Workers that have ended: {len(draining)}.")
