@@ -292,6 +292,7 @@ MODELLED = {
 # Why a value of a parameter is refused: `PARAMETER_TEXTS` of the harness.
 REFUSED_VALUES = {
     "unknown": _("this repro has no such parameter; it has: {names}"),
+    "none": _("this repro has no parameters"),
     "choice": _("must be one of {choices}"),
     "whole": _("must be a whole number from {min} to {max}"),
     "number": _("must be a number from {min} to {max}"),

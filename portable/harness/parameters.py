@@ -35,6 +35,7 @@ _STEP = re.compile(r"([*/]?)\s*(%s)" % _FACTOR)
 # What is wrong with a value that was given, by code; the site has them in Chinese too.
 PARAMETER_TEXTS = {
     "unknown": "no parameter of this repro has that name; it has: %(names)s",
+    "none": "this repro has no parameters",
     "choice": "must be one of %(choices)s",
     "whole": "must be a whole number from %(min)s to %(max)s",
     "number": "must be a number from %(min)s to %(max)s",
@@ -160,9 +161,9 @@ def choose(header: Header, given: Mapping[str, Any]) -> Dict[str, Any]:
 
 def _chosen(header: Mapping[str, Any], given: Mapping[str, Any]) -> Dict[str, Any]:
     declared = header["parameters"]
-    names = {"names": ", ".join(declared) or "-"}
+    code, names = "unknown" if declared else "none", {"names": ", ".join(declared)}
     problems: List[Tuple[str, str, Dict[str, str]]] = [
-        (shown_value(name), "unknown", names) for name in given if name not in declared
+        (shown_value(name), code, names) for name in given if name not in declared
     ]
     for name, parameter in declared.items():
         if name in given:

@@ -84,7 +84,7 @@ LINES = {
     "kb.templatetags": 641,
     "kb.versions": 1107,
     "portable": 980,
-    "portable.harness": 4450,
+    "portable.harness": 4451,
     "portable.nan_probe": 5593,
     "runner": 470,
     "runner.admin": 290,

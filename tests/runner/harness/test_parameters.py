@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,12 @@ class ValuesTest(SimpleTestCase):
             + ": no parameter of this repro has that name; it has: "
             + ", ".join(self.header.parameters),
         )
+
+    def test_one_without_parameters_says_so(self) -> None:
+        with self.assertRaises(ParameterError) as caught:
+            harness.choose(replace(self.header, parameters={}), {"length": 1})
+        said = ["length: this repro has no parameters"]
+        self.assertEqual(caught.exception.errors, said)
 
     def test_a_bound_refuses_before_anything_runs(self) -> None:
         self.assertEqual(
