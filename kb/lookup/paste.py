@@ -22,6 +22,7 @@ from kb.environments.spoken import spoken_of, stated_in
 from kb.search.reading.cleaning import CleanLines, plain_text
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
 from kb.search.reading.log import Reading, read_lines, read_quotes
+from kb.search.reading.margins import without_margins
 from kb.search.reading.parts import (
     PRINTED,
     Kind,
@@ -138,6 +139,7 @@ def read_stream(stream: BinaryIO) -> Paste:
 
 
 def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste:
+    selected = replace(selected, lines=without_margins(selected.lines))
     cleaned = CleanLines()
     parts = corrected(split_parts(selected.lines, cleaned), corrections)
     kind_of = kinds_of_lines(parts)

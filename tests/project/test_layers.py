@@ -69,17 +69,17 @@ LINES = {
     "kb": 1400,
     "kb.admin": 180,
     "kb.api": 1862,
-    "kb.environments": 1281,
+    "kb.environments": 1459,
     "kb.findings": 1319,
-    "kb.lookup": 2728,
+    "kb.lookup": 2763,
     "kb.management": 200,
     "kb.models": 590,
     "kb.pages": 2765,
     "kb.publishing": 499,
-    "kb.records": 2811,
+    "kb.records": 2816,
     "kb.releases": 859,
     "kb.rules": 3821,
-    "kb.search": 4647,
+    "kb.search": 4756,
     "kb.syndication": 1220,
     "kb.templatetags": 641,
     "kb.versions": 1107,
@@ -111,7 +111,7 @@ LINES = {
 MOST_LINES = 400
 LONGER = {
     "kb.api.serializers": 430,
-    "kb.environments.package_lines": 430,
+    "kb.environments.package_lines": 436,
 }
 # Runs where there is no Django: beside torch, or from a checkout alone.
 WITHOUT_DJANGO = (

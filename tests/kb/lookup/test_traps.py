@@ -59,10 +59,25 @@ class TrapTests(TestCase):
             ],
             "cells": ["In [3]: import torch", *(f"   ...: {x}" for x in lines[1:])],
             "wide": [line.replace(", ", "\uff0c") for line in lines],
+            "numbered": [f"{at:3}  {line}" for at, line in enumerate(lines, 98)],
+            "numbered with a colon": [f"{at}: {x}" for at, x in enumerate(lines, 1)],
+            "numbered, blanks lost": [
+                f"{at} {line}".rstrip() for at, line in enumerate(lines, 1)
+            ],
+            "added": [f"+{line}" for line in lines],
+            "a diff": [f"{'+' if 'half' in x else ' '}{x}" for x in lines[5:]],
+            "a table": [f"| {line} |" for line in lines],
         }.items():
-            first = look_up("\n".join(pasted))["candidates"][0]
+            before = [] if len(pasted) == len(lines) else ["@@ -9 +9 @@"] * 5
+            first = look_up("\n".join([*before, *pasted]))["candidates"][0]
             found = (first["record"], first["lines"])
             self.assertEqual(found, ("NAN-0014", [7]), name)
+
+    def test_a_line_that_a_diff_removes_is_no_trap(self) -> None:
+        masked = "        scores = scores.masked_fill(self.hidden, -1e9)"
+        diff = [f" {line}" for line in CODE.splitlines()]
+        diff[6:7] = [f"-{masked}", f"+{masked.replace('-1e9', '-1e4')}"]
+        self.assertNotIn("NAN-0014", self.trapped("\n".join(diff)))
 
     def test_code_with_traps(self) -> None:
         found = look_up(CODE)
