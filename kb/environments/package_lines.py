@@ -142,7 +142,7 @@ NAMED = re.compile(
     rf"[-*•·\s>`'\"|\[({{]*+(?:\d{{1,2}}[.)、]\s)?[`'\"*]*+({WORDS})[`'\"*]*+"
     r"(?:\s?version|\s?ver\.?|\s?(?:的)?版本号?)?(?:\s*+[(（][^()（）]{0,40}[)）])?"
     r"(?:\s?version)?[`'\"*]*+(?:\s*+[:：=\uff1d|]{1,2}|[\s.]*\.{4,}|\s*->|\sis\s|[为是])\s*+"
-    rf"[\[`'\"*=]*+({VERSION})(?![\w/%])",
+    rf"[\[`'\"*=]*+({VERSION})(?![A-Za-z0-9_/%])",
     re.IGNORECASE,
 )
 # Labels whose value no record's range could use.
@@ -173,13 +173,13 @@ NOT_USED = re.compile(
 # Without a sign between: only for what is surely a package.
 BESIDE = re.compile(
     rf"{NEW_WORD}({NAME})(?:\s?(?:version|nightly|stable|版本号?))?\s?[ =vV-]?\s?"
-    rf"({VERSION})(?![\w/%])",
+    rf"({VERSION})(?![A-Za-z0-9_/%])",
     re.IGNORECASE,
 )
 # torch-2.5.1, torch/2.5.1, py-torch@2.5.1, PyTorch2.5.1+cu121.
 GLUED = re.compile(
     rf"{NEW_WORD}((?:py-?)?torch|transformers|deepspeed|accelerate|peft|trl|vllm|python)"
-    rf"(?:[-@/]|\s?v)?({VERSION})(?![\w/%])",
+    rf"(?:[-@/]|\s?v)?({VERSION})(?![A-Za-z0-9_/%])",
     re.IGNORECASE,
 )
 # As Ultralytics says it at the head of its logs.
@@ -222,6 +222,8 @@ SEPARATOR = re.compile(
     r"\s*[,，、;；|]\s*|\s+[/+&]\s+|\s+(?:and|with|和|与)\s+|。|\.\s+"
 )
 DEEPSPEED = re.compile(rf"DeepSpeed info: version=({VERSION})")
+# "xFormers was built for: PyTorch 2.3.1+cu121 with CUDA 1201 (you have 2.4.1+cu121)"
+YOU_HAVE = re.compile(rf"({NAME})\s+{VERSION}[^()\n]{{0,30}}\(you have ({VERSION})\)")
 NOT_A_PACKAGE = re.compile(
     r"driver|sys|platform|os|gcc|clang|glibc|libc|cmake|nvcc|ubuntu|debian|linux|kernel"
     r"|windows|macos|release|build|version|name|docker|image|nvidia|gpu|step|epoch|loss",
@@ -263,7 +265,12 @@ def packages_in_log(line: str) -> Iterator[Package]:
     if columns and is_well_known(columns[1]):
         yield Package(columns[1], columns[2])
         return
-    for part in SEPARATOR.split(line[:SENTENCE_CHARS]):
+    parts = SEPARATOR.split(line[:SENTENCE_CHARS])
+    beside = [m for m in map(BESIDE.fullmatch, parts) if m and is_well_known(m[1])]
+    if len(beside) > 1:  # "torch 2.1.2, peft 0.10.0"
+        yield from packages_of(beside)
+        return
+    for part in parts:
         # "transformers_version" in the configuration of a checkpoint says who saved it.
         if SAVED.match(part):
             continue
@@ -333,9 +340,10 @@ def _explicit(line: str, in_log: bool = False) -> list[Package]:
 
 
 def _in_log_lines(line: str) -> list[Package]:
-    """Versions that DeepSpeed and Ultralytics log about themselves."""
+    """Versions that DeepSpeed, Ultralytics and xFormers log."""
     info, dashed = DEEPSPEED.search(line), DASHED_TORCH.search(line)
     packages = [Package("deepspeed", info[1])] if info else []
+    packages += packages_of(YOU_HAVE.finditer(line))
     return [*packages, Package("torch", dashed[1])] if dashed else packages
 
 

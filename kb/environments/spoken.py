@@ -13,6 +13,7 @@ from kb.environments.package_lines import (
     NAME,
     SENTENCE_CHARS,
     VERSION,
+    WELL_KNOWN,
     Package,
     in_prose,
     is_well_known,
@@ -44,6 +45,36 @@ ELSEWHERE = re.compile(
     r"|正常|没问题|没有|不会|从|其他|其它|旧|文档|官方|都",
     re.IGNORECASE,
 )
+# "upgrading from torch 2.4 to 2.5.1", "torch 从 2.4 升级到 2.5.1": both, or the second.
+KNOWN = rf"({'|'.join(sorted({*WELL_KNOWN, 'pytorch'}, key=len, reverse=True))})"
+OLD = rf"(?:(?:from|从|由)\s?)?(?:{KNOWN}\s?(?:version\s|版本)?)?\s?({VERSION})"
+CHANGED = re.compile(
+    rf"(?<![A-Za-z0-9_.-])(?:{KNOWN}\s?(?:的?版本\s?|version\s|(?:was\s|is\s)?[a-z]{{4,10}}ed\s)?)?"
+    rf"(?:{OLD}\s?(?:to|->|=>|→|(?:更新|升级?|降低?|换|切换?|改)级?[到至为成回]了?)\s?"
+    rf"|(?:upgraded|updated|moved|switched|migrated"
+    r"|after (?:upgrading|updating|moving|switching|migrating))\s(?:(?:my|the|to)\s)?)"
+    rf"(?:{KNOWN}\s?(?:version\s|版本)?)?(?:to\s)?({VERSION})(?![A-Za-z0-9_/%])",
+    re.IGNORECASE,
+)
+# Else "2.1 to 2.5" is a range.
+CHANGES = re.compile(
+    r"\b(?:up|down)grad|\bupdat|\bmov(?:e|ing)|\bswitch|\bmigrat|\bbump|\bchang|\broll"
+    r"|->|=>|→|[升降换改切更]",
+    re.IGNORECASE,
+)
+BEFORE_CHARS = 40
+# What came of it, in the same clause.
+WENT_WELL = re.compile(
+    r"\b(?:works?|worked|fine|ok|okay|normal(?:ly)?|fix(?:e[sd])?|solve[sd]?|resolve[sd]?"
+    r"|gone|disappear\w*|vanish\w*|help(?:s|ed)|without"
+    r"|no (?:more )?(?:nan|error|issue|problem)s?)\b"
+    r"|正常|没问题|没有(?:问题|出现)|好了|解决|消失|恢复|不再",
+    re.IGNORECASE,
+)
+DID_NOT = re.compile(
+    r"n't|\bnot\b|\bno longer\b|\bstill\b|[不没未](?!再|出现|有|问题)|仍|还是"
+)
+OUTCOME_CHARS = 80
 
 
 class Spoken(NamedTuple):
@@ -71,13 +102,35 @@ def spoken_of(text: str) -> list[Spoken]:
 
 def stated_in(line: str) -> Iterator[Package]:
     """What a sentence says is installed: not what it wishes or compares with."""
-    if not may_name(line) or SEVERAL.search(line):
+    if not may_name(line):
+        return
+    changed = list(changed_in(line[:SENTENCE_CHARS]))
+    yield from changed
+    line = CHANGED.sub(" ", line) if changed else line
+    if SEVERAL.search(line):
         return
     for clause in CLAUSE.split(line[:SENTENCE_CHARS]):
         if not (is_wish(clause) or ELSEWHERE.search(clause)):
             for package in in_prose(clause):
                 if is_well_known(package.name):
                     yield replace(package, is_sure=False)
+
+
+def changed_in(line: str) -> Iterator[Package]:
+    """The version in which something is wrong, where one was changed for another.
+
+    The new one; the old one, where all went well with the new.
+    """
+    for found in CHANGED.finditer(line):
+        if not CHANGES.search(line, max(0, found.start() - BEFORE_CHARS), found.end()):
+            continue
+        name = found[1] or found[2] or found[4]
+        after = line[found.end() :].lstrip(" ,，:：)）")[:OUTCOME_CHARS]
+        clause = CLAUSE.split(after)[0]
+        well = WENT_WELL.search(clause) and not DID_NOT.search(clause)
+        version = found[3] if well else found[5]
+        if name and version:
+            yield Package(name, version, is_sure=False)
 
 
 def _is_listed(word: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -155,7 +155,7 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     if not (has_code or spoken or is_log(reading)) and may_be_environment(text):
         environment = only_environment(text)
     # Of a few lines each may be a person's; of a log only those that are sentences.
-    told = stated if len(stated) <= FEW_LINES else written
+    told = stated if len(stated) <= FEW_LINES else sentences(stated, kind_of)
     spoken += chain.from_iterable(stated_in(line) for _number, line in told)
     return Paste(
         selected.lines,
@@ -164,6 +164,18 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
         environment is not None and not complains(text),
         parts,
     )
+
+
+def sentences(
+    lines: Iterable[tuple[int, str]], kind_of: Mapping[int, Kind]
+) -> list[tuple[int, str]]:
+    """A person's, of which one that complains counts as log or figures."""
+    return [
+        row
+        for row in lines
+        if (kind := kind_of.get(row[0])) == Kind.WORDS
+        or (kind in (Kind.LOG, Kind.METRICS) and is_sentence(row[1][:MAX_ASSERTED]))
+    ]
 
 
 def asserted(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
