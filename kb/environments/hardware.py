@@ -67,13 +67,16 @@ MODEL = re.compile(
 )
 # 4090, 3090: cards are often called by their number alone, after a word or count.
 NUMBER_ONLY = re.compile(
-    r"(?<![\w.:/-])(?:\d{1,2}\s?[x*×张卡块]\s?)?([2345]0[5-9]0)(?:\s?Ti)?"
-    r"(?![\w.:/-]|\s?(?:MB|MiB|GB|ms|s\b|步|steps?))",
+    r"(?:(?<![A-Za-z0-9_.:：/第-])|(?<=[卡号U][:：]))(?:\d{1,2}\s?[x*×张卡块]\s?)?"
+    r"([2345]0[5-9]0)(?:\s?Ti)?(?![A-Za-z0-9_.:/-]|\s?(?:MB|MiB|GB|ms|s\b|steps?|epochs?"
+    r"|images?|samples?|tokens?|[步个次轮条年万元]|张图|块钱|样本))",
     re.IGNORECASE,
 )
 AFTER = re.compile(r"[^,;|，；、。()（\n\u3400-\u9fff]{0,30}")
 STOP = re.compile(
-    r"\s{2,}|\s(?:GPUs?|and|with|on|Driver|Off|On)\b|[.。]\s|\s?[x×*]\s?\d|\s[+/&]\s"
+    r"\s{2,}|\s(?:GPUs?|Driver|Off|On)\b|[.。]\s|\s?[x×*]\s?\d|\s[+/&]\s|\s?[-=]+>|→"
+    r"|\sI\b|\s?[\"\u201c\u201d\u2018\u2019`!?？]"
+    r"|\s(?!(?:ti|super|laptop|max|mobile|pcie|sxm|ada)\b)[a-z]{2,}\b"
 )
 GFX_NAME = re.compile(r"(?<!\w)gfx(9\d[0-9a-f]|1\d{3})(?!\w)")
 SM = re.compile(

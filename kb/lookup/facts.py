@@ -16,6 +16,7 @@ from typing import Any
 
 from kb.environments import hardware
 from kb.environments.environment import Environment
+from kb.lookup.hardware import add_packages, cards_in, devices
 from kb.lookup.paste import Paste
 from kb.lookup.steps import figures_document
 from kb.records.tellers import Values
@@ -46,11 +47,12 @@ GIVES = re.compile(r"[\d:=|,{]|：")
 LOSSES = re.compile(r"\b[A-Za-z]{2,12}[ _][Ll]oss\b")
 MEASURED = re.compile(r"(?:loss|norm)\W{0,3}[:= ]\s?tensor\(", re.IGNORECASE)
 BACKWARD = re.compile(r"(?<!grad_fn=<)\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
-CARD_LINES, CARD_CHARS = 60, 300
 ENV_LINE = 0
 ABSENT = re.compile(
     r"^[^\n]{0,80}:[ \t]*(?:n/?a|false|no|none|disabled|could not collect"
-    r"|not (?:found|installed|available))[ \t]*,?$|(?<![\w-])--[\w-]++[ =]false\b",
+    r"|not (?:found|installed|available))[ \t]*,?$|(?<![\w-])--[\w-]++[ =]false\b"
+    # What else could be set: "dtype: bf16  # choices: [fp16, bf16]"
+    r"|(?<=\S)[ \t]+#[^\n]{0,40}?(?:\bchoices?\b|\boptions?\b|\be\.g\.|\w\|\w)[^\n]*$",
     re.MULTILINE,
 )
 # Names that stand in most training code and tell no bug.
@@ -254,7 +256,7 @@ def stated(paste: Paste, text: str, env: str) -> Iterator[tuple[tuple[str, str],
 
 
 def without_absent(low: str) -> str:
-    """Blank for what a line says is not there: "ROCM used to build PyTorch: N/A"."""
+    """Blank for what is not there, "ROCM used to build PyTorch: N/A", or not set."""
     return ABSENT.sub(lambda found: " " * len(found[0]), low)
 
 
@@ -282,25 +284,6 @@ def measure(figures: Figures, values: dict[str, dict[str, int]]) -> dict[str, fl
     if figures.falls():
         values[SCALE]["falls"] = figures.series[SCALE][0].line
     return numbers
-
-
-def cards_in(paste: Paste) -> Iterator[tuple[str, int]]:
-    """GPUs that the first lines name by more than a number."""
-    for number, line in paste.lines[:CARD_LINES]:
-        for name in hardware.gpu_names(line[:CARD_CHARS]):
-            if not name.isdigit():
-                yield name, number
-
-
-def add_packages(
-    values: dict[str, dict[str, int]],
-    environment: Environment,
-    cards: dict[str, int],
-) -> None:
-    values["package"] = dict.fromkeys(environment.packages, ENV_LINE)
-    values["card"] = dict.fromkeys(environment.gpus, ENV_LINE) or cards
-    found = {arch for card in values["card"] if (arch := hardware.architecture(card))}
-    values["arch"] = dict.fromkeys(found, ENV_LINE)
 
 
 def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
@@ -356,24 +339,6 @@ def laws_in(paste: Paste) -> dict[str, int]:
     """The law of arithmetic that a report of the probe names."""
     line, name = paste.reading.probe.law if paste.reading.probe else (0, "")
     return {name: line} if name else {}
-
-
-def devices(
-    values: dict[str, dict[str, int]], environment: Environment
-) -> dict[str, int]:
-    """A build for AMD or a card of another maker is no CUDA, whatever else is said."""
-    found = dict(values["device"])
-    platform = hardware.platform_of(values["card"])
-    if platform:
-        found[platform] = ENV_LINE
-    local = (environment.torch_raw or "").partition("+")[2]
-    if local.startswith("rocm"):
-        found["rocm"] = ENV_LINE
-    if local.startswith("cu") or any(a.startswith("sm_") for a in values["arch"]):
-        found.setdefault("cuda", ENV_LINE)
-    if local == "cpu":
-        found.setdefault("cpu", ENV_LINE)
-    return found
 
 
 SHOWN = ("trainer", "method", "device", "card", "dtype", "mode", "call", "node")

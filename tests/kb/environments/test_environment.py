@@ -6,6 +6,7 @@ from typing import Any
 
 from django.test import SimpleTestCase
 
+from kb.environments.cards import cards_told
 from kb.environments.environment import (
     Environment,
     find_environment,
@@ -324,7 +325,24 @@ class PasteTests(SimpleTestCase):
             "使用的是 torch2.3，loss 为 nan": [("torch", "2.3")],
             "It works with torch 2.4.0": [],
             "With torch 2.4.0 everything is fine, it began later.": [],
-            "After upgrading from torch 2.4 to 2.5.1 the loss is nan": [],
+            "After upgrading from torch 2.4 to 2.5.1 the loss is nan": [
+                ("torch", "2.5.1")
+            ],
+            "从 torch 2.4 升级到 2.5.1 之后 loss 变成 nan": [("torch", "2.5.1")],
+            "torch 2.4.0 -> 2.5.1 broke my training": [("torch", "2.5.1")],
+            "I upgraded PyTorch to 2.6.0, now it is nan": [("PyTorch", "2.6.0")],
+            "If I downgrade torch from 2.5.1 to 2.4.0 the NaN disappears": [
+                ("torch", "2.5.1")
+            ],
+            "torch 从 1.12 降到 1.10 就正常了": [("torch", "1.12")],
+            "I updated torch to 2.6.0 and it works now": [],
+            "I use torch 2.5.1; since peft was updated from 0.9 to 0.10.0 it fails": [
+                ("peft", "0.10.0"),
+                ("torch", "2.5.1"),
+            ],
+            "please upgrade to torch 2.5.1": [],
+            "affects torch 2.0.0 to 2.3.1": [],
+            "我用的pytorch 1.2版，自带的 ctc": [("pytorch", "1.2")],
             "Tested with PyTorch 2.1.0, 2.2.0 and 2.3.0: all give NaN": [],
             "torch 2.1 / 2.2 are the same": [],
             "this needs torch 2.4.0": [],
@@ -396,7 +414,11 @@ class HardwareTests(SimpleTestCase):
             "NVIDIA H20 (96 GB)": ["NVIDIA H20"],
             "step 4090 ms 12": [],
             "took 4090 ms": [],
-            "loss at L2 of 3.0 in B1": ["L2 of 3.0 in B1"],
+            "loss at L2 of 3.0 in B1": ["L2"],
+            "RTX2080ti -> nothing": ["RTX2080ti"],
+            'RTX4090 using the "no half vae" box': ["RTX4090"],
+            "用的4090显卡": ["4090"],
+            "第3060步": [],
             "bf16 on an A100. It worked": ["A100"],
             "A100.sif": [],
             "two A100s, later RTX 3090s": ["A100s", "RTX 3090s"],
@@ -406,6 +428,27 @@ class HardwareTests(SimpleTestCase):
         for line, expected in rows.items():
             with self.subTest(line):
                 self.assertEqual(list(gpu_names(line)), expected)
+
+    def test_cards_that_words_name(self) -> None:
+        """Without those on which all is well, where there are others."""
+        rows = {
+            "单卡4090训练 loss nan": ["4090"],
+            "用的4090显卡，训练出现nan": ["4090"],
+            "3090上正常4090上nan": ["4090"],
+            "换到4090之后loss变nan，3090没有问题": ["4090"],
+            "3090 fine 4090 nan": ["4090"],
+            "It appears in 3090, A40, but doesn't appear in A100.": ["3090", "A40"],
+            "On a GTX1080, RTX2080 -> no problems.\nOn RTX3090 I get NaNs": ["RTX3090"],
+            "There is no A100 for me, and with six 3090 cards it is nan": ["3090"],
+            "all works on RTX4090": ["RTX4090"],
+            "loss nan at step 3060 with 4090 images, batch 2080 nan": [],
+        }
+        for text, expected in rows.items():
+            with self.subTest(text):
+                lines = [(at, line, True) for at, line in enumerate(text.split("\n"))]
+                found = [card.name for card in cards_told(lines)]
+                self.assertEqual(found, expected)
+        self.assertEqual(list(cards_told([(1, "on 4090 nan", False)])), [])
 
     def test_what_a_record_demands(self) -> None:
         rows: list[tuple[str, list[str], bool | None]] = [
@@ -452,7 +495,7 @@ class BoundTests(SimpleTestCase):
     PIECES = (
         "a", "1.", "torch 1 ", "torch.1", "(", '"name":1', "-1", " ", "=1", "a=1",
         "[", "A1", ">>> ", "版本1", "torch==1", "git+1", "nvidia 1", "1 ", "a-1", "|",
-        "RTX 1", "a|1",
+        "RTX 1", "a|1", "from torch 1.2 to ", "4090 ok ", "4090上正常",
         '{"name": "1", ', "torch version 1", "a1.whl ", "-cp3-", "x.y: 1.2, ", "gpu 1 ",
     )  # fmt: skip
 
@@ -465,4 +508,5 @@ class BoundTests(SimpleTestCase):
                     parse_environment(text)
                     find_environment(text)
                     of_packages(stated_in(text))
+                    cards_told([(1, text, True)])
                     self.assertLess(time.process_time() - begin, 2.0)
