@@ -77,6 +77,8 @@ FACTS = {
     "told metric_nan": _("a metric is NaN"),
     "told exclamation": _("the output is exclamation marks"),
     "told lower_rate": _("you lowered the learning rate"),
+    "told rate_no_help": _("a lower learning rate does not help"),
+    "told cpu_fine": _("the CPU is right"),
     "told blown_up": _("you say that it diverges or explodes"),
     "told nothing_left": _("nothing is left to take the mean of"),
     "told two_networks": _("you train two networks against each other"),

@@ -22,6 +22,7 @@ FACTS = (
     *("call", "named", "error", "frame", "node", "probe", "law", "says"),
     *NUMBERS,
 )
+NUMBER = re.compile(r"-\d+")
 Values = tuple[str, ...] | float | str
 PREDICATE = re.compile(r"\s*([a-z_]+)\s*(==|!=|~|<=|>=|<|>)\s*(\S.*?)\s*")
 ORDER: dict[str, Callable[[Any, Any], bool]] = {
@@ -65,7 +66,11 @@ class Term:
 
 @lru_cache(maxsize=2000)
 def said(value: str) -> re.Pattern[str]:
-    """The text where a word begins: "iou" is not said by "various"."""
+    """The text where a word begins: "iou" is not said by "various", nor -100 by
+    "2024-1001" or "lr-100".
+    """
+    if NUMBER.fullmatch(value):
+        return re.compile(rf"(?<![a-z0-9.]){re.escape(value)}(?!\d)")
     start = "(?<![a-z])" if value[:1].isascii() and value[:1].isalpha() else ""
     return re.compile(start + re.escape(value.lower()))
 

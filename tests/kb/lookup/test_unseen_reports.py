@@ -10,6 +10,7 @@ from kb.models import Symptom
 from tests.kb.lookup.test_symptoms import SymptomTest
 
 Json = dict[str, Any]
+LEARNS = "does-not-learn"
 SCALES = [65536, 32768, 16384, 8192]
 ENV = """Collecting environment information...
 PyTorch version: 2.4.1+cu121
@@ -179,11 +180,69 @@ class EnvironmentTests(ReportTest):
             "gtx16-fp16",
         )
 
+    def test_cards_and_settings_that_are_not_the_writers(self) -> None:
+        both = "On a RTX3090 I get NaNs.\nThe RTX2080 works -> no problem here."
+        self.assertIn(("card", "RTX3090"), self.facts(both))
+        self.assertNotIn(("card", "RTX2080"), self.facts(both))
+        choices = "model: x\nbf16: true  # choices: [fp16, bf16]\nloss: nan"
+        self.assertNotIn(("dtype", "fp16"), self.facts(choices))
+        either = 'dtype = "bfloat16"  # float32|bfloat16|float16\nloss is nan'
+        self.assertEqual(
+            {value for fact, value in self.facts(either) if fact == "dtype"}, {"bf16"}
+        )
+
+    def test_detection_of_an_anomaly_detects_no_objects(self) -> None:
+        hint = "Hint: enable anomaly detection to find the operation that failed."
+        self.assertNotIn(("method", "detection"), self.facts(hint))
+        self.assertIn(("method", "detection"), self.facts("object detection, nan"))
+
+    def test_the_version_a_sentence_among_many_states(self) -> None:
+        log = "My loss is nan\n\nBatch 1 - Loss: nan\nBatch 2 - Loss: nan\n\n{}"
+        for said, version in (
+            (
+                "The loss became NaN with PyTorch 2.4.1+cu118. 2.6 is fine.",
+                "2.4.1+cu118",
+            ),
+            (
+                "After upgrading from torch 2.4 to 2.5.1 it is nan in each step.",
+                "2.5.1",
+            ),
+        ):
+            packages = look_up(log.format(said))["facts"]["packages"]
+            self.assertEqual(packages.get("torch"), version)
+
 
 class ReasonTests(ReportTest):
     def test_of_causes_that_nothing_speaks_for_the_commonest_leads(self) -> None:
         for log in ("why is the loss nan?", "Loss nan on 4 x A100(80G), WarpGAN repo"):
             self.assertEqual(self.causes(log)[0], "divergence", log)
+
+    def test_a_number_is_not_said_by_another(self) -> None:
+        for log in ("I trained on scene-100613, loss nan", "loss nan, seed 2024-1001"):
+            self.assertNotIn("-100", self.reasons(log))
+        self.assertIn("-100", self.reasons("loss nan, all labels are -100"))
+
+    def test_an_evaluation_is_no_mode(self) -> None:
+        log = "All evaluation metrics were normal, after 30 epochs the loss is nan."
+        self.assertNotIn("eval", self.reasons(log))
+        self.assertIn("eval mode", self.reasons("the loss is nan in eval mode only"))
+
+    def test_what_was_tried_in_vain_is_no_reason(self) -> None:
+        tried = "Training in fp16 the loss is suddenly nan. {}"
+        for said in (
+            "Reducing the learning rate by 10 does not help.",
+            "降低学习率十倍也没有效果。",
+        ):
+            self.assertEqual(self.causes(tried.format(said))[0], "fp16-overflow")
+        helped = tried.format("Lowering the learning rate makes it come later.")
+        self.assertIn("lowered the learning rate", self.reasons(helped))
+
+    def test_a_device_is_wrong_where_the_cpu_is_right(self) -> None:
+        log = "Loss grows towards infinity and is then nan after some epochs on mps. {}"
+        for said in ("On the cpu there is no problem.", "用 cpu 训练正常。"):
+            found = look_up(log.format(said))["candidates"][0]
+            self.assertEqual(found["slug"], "mps-wrong-gradients")
+            self.assertIn("the CPU is right", found["because"][0]["en"])
 
     def test_a_word_is_not_said_by_another(self) -> None:
         said = "loss is nan with various pictures"
@@ -468,6 +527,22 @@ class WordingTests(ReportTest):
         self.assertEqual(self.causes(log)[0], "optimizer-step-between-backwards")
         reason = "you train two networks against each other"
         self.assertEqual(self.reasons(log).count(reason), 1)
+
+    def test_more_ways_to_name_a_symptom(self) -> None:
+        for log, slug in (
+            ("Resume 之后损失与断点处差异较大，接不上", "resume-loss-jumps"),
+            ("The cloned tensor is detached. So gradient may not propagate.", LEARNS),
+            ("The gradient does not flow to my encoder, it is detached.", LEARNS),
+            ("Parameters stay requires_grad=False: they are not trainable.", LEARNS),
+        ):
+            with self.subTest(log):
+                self.assertIn(slug, self.shown(log))
+        log = "nan gradient: the euclidean distance of two equal points is zero"
+        self.assertEqual(self.causes(log)[0], "sqrt-at-zero-nan-grad")
+        log = "Same weights, but in eval mode the accuracy of my batchnorm net is bad."
+        self.assertEqual(self.causes(log)[0], "batchnorm-eval-differs")
+        log = "WGAN-GP with amp: the gradient penalty explodes, the loss keeps growing"
+        self.assertIn("gradient-penalty-scaled", self.causes(log)[:2])
 
     def test_training_is_resumed_by_other_words(self) -> None:
         for log in (
