@@ -169,6 +169,8 @@ class ProxyTest(ProgramsTest):
         ((path, heard),) = Told.heard
         self.assertEqual(path, "/x")
         self.assertEqual(heard["Accept-Language"], "zh")
+        # Without the port Django refuses every form of a site on any port but 80.
+        self.assertEqual(heard["Host"], f"127.0.0.1:{self.port}")
         self.assertEqual(heard["X-Forwarded-For"], "127.0.0.1")
         self.assertEqual(heard["X-Forwarded-Proto"], "http")
         self.assertNotIn("forged", heard.values())
