@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from portable.harness.checks import tree_of
 from tests import TESTS
 
 REPROS = TESTS / "repros"
@@ -59,7 +60,7 @@ def joined(body: str, targets: object = None) -> str:
     settings = dict(USUAL)
     while found := SETTING.match(body):
         settings[found[1]], body = found[2], body[found.end() :]
-    tree = ast.parse(body)
+    tree = tree_of(body)
     lines = body.splitlines(keepends=True)
     at = end_of_imports(tree)
     added = "\n".join(missing(tree, targets))
