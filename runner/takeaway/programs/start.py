@@ -25,8 +25,8 @@ def changed_parts():
     return found
 
 
-def refuse(en, zh):
-    sys.stderr.write("%s\n%s\n" % (en, zh))
+def refuse(*lines):
+    sys.stderr.write("\n".join(lines) + "\n")
     return TROUBLE
 
 
@@ -61,7 +61,7 @@ def run_parts():
 
 def start():
     if sys.version_info < (3, 8):
-        return refuse("needs Python 3.8 or newer", "needs Python 3.8 or newer")
+        return refuse("needs Python 3.8 or newer")
     try:
         return run_parts()
     except KeyboardInterrupt:
