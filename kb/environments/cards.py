@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from kb.environments.hardware import NUMBER_ONLY, gpu_names
@@ -44,7 +45,8 @@ BEFORE = re.compile(
     re.IGNORECASE,
 )
 AFTER = re.compile(
-    r"\s?(?:(?:gpus?|cards?|fine|ok|works?|nan|fails?)\b|[上卡显就没])", re.IGNORECASE
+    r"\s?(?:(?:gpus?|cards?|fine|ok|works?|nan|fails?)\b|[上卡显就没跑]|训练(?![样数步集次]))",
+    re.IGNORECASE,
 )
 # "with 3060 images"
 COUNTED = re.compile(r"\s(?!gpus|cards|works|fails)[a-z]{3,}s\b", re.IGNORECASE)
@@ -65,7 +67,7 @@ def cards_told(lines: Iterable[tuple[int, str, bool]]) -> list[Card]:
         for name, is_fine in named_in(text[:LINE_CHARS], spoken)
     ]
     fine = {card.name for card in found if card.is_fine}
-    return [card for card in found if card.name not in fine] or found
+    return [card for card in found if card.name not in fine]
 
 
 def named_in(text: str, spoken: bool) -> Iterator[tuple[str, bool]]:
@@ -104,11 +106,12 @@ def cards_in(clause: str, spoken: bool) -> Iterator[str]:
         if not MISSING.search(clause[: clause.find(name)]):
             yield name
     if spoken and not named:
-        yield from (m[1] for m in NUMBER_ONLY.finditer(clause) if is_card(clause, m))
+        for found in filter(partial(is_card, clause), NUMBER_ONLY.finditer(clause)):
+            yield f"{'GTX' if found[1].startswith('16') else 'RTX'} {found[1]}"
 
 
 def is_card(text: str, match: re.Match[str]) -> bool:
-    before, after = text[: match.start(1)], text[match.end(1) :]
+    before, after = text[: match.start(1)], text[match.end() :]
     if COUNTED.match(after) or COUNTER.search(before):
         return False
     return bool(BEFORE.search(before) or AFTER.match(after))

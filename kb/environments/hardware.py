@@ -65,10 +65,10 @@ MODEL = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# 4090, 3090: cards are often called by their number alone, after a word or count.
+# 4090, 1660: cards are often called by their number alone, after a word or count.
 NUMBER_ONLY = re.compile(
     r"(?:(?<![A-Za-z0-9_.:：/第-])|(?<=[卡号U][:：]))(?:\d{1,2}\s?[x*×张卡块]\s?)?"
-    r"([2345]0[5-9]0)(?:\s?Ti)?(?![A-Za-z0-9_.:/-]|\s?(?:MB|MiB|GB|ms|s\b|steps?|epochs?"
+    r"([2345]0[5-9]0|16[356]0)(?:\s?Ti)?(?![A-Za-z0-9_.:/-]|\s?(?:MB|MiB|GB|ms|s\b|steps?|epochs?"
     r"|images?|samples?|tokens?|[步个次轮条年万元]|张图|块钱|样本))",
     re.IGNORECASE,
 )

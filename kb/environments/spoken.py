@@ -75,6 +75,9 @@ DID_NOT = re.compile(
     r"n't|\bnot\b|\bno longer\b|\bstill\b|[不没未](?!再|出现|有|问题)|仍|还是"
 )
 OUTCOME_CHARS = 80
+# "With torch 1.2 or later it is still nan" is no wish, but one version of several.
+OPEN_ENDED = re.compile(r"以上|以下|\b(?:or|and) (?:later|newer|above|higher)\b", re.I)
+STILL = re.compile(r"\b(?:still|too|also|as well)\b|依然|仍|还是|同样|也", re.I)
 
 
 class Spoken(NamedTuple):
@@ -109,8 +112,10 @@ def stated_in(line: str) -> Iterator[Package]:
     line = CHANGED.sub(" ", line) if changed else line
     if SEVERAL.search(line):
         return
+    fails_too = STILL.search(line)
     for clause in CLAUSE.split(line[:SENTENCE_CHARS]):
-        if not (is_wish(clause) or ELSEWHERE.search(clause)):
+        wished = is_wish(clause) and not (fails_too and OPEN_ENDED.search(clause))
+        if not (wished or ELSEWHERE.search(clause)):
             for package in in_prose(clause):
                 if is_well_known(package.name):
                     yield replace(package, is_sure=False)

@@ -63,7 +63,7 @@ float16 bfloat16 float32 isnan isfinite train eval append squeeze unsqueeze tran
 allclose grad sum item reshape contiguous module optim any all inf nan na_ns na_n
 grad_norm loss base gpu gpus nvidia py_torch ge_force lo_ra qlo_ra train training tensor
 amp lora peft logging optimizer data batch_size values items com org io py max min abs
-mean gtx rtx runtime_error value_error utils
+mean gtx rtx runtime_error value_error utils criterion loss_fn loss_func
 """
 COMMON = frozenset(COMMON_LIST.split())
 WRITTEN = frozenset((Kind.CODE, Kind.CONFIG, Kind.TENSOR, Kind.WORDS))

@@ -113,6 +113,7 @@ ADDRESSING = (
 SPOKEN_ASCII = re.compile(ADDRESSING)
 SPOKEN = re.compile(
     rf"{ADDRESSING}|我|你|请|吗|为什么|怎么|如何|[{HAN}]{{2,}}[，。：；]|[{HAN}]{{6,}}"
+    rf"|[{HAN}][^\n，。；]{{0,40}}[，。；]\s?[{HAN}]{{2}}"
 )
 # Of lists and quotes, which `clean_line` takes off as well.
 MARKS = ("#", ">", "-", "*")

@@ -341,6 +341,9 @@ class PasteTests(SimpleTestCase):
                 ("torch", "2.5.1"),
             ],
             "please upgrade to torch 2.5.1": [],
+            "用 torch 1.2 以上的 nn.CTCLoss，loss 依然是 nan": [("torch", "1.2")],
+            "nan remains with torch 2.6.0 and newer, too": [("torch", "2.6.0")],
+            "torch 2.1 or later is needed": [],
             "affects torch 2.0.0 to 2.3.1": [],
             "我用的pytorch 1.2版，自带的 ctc": [("pytorch", "1.2")],
             "Tested with PyTorch 2.1.0, 2.2.0 and 2.3.0: all give NaN": [],
@@ -432,15 +435,17 @@ class HardwareTests(SimpleTestCase):
     def test_cards_that_words_name(self) -> None:
         """Without those on which all is well, where there are others."""
         rows = {
-            "单卡4090训练 loss nan": ["4090"],
-            "用的4090显卡，训练出现nan": ["4090"],
-            "3090上正常4090上nan": ["4090"],
-            "换到4090之后loss变nan，3090没有问题": ["4090"],
-            "3090 fine 4090 nan": ["4090"],
-            "It appears in 3090, A40, but doesn't appear in A100.": ["3090", "A40"],
+            "单卡4090训练 loss nan": ["RTX 4090"],
+            "用的4090显卡，训练出现nan": ["RTX 4090"],
+            "3090上正常4090上nan": ["RTX 4090"],
+            "换到4090之后loss变nan，3090没有问题": ["RTX 4090"],
+            "3090 fine 4090 nan": ["RTX 4090"],
+            "It appears in 3090, A40, but doesn't appear in A100.": ["RTX 3090", "A40"],
             "On a GTX1080, RTX2080 -> no problems.\nOn RTX3090 I get NaNs": ["RTX3090"],
-            "There is no A100 for me, and with six 3090 cards it is nan": ["3090"],
-            "all works on RTX4090": ["RTX4090"],
+            "There is no A100 for me, and with six 3090 cards it is nan": ["RTX 3090"],
+            "1660ti 训练 loss 全是 nan，换了3060就正常了": ["GTX 1660"],
+            "共 3060 训练样本，loss nan": [],
+            "all works on RTX4090": [],
             "loss nan at step 3060 with 4090 images, batch 2080 nan": [],
         }
         for text, expected in rows.items():

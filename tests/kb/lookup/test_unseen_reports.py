@@ -544,6 +544,25 @@ class WordingTests(ReportTest):
         log = "WGAN-GP with amp: the gradient penalty explodes, the loss keeps growing"
         self.assertIn("gradient-penalty-scaled", self.causes(log)[:2])
 
+    def test_chinese_sentences_that_have_few_characters_in_a_row(self) -> None:
+        for log, slug in (
+            ("加上 model.eval() 精度只有 10%，不加有 90%", "batchnorm-eval-differs"),
+            ("验证后忘了调 model.train()，后面精度不再提高", "eval-mode-left-on"),
+            ("1660ti 上 loss 全是 nan，换了 3060 就正常了", "gtx16-fp16"),
+        ):
+            with self.subTest(log):
+                self.assertEqual(self.causes(log)[0], slug)
+
+    def test_a_name_that_all_training_code_has_is_no_reason(self) -> None:
+        loop = (
+            "for x, y in train_loader:\n    loss = criterion(net(x), y)\n{}"
+            "    loss.backward()\n    optimizer.step()\nThe loss explodes soon."
+        )
+        self.assertNotIn("criterion", self.reasons(loop))
+        self.assertEqual(self.causes(loop.format(""))[0], "zero-grad-missing")
+        cleared = loop.format("    optimizer.zero_grad()\n")
+        self.assertNotIn("zero-grad-missing", self.causes(cleared))
+
     def test_training_is_resumed_by_other_words(self) -> None:
         for log in (
             "When I restart training from where it stopped, the losses jump up.",

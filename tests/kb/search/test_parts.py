@@ -66,6 +66,7 @@ class PartsTests(SimpleTestCase):
             ("metrics", METRICS),
             ("words", WORDS),
             ("words", "梯度为什么变成 nan？训练了三步之后就这样了。"),
+            ("words", "学习率 0.1，到第 3 个 epoch loss 从 2 涨到 1e8 然后 nan"),
             ("config", CONFIG),
             ("config", '"zero_stage": 2,\n"fp16": true'),
             ("config", "torchrun train.py --bf16 --lr 1e-5"),
