@@ -122,10 +122,13 @@ def under_construction(folder: Path) -> Iterator[None]:
 
 
 def remove(folder: Path) -> None:
-    """Delete an environment; `sweep` finishes an interrupted deletion."""
+    """Delete an environment; `sweep` finishes an interrupted deletion.
+
+    Another process may sweep it at the same time.
+    """
     marker_of(folder).touch()
     shutil.rmtree(folder, ignore_errors=True)
-    marker_of(folder).unlink()
+    marker_of(folder).unlink(missing_ok=True)
 
 
 def sweep(parent: Path) -> None:

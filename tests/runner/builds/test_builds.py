@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 from django.conf import settings
 from django.core.management import CommandError, call_command
@@ -16,7 +18,7 @@ from django.test import SimpleTestCase, TestCase, override_settings, tag
 from django.utils import timezone
 
 from portable import harness
-from runner.builds import registry
+from runner.builds import registry, venvs
 from runner.builds.candidates import interpreter_of
 from runner.builds.probe import BuildError, Probed
 from runner.models import Build, Installation
@@ -78,6 +80,21 @@ def stand_in(python: Path, version: str = "9.9.0+cpu") -> Path:
     (package / "version.py").touch()
     lib = package.parent
     return program(python, f'PYTHONPATH="{lib}" exec "{sys.executable}" "$@"')
+
+
+class RemovalTest(Folder):
+    def test_one_that_is_swept_meanwhile_is_removed_all_the_same(self) -> None:
+        build, delete = self.folder / "2.0.0", shutil.rmtree
+        build.mkdir()
+
+        def swept_meanwhile(folder: Path, **options: Any) -> None:
+            delete(folder, **options)
+            with mock.patch.object(shutil, "rmtree", delete):
+                venvs.sweep(self.folder)
+
+        with mock.patch.object(shutil, "rmtree", swept_meanwhile):
+            venvs.remove(build)
+        self.assertEqual(list(self.folder.iterdir()), [])
 
 
 @tag("any_database")  # what a Python says
