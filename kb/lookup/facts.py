@@ -16,7 +16,7 @@ from typing import Any
 
 from kb.environments import hardware
 from kb.environments.environment import Environment
-from kb.lookup.hardware import add_packages, cards_in, devices
+from kb.lookup.hardware import ENV_LINE, add_packages, cards_in, devices
 from kb.lookup.paste import Paste
 from kb.lookup.steps import figures_document
 from kb.records.tellers import Values
@@ -47,7 +47,6 @@ GIVES = re.compile(r"[\d:=|,{]|：")
 LOSSES = re.compile(r"\b[A-Za-z]{2,12}[ _][Ll]oss\b")
 MEASURED = re.compile(r"(?:loss|norm)\W{0,3}[:= ]\s?tensor\(", re.IGNORECASE)
 BACKWARD = re.compile(r"(?<!grad_fn=<)\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
-ENV_LINE = 0
 ABSENT = re.compile(
     r"^[^\n]{0,80}:[ \t]*(?:n/?a|false|no|none|disabled|could not collect"
     r"|not (?:found|installed|available))[ \t]*,?$|(?<![\w-])--[\w-]++[ =]false\b"

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kb.choices import FRAMEWORKS
-from kb.lookup.facts import ENV_LINE, Facts
+from kb.lookup.facts import Facts
+from kb.lookup.hardware import ENV_LINE
 from kb.records import tellers
 
 Json = dict[str, Any]
