@@ -52,7 +52,8 @@ CHANGED = re.compile(
     rf"(?<![A-Za-z0-9_.-])(?:{KNOWN}\s?(?:的?版本\s?|version\s|(?:was\s|is\s)?[a-z]{{4,10}}ed\s)?)?"
     rf"(?:{OLD}\s?(?:to|->|=>|→|(?:更新|升级?|降低?|换|切换?|改)级?[到至为成回]了?)\s?"
     rf"|(?:upgraded|updated|moved|switched|migrated"
-    r"|after (?:upgrading|updating|moving|switching|migrating))\s(?:(?:my|the|to)\s)?)"
+    r"|after (?:upgrading|updating|moving|switching|migrating))\s(?:(?:my|the|to)\s)?"
+    r"|(?:升级?|更新|降级?)[到至成]了?\s?)"
     rf"(?:{KNOWN}\s?(?:version\s|版本)?)?(?:to\s)?({VERSION})(?![A-Za-z0-9_/%])",
     re.IGNORECASE,
 )
@@ -85,6 +86,12 @@ class Spoken(NamedTuple):
 
     package: Package
     words: str
+
+    @property
+    def is_fine(self) -> bool:
+        """The right one of two: "2.5.1 is fine, after upgrading to 2.6 nan"."""
+        change = changed_in(f"{self.package.name} {self.words}"[:SENTENCE_CHARS])
+        return went_well(self.words) and any(change)
 
 
 def spoken_of(text: str) -> list[Spoken]:
@@ -129,13 +136,17 @@ def changed_in(line: str) -> Iterator[Package]:
     for found in CHANGED.finditer(line):
         if not CHANGES.search(line, max(0, found.start() - BEFORE_CHARS), found.end()):
             continue
-        name = found[1] or found[2] or found[4]
+        before = re.findall(KNOWN, line[: found.start()], re.IGNORECASE)
+        name = found[1] or found[2] or found[4] or "".join(before[-1:])
         after = line[found.end() :].lstrip(" ,，:：)）")[:OUTCOME_CHARS]
-        clause = CLAUSE.split(after)[0]
-        well = WENT_WELL.search(clause) and not DID_NOT.search(clause)
-        version = found[3] if well else found[5]
+        version = found[3] if went_well(after) else found[5]
         if name and version:
             yield Package(name, version, is_sure=False)
+
+
+def went_well(text: str) -> bool:
+    clause = CLAUSE.split(text)[0]
+    return bool(WENT_WELL.search(clause)) and not DID_NOT.search(clause)
 
 
 def _is_listed(word: str) -> bool:

@@ -151,8 +151,9 @@ def paste_of(selected: SelectedLines, corrections: Iterable[Part] = ()) -> Paste
     stated = [line for line in selected.lines if kind_of.get(line[0]) != Kind.CODE]
     text = "\n".join(line for _number, line in stated)
     environment, has_code = None, len(stated) < len(selected.lines)
-    spoken = [item.package for item in spoken_of(text)]
-    if not (has_code or spoken or is_log(reading)) and may_be_environment(text):
+    begun = spoken_of(text)
+    spoken = [item.package for item in begun if not item.is_fine]
+    if not (has_code or begun or is_log(reading)) and may_be_environment(text):
         environment = only_environment(text)
     # Of a few lines each may be a person's; of a log only those that are sentences.
     told = stated if len(stated) <= FEW_LINES else sentences(stated, kind_of)

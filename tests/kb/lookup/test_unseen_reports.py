@@ -211,6 +211,17 @@ class EnvironmentTests(ReportTest):
             packages = look_up(log.format(said))["facts"]["packages"]
             self.assertEqual(packages.get("torch"), version)
 
+    def test_the_version_that_was_fine_is_not_the_one_that_fails(self) -> None:
+        for log, version in (
+            ("torch 2.5.1 正常，升级到 2.6.0 之后 loss nan", "2.6.0"),
+            ("torch 2.5.1 is fine, after upgrading to 2.6.0 loss is nan", "2.6.0"),
+            ("torch 2.5.1 works with CUDA 12.1, and the loss is nan", "2.5.1"),
+            ("torch 2.5.1 loss nan, 降到 2.4.0 正常", "2.5.1"),
+        ):
+            with self.subTest(log):
+                packages = look_up(log)["facts"]["packages"]
+                self.assertEqual(packages.get("torch"), version)
+
 
 class ReasonTests(ReportTest):
     def test_of_causes_that_nothing_speaks_for_the_commonest_leads(self) -> None:
