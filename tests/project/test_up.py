@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import OperationalError
 from django.test import SimpleTestCase, tag
 
+from portable.harness.process import read_bytes
 from runner.builds import registry
 from runner.management.commands import builds, up
 from runner.worker import supervisor
@@ -29,17 +30,6 @@ from tests.support.sites import with_few_records
 
 ROOT = Path(settings.BASE_DIR)
 LIMIT_S = 300
-
-
-def environ_of(pid: str) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return b""
-
-
-def command_of(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 @tag("long")
@@ -84,8 +74,11 @@ class UpTest(SimpleTestCase):
     def running(self) -> list[int]:
         """Every process that has this site's DATA_DIR in its environment."""
         mark = f"DATA_DIR={self.env['DATA_DIR']}".encode()
-        pids = (path.name for path in Path("/proc").iterdir() if path.name.isdigit())
-        return [int(pid) for pid in pids if mark in environ_of(pid).split(b"\0")]
+        return [
+            int(path.parent.name)
+            for path in Path("/proc").glob("[0-9]*/environ")
+            if mark in read_bytes(str(path)).split(b"\0")
+        ]
 
     def lines_until(self, process: subprocess.Popen[str], text: str) -> list[str]:
         lines = list(self.read_until(process, text))
@@ -141,7 +134,7 @@ class UpTest(SimpleTestCase):
         worker = [
             pid
             for pid in supervisor.child_pids(process.pid)
-            if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"worker" in read_bytes(f"/proc/{pid}/cmdline").split(b"\0")
         ]
         os.kill(worker[0], signal.SIGKILL)
         # At once where it had been well for a minute, as on busy cores.
@@ -166,7 +159,11 @@ class UpTest(SimpleTestCase):
     def test_it_waits_for_the_web_server_of_one_that_was_killed(self) -> None:
         first = self.up()
         self.lines_until(first, "Does it NaN? is at ")
-        web = [pid for pid in self.running() if b"gunicorn" in command_of(pid)]
+        web = [
+            pid
+            for pid in self.running()
+            if b"gunicorn" in read_bytes(f"/proc/{pid}/cmdline")
+        ]
         self.assertTrue(web)
         for pid in web:
             os.kill(pid, signal.SIGSTOP)  # slow to end, as on busy cores

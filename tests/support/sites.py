@@ -16,6 +16,7 @@ from typing import Any
 
 from django.conf import settings
 
+from portable.harness.process import read_bytes
 from tests.support import loaded, runs
 
 PATIENCE_S = 120  # guards a hang, measures nothing
@@ -184,8 +185,6 @@ def wait_for(condition: Callable[[], Any], what: str) -> Any:
 
 
 def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state not in "ZX"
+    # Empty once it is gone: also where it went between open and read (ESRCH).
+    stat = read_bytes(f"/proc/{pid}/stat")
+    return stat.rpartition(b") ")[2][:1] not in (b"", b"Z", b"X")

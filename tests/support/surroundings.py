@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from portable.harness.process import read_bytes
 from runner.sandbox.scratch import remove
 from tests import ROOT
 from tests.support.loopback import free_port
@@ -39,12 +40,8 @@ PICKLED = Path("/tmp/hostile-pickle")  # observations/pickle
 
 def stat_fields(pid: int) -> list[str]:
     """Fields of /proc/PID/stat after the name: state, parent, …; [] if it is gone."""
-    try:
-        # A name is cut at 15 bytes, also within a character.
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return []
-    return text.rpartition(") ")[2].split()
+    stat = read_bytes(f"/proc/{pid}/stat")
+    return stat.rpartition(b") ")[2].decode().split()
 
 
 def started(pid: int) -> str:
@@ -268,10 +265,8 @@ class Surroundings:
 
 def name_of(pid: int) -> str:
     state = (stat_fields(pid) or ["gone"])[0]
-    with suppress(OSError):
-        line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-        return f"{pid} {state} {line.decode(errors='replace')[:200]}"
-    return f"{pid} {state}"
+    line = read_bytes(f"/proc/{pid}/cmdline").replace(b"\0", b" ")
+    return f"{pid} {state} {line.decode(errors='replace')[:200]}"
 
 
 @contextmanager

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from django.test import SimpleTestCase, tag
 
+from portable.harness.process import read_bytes
+from runner.sandbox.jail import kernel
 from tests.support import captures
 from tests.support.builds import torch_python
 from tests.support.sites import Site, is_alive, wait_for
@@ -24,16 +25,9 @@ KEPT = (
 CHILD = b"\0--child\0"
 
 
-def descendants(pid: int) -> Iterator[int]:
-    for path in Path("/proc", str(pid), "task").glob("*/children"):
-        for child in path.read_text().split():
-            yield int(child)
-            yield from descendants(int(child))
-
-
 def is_running_it(pid: int) -> bool:
-    found = (Path(f"/proc/{one}/cmdline") for one in descendants(pid))
-    return any(CHILD in path.read_bytes() for path in found if path.exists())
+    found = (f"/proc/{one}/cmdline" for one in kernel.descendants(pid))
+    return any(CHILD in read_bytes(path) for path in found)
 
 
 @tag("any_database", "long")
@@ -56,7 +50,7 @@ class KilledTest(SimpleTestCase):
         worker = self.site.start()
         self.site.python(KEPT, text=captures.text())
         wait_for(lambda: is_running_it(worker.pid), "the call runs")
-        children = list(descendants(worker.pid))
+        children = kernel.descendants(worker.pid)
         worker.kill()
         worker.wait()
         wait_for(lambda: not any(map(is_alive, children)), "its processes gone")

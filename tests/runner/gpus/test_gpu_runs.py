@@ -20,6 +20,7 @@ from django.test import (
 from django.utils import timezone
 
 from portable import harness
+from portable.harness.process import read_bytes
 from runner import sandbox
 from runner.builds import registry
 from runner.gpus import gpu_run, lock, nvml
@@ -250,16 +251,9 @@ class KilledTest(Played):
             left = [
                 path.parent.name
                 for path in Path("/proc").glob("[0-9]*/cmdline")
-                if repro.name.encode() in read(path)
+                if repro.name.encode() in read_bytes(str(path))
             ]
             self.assertEqual(left, [])
-
-
-def read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""  # It ended just now.
 
 
 class ChoiceTest(Played):
