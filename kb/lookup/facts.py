@@ -50,6 +50,8 @@ BACKWARD = re.compile(r"(?<!grad_fn=<)\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
 ABSENT = re.compile(
     r"^[^\n]{0,80}:[ \t]*(?:n/?a|false|no|none|disabled|could not collect"
     r"|not (?:found|installed|available))[ \t]*,?$|(?<![\w-])--[\w-]++[ =]false\b"
+    # A name that somebody gave: "/opt/conda/envs/vae/bin/python", "C:\\Users\\dice"
+    r"|(?<=[/\\]envs[/\\])[\w.-]+|(?<=[/\\]users[/\\])[\w.-]+|(?<=/home/)[\w.-]+"
     # What else could be set: "dtype: bf16  # choices: [fp16, bf16]"
     r"|(?<=\S)[ \t]+#[^\n]{0,40}?(?:\bchoices?\b|\boptions?\b|\be\.g\.|\w\|\w)[^\n]*$",
     re.MULTILINE,
@@ -255,7 +257,7 @@ def stated(paste: Paste, text: str, env: str) -> Iterator[tuple[tuple[str, str],
 
 
 def without_absent(low: str) -> str:
-    """Blank for what is not there, "ROCM used to build PyTorch: N/A", or not set."""
+    """Blank for what is not there, "ROCM used to build PyTorch: N/A", or no fact."""
     return ABSENT.sub(lambda found: " " * len(found[0]), low)
 
 
@@ -290,6 +292,7 @@ def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
     calls: dict[str, int] = {}
     passed: dict[str, int] = {}
     names: dict[str, int] = {}
+    kinds = {part.kind for part in paste.parts}
     for part in paste.parts:
         lines = paste.lines_of(part)
         text = "\n".join(line for _number, line in lines)[:CODE_CHARS]
@@ -307,7 +310,8 @@ def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
             if part.kind == Kind.METRICS:
                 text = LOSSES.sub(" ", text)
             names |= dict.fromkeys(names_in(text), part.first)
-            calls = dict.fromkeys(called_in(text), part.first) | calls
+            if Kind.CODE not in kinds:  # else it speaks of that
+                calls = dict.fromkeys(called_in(text), part.first) | calls
     values["call"] = {name.removeprefix(PREFIX): line for name, line in calls.items()}
     values["passed"] = passed
     values["named"] = {name.removeprefix(PREFIX): line for name, line in names.items()}

@@ -83,6 +83,7 @@ FACTS = {
     "told nothing_left": _("nothing is left to take the mean of"),
     "told two_networks": _("you train two networks against each other"),
     "told left_out": _("something is not in the optimizer"),
+    "told rebuilt": _("the loss takes torch.tensor(…), which has no gradient"),
     "told weight_changed": _("what was changed is a weight, by its version"),
     "told value_changed": _("what was changed is the output of an operator"),
     "method angular": _("you train with an angular margin, such as ArcFace"),

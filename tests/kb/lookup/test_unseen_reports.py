@@ -386,6 +386,31 @@ class ToldTests(ReportTest):
         self.assertEqual(self.shown(log), [])
         self.assertEqual(self.causes(log)[0], "std-single-sample-nan")
 
+    def test_a_call_in_a_sentence_is_one_where_no_code_says_more(self) -> None:
+        said = "loss goes to nan after some hundred iterations: x.norm(2, dim=1)"
+        self.assertEqual(self.causes(said)[0], "sqrt-at-zero-nan-grad")
+        self.assertIn("your code calls norm", self.reasons(said))
+        self.assertNotIn("calls norm", self.reasons(f"{said}\n```\ny = x * 2\n```"))
+
+    def test_the_name_of_an_environment_is_no_fact(self) -> None:
+        for path in ("/opt/conda/envs/{}/bin/python", "C:\\Users\\{}\\train.py"):
+            for name, has in (("vae", False), ("me/vae", True)):
+                said = f"Loss is nan\nexitcode: 1 of binary: {path.format(name)}"
+                self.assertEqual("you train vae" in self.reasons(said), has, said)
+
+    def test_a_loss_of_a_rebuilt_tensor_is_cut_off(self) -> None:
+        said = "the weights do not change: loss = F.cross_entropy(torch.tensor(out), y)"
+        self.assertEqual(self.causes(said)[0], "argmax-cuts-gradient")
+        self.assertIn("no gradient", self.reasons(said))
+
+    def test_checkpointing_has_more_names_than_one(self) -> None:
+        for said in (
+            "I use gradient checkpoint with LoRA and all gradients are None",
+            "LoRA 加梯度检查点后所有参数的梯度都是 None",
+        ):
+            self.assertEqual(self.causes(said)[0], "checkpoint-reentrant-lost-grad")
+            self.assertIn("checkpointing", self.reasons(said))
+
     def test_whose_data_it_is_is_a_weak_sign(self) -> None:
         said = ('told == "own_data"', 'dtype == "fp16"')
         for because, strength in ((said[:1], 0.5), (said[1:], 1.0), (said, 1.5)):
