@@ -106,9 +106,10 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         add_slice(found.get(pk), row, asked)
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
-        rule_out(candidate, asked)
     listed = [found[pk] for pk in found if is_listed(pk, found[pk], traps)]
     listed = [row for row in listed if may_be(row, alike, asked)]
+    for candidate in listed:
+        rule_out(candidate, asked)
     order = sorted(listed, key=lambda row: (not row.is_sure, -row.score, row.slug))
     out = [row for row in order if row.ruled_out]
     return with_a_trap([row for row in order if not row.ruled_out], traps), out

@@ -9,8 +9,6 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Max
-
 from kb.lookup.facts import Facts, is_said
 from kb.lookup.known import names_of
 from kb.lookup.paste import Paste
@@ -240,13 +238,13 @@ def of_words(text: str) -> list[Symptom]:
 
 
 def every() -> tuple[Symptom, ...]:
-    """All of them, read again only after one changed."""
-    state = Symptom.objects.aggregate(Max("modified"), Count("pk"))
-    return rows_at(tuple(state.values()))
+    """All of them, read again only after records or symptoms changed."""
+    written, _tallies = current_generation()
+    return rows_at(written)
 
 
 @lru_cache(maxsize=1)
-def rows_at(_state: tuple[Any, ...]) -> tuple[Symptom, ...]:
+def rows_at(_written: int) -> tuple[Symptom, ...]:
     return tuple(Symptom.objects.all())
 
 
@@ -287,6 +285,7 @@ def terms_of(phrase: str) -> tuple[Term, ...]:
     return read_query(phrase).terms
 
 
+@lru_cache(maxsize=1024)
 def tells_alone(phrase: str) -> bool:
     """Not one word, and no number: a long paste has both anyhow; figures are read."""
     terms = terms_of(phrase)
