@@ -24,6 +24,7 @@ from kb.search.index.generation import current_generation
 from kb.search.ranking.log_lines import SURE
 from kb.search.reading.lines import split_lines
 from kb.search.reading.parts import MAX_PARTS
+from kb.search.reading.query import MAX_QUERY
 from portable.harness.values import INVISIBLE
 
 AROUND = 2
@@ -101,6 +102,14 @@ class LookupPage:
         said = self.answer["decision"][current_lang()]
         first, end, rest = said.partition(SENTENCE_END[current_lang()])
         return [f"{first}{end}".strip(), rest]
+
+    @property
+    def searched(self) -> str:
+        """The few words that somebody asked with, where no answer is sure; or ""."""
+        words = " ".join(self.log.split())
+        is_asked = "words" in self.answer["query"]["took_it_for"]
+        is_sure = any(shown.is_sure for shown in self.candidates)
+        return words if is_asked and not is_sure and len(words) <= MAX_QUERY else ""
 
     @property
     def ruled_out(self) -> int:

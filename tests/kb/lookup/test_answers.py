@@ -296,6 +296,17 @@ class AnswerTests(TestCase):
         self.assertContains(page, '<svg class="trend"')
         self.assertContains(page, 'value="trainer=transformers"')
 
+    def test_few_words_without_a_sure_answer_can_be_searched_for(self) -> None:
+        for log, links in (
+            ("accuracy drops\nafter eval", ["?q=accuracy%20drops%20after%20eval"]),
+            ("svd 反向 nan", ["?q=svd%20%E5%8F%8D%E5%90%91%20nan"]),
+            (f"{STEPS}\n{BAD}", []),
+            ("UserWarning: None of the inputs have requires_grad=True.", []),
+        ):
+            page = self.client.post("/en/lookup/", {"log": log}).content.decode()
+            found = re.findall(r'href="/en/search/(\?q=.*?)"', page)
+            self.assertEqual(found, links, log)
+
     def test_of_a_long_list_what_records_are_about_is_shown_first(self) -> None:
         other = [f"a{n}==1.0" for n in range(30)]
         env = "\n".join([*other, "torch==2.5.0", "transformers==4.45.2"])
