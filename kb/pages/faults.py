@@ -15,11 +15,13 @@ from kb import problems
 from kb.languages import HTML_TAG, current_lang
 from kb.problems import Problem
 
+ASKED_BY_PROGRAMS = ("/api/", "/osv/", "/mcp", "/metrics")
+
 
 def answer(request: HttpRequest) -> HttpResponse:
     """handler500, which Django calls while it handles the exception."""
     is_away = problems.is_outage(sys.exc_info()[1])
-    if request.path_info.startswith("/api/"):
+    if request.path_info.startswith(ASKED_BY_PROGRAMS):
         response = problem_of(request, is_away=is_away)
     else:
         response = page_of(503 if is_away else 500)

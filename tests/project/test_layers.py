@@ -74,7 +74,7 @@ LINES = {
     "kb.lookup": 2769,
     "kb.management": 200,
     "kb.models": 590,
-    "kb.pages": 2774,
+    "kb.pages": 2776,
     "kb.publishing": 499,
     "kb.records": 2816,
     "kb.releases": 859,

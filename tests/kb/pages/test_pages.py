@@ -215,6 +215,12 @@ class EveryPageTest(PageTest):
                 response = faults.answer(RequestFactory().get("/"))
             self.assertContains(response, said, status_code=500)
 
+    def test_a_program_reads_a_server_error_as_a_problem(self) -> None:
+        kind = "application/problem+json"
+        for path in ("/api/v1/records", "/osv/v1/query", "/mcp", "/metrics"):
+            response = faults.answer(RequestFactory().get(path))
+            self.assertEqual(response.headers["Content-Type"], kind, path)
+
     def test_healthz(self) -> None:
         self.assertEqual(self.page("/healthz"), "ok\n")
         # Behind a proxy with TLS, too, for whoever asks the web server itself.
