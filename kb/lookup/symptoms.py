@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kb.lookup.facts import Facts, is_said
 from kb.lookup.known import names_of
-from kb.lookup.paste import Paste
+from kb.lookup.paste import Paste, kinds_of
 from kb.models import Record, Symptom
 from kb.records import tellers
 from kb.search.index.generation import current_generation
@@ -128,6 +128,8 @@ def written_in(paste: Paste) -> Iterator[str]:
     kinds = (Kind.WORDS, Kind.LOG, Kind.CODE)
     parts = [part for part in paste.parts if part.kind in kinds]
     messages = {line.number for line in paste.reading.key_lines if line.class_name}
+    few = is_short(paste) and any(map(paste.text.lower().__contains__, WORDS))
+    few = few or "words" in kinds_of(paste)
     for part in parts[:MAX_PARTS_READ]:
         lines = [text for at, text in paste.lines_of(part) if at not in messages]
         if part.kind == Kind.WORDS:
@@ -137,7 +139,6 @@ def written_in(paste: Paste) -> Iterator[str]:
             yield from (text for text in comments if is_sentence(text))
         else:
             read = lines[:MAX_PARTS_READ]
-            few = is_short(paste) and any(map(paste.text.lower().__contains__, WORDS))
             yield from (t for t in read if few or is_sentence(t) or is_title(t))
 
 

@@ -37,14 +37,21 @@ self super init main print range len zip map int float str list dict tuple set b
 enumerate isinstance getattr forward torch tensor item size shape
 """
 EVERYWHERE = frozenset(EVERYWHERE_LIST.split())
+# Operators that no sentence means otherwise: "eigh backward is nan".
+OPERATORS_LIST = """
+acos arccos asin arcsin atan atanh arctan arctanh acosh asinh cdist cumprod cumsum
+eigh eigvalsh eigvals einsum erfinv expm gelu softplus softmax logsoftmax logsumexp
+logaddexp logsigmoid sigmoid tanh relu rsqrt sqrt svd svdvals pinv cholesky logdet
+slogdet xlogy logit argmax argmin topk bincount groupnorm layernorm batchnorm rmsnorm
+nanmean matmul
+"""
+OPERATORS = frozenset(OPERATORS_LIST.split())
 
 
 def names_in(text: str) -> Iterator[str]:
     """The operators and modules that a text names, repeats kept."""
     for written, called in NAME.findall(fold(text)):
-        if not called and written.isalpha() and written.islower():
-            continue  # prose, as most words are
-        if called or "." in written or is_name(written):
+        if called or written in OPERATORS or "." in written or is_name(written):
             name = operator_name(written)
             if name:
                 yield name

@@ -49,7 +49,7 @@ version warning without yet zero
 COMMON = frozenset(COMMON_WORDS.split())
 
 # Raise it whenever a text gives other tokens: indexed documents are then read again.
-ALGORITHM = 7
+ALGORITHM = 8
 
 
 def read_pairs(path: Path) -> dict[int, str]:

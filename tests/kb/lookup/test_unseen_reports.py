@@ -392,6 +392,16 @@ class ToldTests(ReportTest):
         self.assertIn("your code calls norm", self.reasons(said))
         self.assertNotIn("calls norm", self.reasons(f"{said}\n```\ny = x * 2\n```"))
 
+    def test_a_question_without_a_full_stop_is_read_as_one(self) -> None:
+        said = "accuracy drops to chance after model.eval()"
+        self.assertEqual(self.shown(said), ["eval-differs"])
+        self.assertEqual(self.shown(f"RuntimeError: {said}"), [])
+
+    def test_an_operator_may_stand_in_a_sentence_as_a_word(self) -> None:
+        for said in ("eigh backward nan repeated eigenvalues", "svd 反向 得到 nan"):
+            self.assertEqual(self.causes(said)[0], "svd-eigh-degenerate-nan-grad")
+            self.assertRegex(self.reasons(said), "you name (eigh|svd)")
+
     def test_the_name_of_an_environment_is_no_fact(self) -> None:
         for path in ("/opt/conda/envs/{}/bin/python", "C:\\Users\\{}\\train.py"):
             for name, has in (("vae", False), ("me/vae", True)):
