@@ -311,7 +311,8 @@ def add_calls(values: dict[str, dict[str, int]], paste: Paste) -> None:
                 text = LOSSES.sub(" ", text)
             names |= dict.fromkeys(names_in(text), part.first)
             if Kind.CODE not in kinds:  # else it speaks of that
-                calls = dict.fromkeys(called_in(text), part.first) | calls
+                said = set(called_in(text)) - {PREFIX + name for name in COMMON}
+                calls = dict.fromkeys(said, part.first) | calls
     values["call"] = {name.removeprefix(PREFIX): line for name, line in calls.items()}
     values["passed"] = passed
     values["named"] = {name.removeprefix(PREFIX): line for name, line in names.items()}

@@ -397,6 +397,14 @@ class ToldTests(ReportTest):
         self.assertEqual(self.shown(said), ["eval-differs"])
         self.assertEqual(self.shown(f"RuntimeError: {said}"), [])
 
+    def test_a_loss_that_does_not_go_down_is_one_that_does_not_learn(self) -> None:
+        for said in ("loss does not go down", "it predicts the same class for all"):
+            self.assertEqual(self.shown(said), ["does-not-learn"])
+
+    def test_a_step_that_a_sentence_mentions_is_no_reason(self) -> None:
+        said = "weights don't change after optimizer.step()"
+        self.assertNotIn("calls step", self.reasons(said))
+
     def test_an_operator_may_stand_in_a_sentence_as_a_word(self) -> None:
         for said in ("eigh backward nan repeated eigenvalues", "svd 反向 得到 nan"):
             self.assertEqual(self.causes(said)[0], "svd-eigh-degenerate-nan-grad")
