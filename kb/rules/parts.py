@@ -41,6 +41,8 @@ def element_of(value: Value) -> Value:
         # Each comes in its turn.
         element.holds = NOTHING.union(*(item.holds for item in value.items))
         return element
+    if value.made is not None and value.made.name == "[for]" and value.inputs:
+        return value.inputs[0]  # of a comprehension
     result = Value(dtype=value.dtype, inputs=[value])
     result.made = value.made
     return result

@@ -78,7 +78,7 @@ LINES = {
     "kb.publishing": 499,
     "kb.records": 2816,
     "kb.releases": 859,
-    "kb.rules": 3821,
+    "kb.rules": 3823,
     "kb.search": 4764,
     "kb.syndication": 1220,
     "kb.templatetags": 641,
