@@ -140,6 +140,7 @@ NAN-0161 | root of a negative number | pow(x, 0.1333)
 NAN-0165 | log of 0 | log(div(sub(x, x): 0, x): 0)
 NAN-0176 | no law is known for this op | backward of pow(x, 2)
 NAN-0177 | softmax of -inf only | softmax(masked_fill(x, x, -inf): -inf)
+NAN-0187 | overflow of a product or square | addmm(x, x, x)
 """
 RECORDS = {
     record: (text, law)

@@ -85,7 +85,7 @@ LINES = {
     "kb.versions": 1107,
     "portable": 980,
     "portable.harness": 4451,
-    "portable.nan_probe": 5593,
+    "portable.nan_probe": 5594,
     "runner": 470,
     "runner.admin": 290,
     "runner.agents": 700,
