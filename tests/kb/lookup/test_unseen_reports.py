@@ -11,6 +11,7 @@ from tests.kb.lookup.test_symptoms import SymptomTest
 
 Json = dict[str, Any]
 LEARNS = "does-not-learn"
+BCE, NLL = "bce-target-out-of-range", "nll-loss-of-probabilities"
 SCALES = [65536, 32768, 16384, 8192]
 ENV = """Collecting environment information...
 PyTorch version: 2.4.1+cu121
@@ -363,7 +364,7 @@ class ToldTests(ReportTest):
         said = "the KL divergence is negative and later the loss is nan"
         self.assertNotIn("diverges", self.reasons(said))
         tensor = "I find the loss is negative: tensor(-6.8, grad_fn=<KlDivBackward0>)"
-        self.assertEqual(self.shown(tensor), [])
+        self.assertEqual(self.shown(tensor), ["loss-negative"])
 
     def test_which_tensor_was_changed_in_place(self) -> None:
         said = "has been modified by an inplace operation: [torch.FloatTensor [{}]]{}"
@@ -597,6 +598,26 @@ class WordingTests(ReportTest):
         self.assertEqual(self.causes(log)[0], "batchnorm-eval-differs")
         log = "WGAN-GP with amp: the gradient penalty explodes, the loss keeps growing"
         self.assertIn("gradient-penalty-scaled", self.causes(log)[:2])
+
+    def test_a_loss_that_is_negative_is_a_symptom(self) -> None:
+        for log, cause in (
+            ("Why is my loss negative? BCEWithLogitsLoss, masks from PNG.", BCE),
+            ("训练时 loss 变成负数，最后一层是 softmax，用 NLLLoss", NLL),
+            ("Epoch 3: loss=-9.27e+5 binary_cross_entropy_with_logits", BCE),
+            ("Is a negative loss normal for a WGAN critic?", "critic-loss-negative"),
+        ):
+            with self.subTest(log):
+                self.assertIn("loss-negative", self.shown(log))
+                self.assertEqual(self.causes(log)[0], cause)
+        log = "# loss\nepoch 1 loss: -81.5\nepoch 2 loss: -250.2"
+        self.assertIn("the loss is below -100", self.reasons(log))
+        for log in (
+            "The negative log likelihood loss is 2.3, too many false negatives.",
+            "The loss is computed on negative samples and is never negative.",
+            "对比损失的负样本太少，负载均衡损失正常",
+        ):
+            with self.subTest(log):
+                self.assertNotIn("loss-negative", self.shown(log))
 
     def test_chinese_sentences_that_have_few_characters_in_a_row(self) -> None:
         for log, slug in (
