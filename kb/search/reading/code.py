@@ -18,7 +18,7 @@ from typing import NamedTuple
 from kb.search.reading.names import is_name, names_in, operator_name
 
 MAX_CHARS = 40_000
-CALLED = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)*\.\w+\(", re.ASCII)
+CALLED = re.compile(r"(?<![\w.])[A-Za-z_]\w*+(?>(?:\.\w+)+)\(", re.ASCII)
 SILENT = frozenset((tokenize.COMMENT, tokenize.STRING, tokenize.NL, tokenize.INDENT))
 
 
