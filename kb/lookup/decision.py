@@ -21,6 +21,7 @@ COULD = _("No certain match. Of {n} candidates, test this first: {cause}.")
 COULD_ONE = _("No certain match. One candidate is worth a test: {cause}.")
 NOTHING = _("No known cause explains this.")
 NEXT = _("The first checks narrow it down.")
+QUOTED = _("“{name}”")
 LINE, LINES = _("line {lines}"), _("lines {lines}")
 AFTER = _("{what} is {state} after {n} finite steps")
 AFTER_ONE = _("{what} is {state} after one finite step")
@@ -76,7 +77,9 @@ def of_candidates(candidates: Sequence[Candidate]) -> Json:
 def name_of(candidate: Candidate) -> str | Json:
     if candidate.known:
         return candidate.known.row.pk
-    return dict(candidate.cause.entry["name"]) if candidate.cause else candidate.slug
+    if candidate.cause is None:
+        return candidate.slug
+    return QUOTED.filled(name=candidate.cause.entry["name"])
 
 
 def said_by(others: Sequence[Candidate], candidate: Candidate) -> bool:

@@ -609,6 +609,9 @@ class WordingTests(ReportTest):
             with self.subTest(log):
                 self.assertIn("loss-negative", self.shown(log))
                 self.assertEqual(self.causes(log)[0], cause)
+        said = look_up("Is a negative loss normal for a WGAN critic?")["decision"]
+        self.assertIn("points to “By design: the loss of a W", said["en"])
+        self.assertIn("首先是：“按设计如此", said["zh"])
         log = "# loss\nepoch 1 loss: -81.5\nepoch 2 loss: -250.2"
         self.assertIn("the loss is below -100", self.reasons(log))
         for log in (
