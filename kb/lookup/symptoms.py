@@ -114,8 +114,8 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
             found.append(Shown(row, tuple(sorted(printed))))
         elif signs:
             silent.append(Shown(row, ()))
-    # Few words that name only a NaN: "3090 fine 4090 nan".
-    if not (found or silent) and facts.says_nan and is_short(paste):
+    # Few words that name only a NaN: "3090 fine 4090 nan", or an exception.
+    if not (found or silent) and facts.says_nan and (is_short(paste) or has_nan(paste)):
         found = [Shown(row, ()) for row in every() if row.slug == ANY_NAN]
     return sorted(
         found or silent,
@@ -144,6 +144,12 @@ def written_in(paste: Paste) -> Iterator[str]:
 
 def is_short(paste: Paste) -> bool:
     return len(paste.text.split()) <= FEW_WORDS
+
+
+def has_nan(paste: Paste) -> bool:
+    """The message of an exception says that something is not finite."""
+    lines = (line for line in paste.reading.key_lines if line.class_name)
+    return any(says_nan(line.text.lower()) for line in lines)
 
 
 def is_title(text: str) -> bool:

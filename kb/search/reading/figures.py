@@ -45,8 +45,8 @@ MEAN = re.compile(
 # "| loss 9.12 | norm 2.1 | lr 3e-5": beside a loss it is that of the gradients.
 NORM_ALONE = re.compile(rf"[|,]\s?norm:?\s({NUMBER})", re.I)
 SCALED = re.compile(
-    rf"\b(?:loss|grad)[ _]?scale\b(?: (?:is|at|from {NUMBER}))?(?: to)?"
-    rf"(?: reached)?\s?[:=(]?\s{{0,3}}({NUMBER})",
+    rf"\b(?:loss|grad|get)[ _]?scale\b(?:\(\))?(?: (?:is|at|goes|falls|from {NUMBER}))?"
+    rf"(?: to)?(?: reached)?\s?[:=(]?\s{{0,3}}({NUMBER})",
     re.I,
 )
 OVERFLOW = re.compile(

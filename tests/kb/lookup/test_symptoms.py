@@ -13,6 +13,7 @@ from tests.support import loaded
 LOSS, SAMPLING = "loss-zero-grad-norm-nan", "probability-tensor-inf-nan"
 LINE = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4e-05, 'epoch': 0.36}"
 MESSAGE = "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"
+FAIRSEQ = "gradient overflow detected, ignoring gradient, setting loss scale to: 8.0"
 NO_GRAPH = (
     "RuntimeError: element 0 of tensors does not require grad and does not have a "
     "grad_fn"
@@ -55,6 +56,23 @@ class LookUpTest(SymptomTest):
             with self.subTest(log):
                 shown = self.shown(log)
                 self.assertIn(slug, shown) if slug else self.assertEqual(shown, [])
+
+    def test_libraries_say_in_their_own_words_that_a_tensor_holds_nan(self) -> None:
+        for log, slug in (
+            ("WARNING:root:NaN or Inf found in input tensor.", "loss-nan"),
+            ("NanError: cholesky_cpu: 4 of 4 elements are NaN.", "loss-nan"),
+            ("ValueError: found nan in observations.", "loss-nan"),
+            ("ValueError: cannot convert float NaN to integer", "loss-nan"),
+            (
+                "NansException: A tensor with all NaNs was produced in VAE.",
+                "diffusion-loss-nan",
+            ),
+            (FAIRSEQ, "loss-scale-at-minimum"),
+            ("scaler.get_scale() goes to 1e-30", "loss-scale-at-minimum"),
+            ("ValueError: Expected input batch_size (64) to match target", None),
+        ):
+            with self.subTest(log):
+                self.assertEqual(self.shown(log), [slug] if slug else [])
 
     def test_options_without_figures_are_a_symptom_where_nothing_else_is(self) -> None:
         options = "python train.py --fp16 --gradient_accumulation_steps 8 --lr 1e-4"
