@@ -18,7 +18,7 @@ from kb.lookup import laws, symptoms
 from kb.lookup.affecting import affecting_list, also_affecting, builds_of, of_list
 from kb.lookup.candidate import Candidate
 from kb.lookup.candidates import MOST, Asked, candidates_of, document
-from kb.lookup.decision import decision, still_open
+from kb.lookup.decision import NO_RECORDS, decision, still_open
 from kb.lookup.facts import document as facts_document, read_facts
 from kb.lookup.first_checks import first_checks
 from kb.lookup.known import ORDER
@@ -35,7 +35,7 @@ from kb.lookup.paste import (
 from kb.lookup.reasons import RULED_OUT
 from kb.models import Record, Symptom
 from kb.search.index.generation import current_generation
-from kb.search.index.inverted import index_in
+from kb.search.index.inverted import index_in, records_in
 from kb.search.ranking.log_lines import Confidence
 from kb.search.reading.masks import ALGORITHM
 from kb.search.reading.parts import Part
@@ -98,14 +98,18 @@ def answer(
     affecting = affecting_list(facts, generation) if is_list(paste) else []
     certain, found = [row for row in found if row.is_sure], found[:MOST]
     named = [] if certain or is_list(paste) else laws.of_paste(paste)
-    first = decision(certain, found, shown, facts, laws.sentence(named))
+    decided = (
+        of_list(facts, affecting)
+        if is_list(paste)
+        else decision(certain, found, shown, facts, laws.sentence(named))
+    )
     explained = bool(certain) and still_open(certain, facts) is None
     settled = is_list(paste) or explained
     if certain and not explained:
         found = led_by_the_nan(found, certain)
     items = [document(candidate, facts) for candidate in found]
     return {
-        "decision": of_list(facts, affecting) if is_list(paste) else first,
+        "decision": decided if records_in(generation) else NO_RECORDS.filled(),
         "outcome": items[0]["confidence"] if items else Confidence.NONE.value,
         "facts": facts_document(facts),
         "laws": list(map(laws.document, named)),

@@ -19,6 +19,7 @@ SYMPTOM = _("“{title}” has several causes; your paste does not show which on
 LIKELY = _("“{title}” has several causes; your paste points to {cause} first.")
 COULD = _("No certain match. Of {n} candidates, test this first: {cause}.")
 COULD_ONE = _("No certain match. One candidate is worth a test: {cause}.")
+NO_RECORDS = _("This site has no records yet, so it knows no cause.")
 NOTHING = _("No known cause explains this.")
 NEXT = _("The first checks narrow it down.")
 QUOTED = _("“{name}”")

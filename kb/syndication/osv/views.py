@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Collection, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache, wraps
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -34,11 +34,25 @@ from kb.syndication.osv.queries import (
 
 # As api.osv.dev, whose errors carry codes of gRPC.
 MAX_QUERIES = 1000
-INVALID_ARGUMENT, NOT_FOUND = 3, 5
+INVALID_ARGUMENT, NOT_FOUND, UNAVAILABLE = 3, 5, 14
+View = Callable[[HttpRequest], HttpResponse]
+
+
+def with_records(view: View) -> View:
+    """503 where none are loaded yet: no entry would read as "not affected"."""
+
+    @wraps(view)
+    def answer(request: HttpRequest) -> HttpResponse:
+        if Record.objects.exists():
+            return view(request)
+        return refused(UNAVAILABLE, "No records are loaded yet.", 503)
+
+    return answer
 
 
 @csrf_exempt
 @require_POST
+@with_records
 def query(request: HttpRequest) -> HttpResponse:
     try:
         asked = read_query(body_of(request))
@@ -51,6 +65,7 @@ def query(request: HttpRequest) -> HttpResponse:
 
 @csrf_exempt
 @require_POST
+@with_records
 def query_batch(request: HttpRequest) -> HttpResponse:
     try:
         asked = read_batch(body_of(request))
@@ -84,6 +99,7 @@ def vulnerability(request: HttpRequest, name: str) -> HttpResponse:
 
 @conditional_page
 @require_safe
+@with_records
 def export(request: HttpRequest) -> HttpResponse:
     """all.zip: one file for each entry, as osv-scanner's offline databases are."""
     content = archive(current_generation(), base_address(request))

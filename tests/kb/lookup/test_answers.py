@@ -135,7 +135,8 @@ class FactTests(SimpleTestCase):
         self.assertTrue(tellers.holds('card ~ "gtx 16" and device == "cuda"', facts))
 
     def test_a_card_is_called_by_the_series_whose_chip_it_has(self) -> None:
-        for card, has_it in (("NVIDIA T1000 8GB", True), ("Tesla T4", False)):
+        cards = {"NVIDIA T1000 8GB": True, "GTX1660": True, "Tesla T4": False}
+        for card, has_it in cards.items():
             facts = facts_of(f"ultralytics yolov8n\n{card}")
             self.assertIs(tellers.holds('card ~ "GTX 16"', facts), has_it)
             self.assertIs(bool(facts.cards_like("GTX 16")), has_it)
@@ -194,6 +195,15 @@ class FactTests(SimpleTestCase):
         for check in CHECKS:
             for source in check.get("when", ()):
                 tellers.parse(source)
+
+
+class EmptySiteTests(TestCase):
+    def test_a_site_without_records_says_so(self) -> None:
+        for log in ("loss: nan", "torch==2.5.0"):
+            said = look_up(log)["decision"]
+            self.assertIn("no records yet", said["en"])
+            self.assertIn("还没有记录", said["zh"])
+        self.assertTrue(look_up("loss: nan")["first_checks"])
 
 
 class AnswerTests(TestCase):

@@ -201,6 +201,12 @@ class QueryTest(TestCase):
         self.assertEqual(self.ask(torch("2.4.1")), {})
         self.assertIn("withdrawn", self.client.get("/osv/v1/vulns/NAN-9001").json())
 
+    def test_a_site_without_records_says_of_no_package_that_it_is_well(self) -> None:
+        Record.objects.all().delete()
+        self.assertEqual(self.ask(torch("2.4.1"), 503)["code"], 14)
+        self.ask({"queries": [torch("2.4.1")]}, 503, "querybatch")
+        self.assertEqual(self.client.get("/osv/PyPI/all.zip").status_code, 503)
+
     def test_what_is_wrong_with_a_query_is_said(self) -> None:
         for query in (
             *("", "{", b"\xff", "[]", "{}", "null", "[" * 100_000),
