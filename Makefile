@@ -72,7 +72,7 @@ test-servers:
 	$(PY) manage.py test --tag servers --exclude-tag corpus --exclude-tag fuzz \
 		--exclude-tag gauntlet $(TESTS)
 
-# Every shipped repro, hostile programs in every tier, every line under every Python.
+# Nearly every shipped repro, hostile programs in every tier, every line under every Python.
 test-corpus:
 	$(PY) manage.py test --tag corpus $(TESTS)
 
