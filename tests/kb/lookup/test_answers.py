@@ -141,6 +141,15 @@ class FactTests(SimpleTestCase):
             self.assertIs(tellers.holds('card ~ "GTX 16"', facts), has_it)
             self.assertIs(bool(facts.cards_like("GTX 16")), has_it)
 
+    def test_what_comes_after_a_switch_is_no_later_step(self) -> None:
+        logs = {
+            "torch.compile 之后 loss nan": False,
+            "训练 300 步之后 loss 为 nan": True,
+        }
+        for log, is_later in logs.items():
+            found = tellers.holds('onset == "later"', facts_of(log)) is True
+            self.assertIs(found, is_later, log)
+
     def test_a_fact_that_nobody_states_is_neither_true_nor_false(self) -> None:
         facts = facts_of("loss: nan")
         self.assertIsNone(tellers.holds('device == "mps"', facts))
