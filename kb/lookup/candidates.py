@@ -26,7 +26,7 @@ from kb.lookup.symptoms import (
     Cause,
     Shown,
     causes_in_code,
-    causes_of,
+    causes_shown,
     is_of_many,
     is_told,
     signs_of,
@@ -82,7 +82,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     """Those that may be it, best first; and those that something rules out."""
     matches = match_log(asked.paste.reading, asked.index)
     near = Near(Text(weights.weights_of(asked.paste), asked.index), asked.shown)
-    causes, weight = causes_of(asked.shown, asked.facts, asked.said), 1.0
+    causes, weight = causes_shown(asked.shown, asked.facts, asked.said), 1.0
     if not causes:
         causes, weight = causes_in_code(asked.facts, asked.said), IN_CODE
     traps = traps_in(asked.paste)

@@ -26,8 +26,9 @@ from kb.search.reading.symptom_facets import metrics_in, says_nan
 # What a reader answered to a cause's question: it decides.
 YES = 10.0
 MAX_PARTS_READ = 12
-# A paste of no more that names a metric is a question: "loss spike".
-FEW_WORDS = 5
+# A paste of no more that names a metric is a question: "loss spike"; and at most so
+# long is one in a sentence.
+FEW_WORDS, A_QUESTION = 5, 20
 CALLS = "call =="
 MEASURED = ("law", "probe")
 TRAINER, OWN_DATA = "trainer", "own_data"
@@ -115,8 +116,8 @@ def of_paste(paste: Paste, facts: Facts) -> list[Shown]:
         elif signs:
             silent.append(Shown(row, ()))
     # Few words that name only a NaN: "3090 fine 4090 nan", or an exception.
-    if not (found or silent) and facts.says_nan and (is_short(paste) or has_nan(paste)):
-        found = [Shown(row, ()) for row in every() if row.slug == ANY_NAN]
+    if not (found or silent) and facts.says_nan and is_of_nan(paste):
+        found = of_any_nan()
     return sorted(
         found or silent,
         key=lambda row: (not row.lines, -specific(row.symptom, facts)),
@@ -146,8 +147,11 @@ def is_short(paste: Paste) -> bool:
     return len(paste.text.split()) <= FEW_WORDS
 
 
-def has_nan(paste: Paste) -> bool:
-    """The message of an exception says that something is not finite."""
+def is_of_nan(paste: Paste) -> bool:
+    """It is a question, or the message of an exception says that something is NaN."""
+    is_asked = "words" in kinds_of(paste) and len(paste.text.split()) <= A_QUESTION
+    if is_asked or is_short(paste):
+        return True
     lines = (line for line in paste.reading.key_lines if line.class_name)
     return any(says_nan(line.text.lower()) for line in lines)
 
@@ -194,6 +198,25 @@ def causes_of(
     return sorted(best.values(), key=lambda cause: cause.order)
 
 
+def causes_shown(
+    shown: Sequence[Shown], facts: Facts, said: Mapping[str, bool]
+) -> list[Cause]:
+    """Those of the symptoms. Where nothing tells them apart, what speaks for a cause of
+    any NaN counts, too: "rotations by arccos, gradients nan".
+    """
+    found = causes_of(shown, facts, said)
+    if not found or not facts.says_nan or any(cause.because for cause in found):
+        return found
+    told = [row for row in causes_of(of_any_nan(), facts, said) if row.strength >= 1]
+    slugs = {cause.slug for cause in told}
+    rest = (cause for cause in found if cause.slug not in slugs)
+    return sorted([*told, *rest], key=lambda cause: cause.order)
+
+
+def of_any_nan() -> list[Shown]:
+    return [Shown(row, ()) for row in every() if row.slug == ANY_NAN]
+
+
 def both(first: Cause, second: Cause) -> Cause:
     """A cause of two symptoms: as the better one says, with what speaks for either."""
     best, other = sorted((first, second), key=lambda cause: cause.order)
@@ -208,7 +231,7 @@ def causes_in_code(facts: Facts, said: Mapping[str, bool]) -> list[Cause]:
     """
     asked = facts.values.get("call") or facts.says_nan
     rows = [Shown(row, ()) for row in every() if asked]
-    any_nan = [row for row in rows if row.symptom.slug == ANY_NAN and facts.says_nan]
+    any_nan = of_any_nan() if facts.says_nan else []
     told = {row.slug for row in causes_of(any_nan, facts, said) if row.because}
     found = causes_of(rows, facts, said)
     return [row for row in found if row.is_called or row.slug in told]

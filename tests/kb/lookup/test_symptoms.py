@@ -14,6 +14,7 @@ LOSS, SAMPLING = "loss-zero-grad-norm-nan", "probability-tensor-inf-nan"
 LINE = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 4e-05, 'epoch': 0.36}"
 MESSAGE = "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"
 FAIRSEQ = "gradient overflow detected, ignoring gradient, setting loss scale to: 8.0"
+POISONED = "batchnorm-running-stats-poisoned"
 NO_GRAPH = (
     "RuntimeError: element 0 of tensors does not require grad and does not have a "
     "grad_fn"
@@ -73,6 +74,11 @@ class LookUpTest(SymptomTest):
         ):
             with self.subTest(log):
                 self.assertEqual(self.shown(log), [slug] if slug else [])
+
+    def test_words_name_a_cause_of_which_its_symptom_does_not_ask(self) -> None:
+        found = self.causes("quaternion to rotation, gradients nan, arccos")
+        self.assertEqual(found[0], "acos-boundary-inf-nan-grad")
+        self.assertEqual(self.causes("验证集 loss 为 nan，训练集正常")[0], POISONED)
 
     def test_options_without_figures_are_a_symptom_where_nothing_else_is(self) -> None:
         options = "python train.py --fp16 --gradient_accumulation_steps 8 --lr 1e-4"
