@@ -6,6 +6,8 @@ from typing import Any
 
 from django.test import TestCase
 
+from tests.support import runs
+
 
 class Broken:
     """As a server hands on a connection that its client has reset."""
@@ -26,6 +28,7 @@ class CutOffTest(TestCase):
         return self.client.generic("POST", path, **broken)
 
     def test_it_is_told_as_a_problem(self) -> None:
+        runs.load_sample()
         answer = self.ask("/api/v1/lookup")
         self.assertEqual(answer.status_code, 400)
         self.assertEqual(answer.json()["code"], "malformed")
