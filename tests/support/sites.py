@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +145,17 @@ class Site:
     def sql(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with sqlite3.connect(self.folder / "db.sqlite3", timeout=20) as database:
             return database.execute(query, values).fetchall()
+
+    def is_writable(self) -> bool:
+        """Whether no process keeps the database to itself for a second."""
+        path = self.folder / "db.sqlite3"
+        with (
+            closing(sqlite3.connect(path, timeout=1, isolation_level=None)) as database,
+            suppress(sqlite3.OperationalError),
+        ):
+            database.execute("BEGIN IMMEDIATE")
+            return True
+        return False
 
     def run_row(self, pk: str) -> tuple[Any, ...]:
         columns = "state, verdict, reason, attempt"
