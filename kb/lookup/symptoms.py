@@ -131,6 +131,7 @@ def written_in(paste: Paste) -> Iterator[str]:
     messages = {line.number for line in paste.reading.key_lines if line.class_name}
     few = is_short(paste) and any(map(paste.text.lower().__contains__, WORDS))
     few = few or "words" in kinds_of(paste)
+    has_code = any(part.kind == Kind.CODE for part in parts)
     for part in parts[:MAX_PARTS_READ]:
         lines = [text for at, text in paste.lines_of(part) if at not in messages]
         if part.kind == Kind.WORDS:
@@ -140,7 +141,9 @@ def written_in(paste: Paste) -> Iterator[str]:
             yield from (text for text in comments if is_sentence(text))
         else:
             read = lines[:MAX_PARTS_READ]
-            yield from (t for t in read if few or is_sentence(t) or is_title(t))
+            yield from (
+                t for t in read if few or is_sentence(t) or is_title(t, has_code)
+            )
 
 
 def is_short(paste: Paste) -> bool:
@@ -156,9 +159,10 @@ def is_of_nan(paste: Paste) -> bool:
     return any(says_nan(line.text.lower()) for line in lines)
 
 
-def is_title(text: str) -> bool:
-    """No number, and it speaks of a NaN, or ends as a sentence does."""
-    return is_said(text) and (says_nan(text.lower()) or text.endswith((".", "?", "!")))
+def is_title(text: str, has_code: bool) -> bool:
+    """No number, and it speaks of a NaN, ends as a sentence does, or follows code."""
+    ends = has_code or text.endswith((".", "?", "!"))
+    return is_said(text) and (ends or says_nan(text.lower()))
 
 
 def specific(row: Symptom, facts: Facts) -> int:

@@ -75,6 +75,11 @@ class LookUpTest(SymptomTest):
             with self.subTest(log):
                 self.assertEqual(self.shown(log), [slug] if slug else [])
 
+    def test_what_stands_below_code_without_a_sign_is_said(self) -> None:
+        code = "opt = torch.optim.Adam(self.parameters())\n"
+        self.assertIn("does-not-learn", self.shown(f"{code}loss does not decrease"))
+        self.assertEqual(self.shown(f"{code}loss 0.31"), [])
+
     def test_words_name_a_cause_of_which_its_symptom_does_not_ask(self) -> None:
         found = self.causes("quaternion to rotation, gradients nan, arccos")
         self.assertEqual(found[0], "acos-boundary-inf-nan-grad")
