@@ -26,9 +26,8 @@ from kb.search.reading.symptom_facets import metrics_in, says_nan
 # What a reader answered to a cause's question: it decides.
 YES = 10.0
 MAX_PARTS_READ = 12
-# A paste of no more that names a metric is a question: "loss spike"; and at most so
-# long is one in a sentence.
-FEW_WORDS, A_QUESTION = 5, 20
+# A paste of no more that names a metric is a question: "loss spike".
+FEW_WORDS = 5
 CALLS = "call =="
 MEASURED = ("law", "probe")
 TRAINER, OWN_DATA = "trainer", "own_data"
@@ -151,12 +150,9 @@ def is_short(paste: Paste) -> bool:
 
 
 def is_of_nan(paste: Paste) -> bool:
-    """It is a question, or the message of an exception says that something is NaN."""
-    is_asked = "words" in kinds_of(paste) and len(paste.text.split()) <= A_QUESTION
-    if is_asked or is_short(paste):
-        return True
+    """It is few words, or the message of an exception says that something is NaN."""
     lines = (line for line in paste.reading.key_lines if line.class_name)
-    return any(says_nan(line.text.lower()) for line in lines)
+    return is_short(paste) or any(says_nan(line.text.lower()) for line in lines)
 
 
 def is_title(text: str, has_code: bool) -> bool:

@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1862,
     "kb.environments": 1478,
     "kb.findings": 1319,
-    "kb.lookup": 2814,
+    "kb.lookup": 2810,
     "kb.management": 200,
     "kb.models": 590,
     "kb.pages": 2776,
