@@ -26,9 +26,11 @@ CAPABILITY = {
 }  # fmt: skip
 # GeForce cards by the first two digits of their number.
 GEFORCE = {"10": 61, "16": 75, "20": 75, "30": 86, "40": 89, "50": 120}
-# NVIDIA's T series has the chip of the GTX 16 cards, which people also write GTX1660.
+# NVIDIA's T series has the chip of the GTX 16 cards.
 T_CARDS = "T(?:400|5[05]0|600|1[02]00|2000)"
-GTX_16 = re.compile(rf"(?<![\w-])(?:{T_CARDS}(?!\w)|GTX-?16\d\d)", re.IGNORECASE)
+T_SERIES = re.compile(rf"(?<![\w-]){T_CARDS}(?!\w)")
+# Series and number are two words to those who ask for "GTX 16": GTX1660, RTX-5090.
+SERIES = re.compile(r"(?<![A-Za-z])([GR]TX)-?(?=\d)", re.IGNORECASE)
 GFX = {
     "MI50": "gfx906", "MI60": "gfx906", "MI100": "gfx908", "MI210": "gfx90a",
     "MI250": "gfx90a", "MI250X": "gfx90a", "MI300": "gfx942", "MI300A": "gfx942",
@@ -107,7 +109,8 @@ SPOKEN_DEVICE = re.compile(
 
 def names_of(cards: Collection[str]) -> list[str]:
     """Their own, and that of the series whose chip they have."""
-    return [*cards, "GTX 16"] if any(map(GTX_16.search, cards)) else [*cards]
+    names = [SERIES.sub(r"\1 ", card) for card in cards]
+    return [*names, "GTX 16"] if any(map(T_SERIES.search, cards)) else names
 
 
 def device_named(line: str, in_log: bool) -> str:

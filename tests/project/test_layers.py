@@ -69,7 +69,7 @@ LINES = {
     "kb": 1400,
     "kb.admin": 180,
     "kb.api": 1862,
-    "kb.environments": 1478,
+    "kb.environments": 1481,
     "kb.findings": 1319,
     "kb.lookup": 2810,
     "kb.management": 200,

@@ -140,6 +140,7 @@ class FactTests(SimpleTestCase):
             facts = facts_of(f"ultralytics yolov8n\n{card}")
             self.assertIs(tellers.holds('card ~ "GTX 16"', facts), has_it)
             self.assertIs(bool(facts.cards_like("GTX 16")), has_it)
+        self.assertTrue(tellers.holds('card ~ "RTX 50"', facts_of("nan on RTX5090")))
 
     def test_what_comes_after_a_switch_is_no_later_step(self) -> None:
         logs = {
