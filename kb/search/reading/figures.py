@@ -60,10 +60,13 @@ ONE_PART = re.compile(rf"\b(\w{{1,30}}+)\s({NUMBER})", re.I)
 SAID = re.compile(
     r"\b(zero) loss\b|\bloss\b[^.,;\n]{0,24}?\b(?:is|stays?|remains?|drops?|bec[ao]mes?"
     r"|turns?|goes|went|always|stuck)\b[^.,;\n]{0,16}?\b(0|0\.0+|zero|nan)(?![\w.]\w|\w)"
-    r"|(?:loss|损失)\s?(?:一直|始终|总是|都|全|突然|直接|就){0,2}(?:变)?[为是成]\s?"
+    r"|(?:loss|损失)(?:[^。\n]{0,24}?(?:突然|然后|后面|最后|之后))?\s?"
+    r"(?:一直|始终|总是|都|全|突然|直接|就){0,2}(?:变|降|掉|保持)?[为是成到]\s?"
     r"(0(?:\.0+)?|nan)(?![\d.]\d|[\da-z])",
     BESIDE_HAN,
 )
+# The mean over all steps, which the transformers Trainer prints below them.
+MEAN_OF_RUN = "train_runtime"
 # "Loss becomes nan after 6000 iterations": no program prints how it came.
 BECOMES = re.compile(
     r"\b(?:loss|grad\w*|norm|training|model|weights?|outputs?)(?: \w+)?"
@@ -253,6 +256,8 @@ def add_line(figures: Figures, number: int, line: str) -> None:
             found[kind] = value
     found = in_parts(line) | spoken(line) | found
     found = beside(line, found) | found
+    if MEAN_OF_RUN in low and float(found.get(LOSS, 0)) > 0:
+        del found[LOSS]
     overflow = OVERFLOW.search(line)
     if overflow:
         found[SCALE] = overflow[2]

@@ -75,6 +75,12 @@ class FigureTests(ReportTest):
         self.assertIsNone(self.figures(log)["first_bad"])
         self.assertEqual(self.checks(log)[0], "evaluation")
 
+    def test_the_mean_of_a_run_is_no_step(self) -> None:
+        steps = "\n".join(f"{{'loss': {loss}}}" for loss in (0.5, 0.2, 0.02))
+        mean = "{'train_runtime': 18.6, 'train_loss': 0.24, 'epoch': 3.0}"
+        self.assertNotIn("loss-grows", self.shown(f"{steps}\n{mean}"))
+        self.assertIn("loss-grows", self.shown(f"{steps}\n{{'loss': 0.24}}"))
+
     def test_a_norm_follows_from_a_loss_that_is_nan(self) -> None:
         self.assertEqual(self.shown("{'loss': nan, 'grad_norm': nan}"), ["loss-nan"])
 
@@ -108,6 +114,7 @@ class FigureTests(ReportTest):
             "Train loss stays at 0.0 for the whole epoch",
             "the training loss drops to zero and stays there",
             "训练时loss一直为0，怎么回事",
+            "loss 先波动，然后突然变成0",
         ):
             with self.subTest(log):
                 self.assertIn("loss-zero", self.shown(log))
@@ -346,6 +353,10 @@ class ToldTests(ReportTest):
                 "trainer-loss-not-divided",
             ),
             ("新加的层没有加入优化器", "optimizer-without-parameters"),
+            ("the model is NaN after one step", "fp16-weights"),
+            ("第二个 step 的 loss 就是 nan", "adam-fp16-eps-underflow"),
+            ("resumed run: the loss is not the same", "data-order-not-restored"),
+            ("续训后 loss 与之前不一致", "data-order-not-restored"),
         ):
             self.assertEqual(self.causes(log)[0], cause, log)
 
@@ -399,8 +410,43 @@ class ToldTests(ReportTest):
         self.assertEqual(self.shown(f"RuntimeError: {said}"), [])
 
     def test_a_loss_that_does_not_go_down_is_one_that_does_not_learn(self) -> None:
-        for said in ("loss does not go down", "it predicts the same class for all"):
+        for said in (
+            "loss does not go down",
+            "it predicts the same class for all",
+            "test accuracy remains at 25% in all epochs",
+            "准确率卡在 0.25",
+        ):
             self.assertEqual(self.shown(said), ["does-not-learn"])
+        self.assertEqual(self.shown("准确率一直在上升"), [])
+
+    def test_runs_that_differ(self) -> None:
+        for said in (
+            "two trainings with the same seed give slightly different losses",
+            "随机种子相同，每次训练结果不一样",
+        ):
+            self.assertEqual(self.shown(said), ["runs-differ"])
+            self.assertIn("machine", self.checks(said))
+
+    def test_what_a_kernel_asserts(self) -> None:
+        error = "RuntimeError: CUDA error: device-side assert triggered"
+        index = "indexSelectLargeIndex: Assertion `srcIndex < srcSelectDimSize` failed."
+        for log, cause in (
+            (error, "label-out-of-range"),
+            ("what does device-side assert triggered mean?", "label-out-of-range"),
+            (f"{index}\n{error}", "index-beyond-table"),
+        ):
+            self.assertEqual(self.shown(log), ["device-side-assert"])
+            self.assertEqual(self.causes(log)[0], cause)
+
+    def test_a_package_that_is_installed_may_be_unused(self) -> None:
+        said = "loss 0 and grad_norm nan\n- Bitsandbytes version: 0.44.0"
+        self.assertNotIn(("mode", "quantized"), self.facts(said))
+        self.assertIn(("mode", "quantized"), self.facts("I use bitsandbytes"))
+
+    def test_an_evaluation_that_is_nan_like_the_training(self) -> None:
+        alone, both = "validation loss is nan", "training and validation loss is nan"
+        self.assertIn(("mode", "evaluation_nan"), self.facts(alone))
+        self.assertNotIn(("mode", "evaluation_nan"), self.facts(both))
 
     def test_a_step_that_a_sentence_mentions_is_no_reason(self) -> None:
         said = "weights don't change after optimizer.step()"
