@@ -57,29 +57,34 @@ def boundary_of(cells: Sequence[Cell]) -> Boundary:
 def rule_for(places: Sequence[Cell], shown: Shown) -> tuple[Condition, ...]:
     """The simplest rule that is true exactly in the cells that show it."""
     names = list(places[0])
-    terms = {name: list(conditions_on(name, places)) for name in names}
+    seen = [at for at, is_bug in zip(places, shown, strict=True) if is_bug]
+    terms = {name: list(conditions_on(name, places, seen)) for name in names}
     for condition in sorted(chain.from_iterable(terms.values()), key=complexity):
         if explains((condition,), places, shown):
             return (condition,)
     if len(names) == 1:
         return ()
-    return both(terms, places, shown) or by_value(places, shown)
+    return both(terms, places, shown, seen) or by_value(places, shown)
 
 
 def explains(rule: Iterable[Condition], places: Iterable[Cell], shown: Shown) -> bool:
     rule = tuple(rule)
-    found = tuple(any(holds(part, at) for part in rule) for at in places)
-    return found == shown
+    return all(
+        any(holds(part, at) for part in rule) == is_bug
+        for at, is_bug in zip(places, shown, strict=True)
+    )
 
 
 def both(
-    terms: Mapping[str, list[Condition]], places: Sequence[Cell], shown: Shown
+    terms: Mapping[str, list[Condition]],
+    places: Sequence[Cell],
+    shown: Shown,
+    seen: Sequence[Cell],
 ) -> tuple[Condition, ...]:
     """A condition on each of two parameters, the simplest pair that explains all.
 
     Only those that hold in every cell that shows it can be part of it.
     """
-    seen = [at for at, is_bug in zip(places, shown, strict=True) if is_bug]
     sides = [
         [part for part in parts if all(holds(part, at) for at in seen)]
         for parts in terms.values()
@@ -129,8 +134,14 @@ def within(
 
 
 # --- what may be said of one parameter ----------------------------------------
-def conditions_on(name: str, places: Iterable[Cell]) -> Iterator[Condition]:
-    """Every condition of these forms that a sweep's values can tell apart."""
+def conditions_on(
+    name: str, places: Iterable[Cell], seen: Sequence[Cell]
+) -> Iterator[Condition]:
+    """Every condition of these forms that a sweep's values can tell apart.
+
+    `seen`: the cells that show it. Of ranges only the narrowest that holds all of
+    them: no other can hold there and in as few besides.
+    """
     values = list(dict.fromkeys(at[name] for at in places))
     are_numbers = all(is_number(value) for value in values)
     for value in values:
@@ -145,9 +156,9 @@ def conditions_on(name: str, places: Iterable[Cell]) -> Iterator[Condition]:
     for value in ordered:
         yield (Term(name, "<=", value),)
         yield (Term(name, ">=", value),)
-    for at, low in enumerate(ordered):
-        for high in ordered[at + 1 :]:
-            yield Term(name, ">=", low), Term(name, "<=", high)
+    low, high = (of(at[name] for at in seen) for of in (min, max))
+    if low < high:
+        yield Term(name, ">=", low), Term(name, "<=", high)
     if all(isinstance(value, int) for value in ordered):
         yield from residues(name, ordered)
 

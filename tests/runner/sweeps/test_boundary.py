@@ -9,7 +9,7 @@ from typing import Any
 from django.test import SimpleTestCase
 
 from kb.records import conditions
-from runner.sweeps import sentences
+from runner.sweeps import boundary, sentences
 from runner.sweeps.boundary import Boundary, boundary_of
 
 LENGTHS = range(64, 4097, 64)
@@ -55,6 +55,15 @@ class RuleTest(SimpleTestCase):
         }.items():
             with self.subTest(text):
                 self.assert_rule(text, bug, length=LENGTHS)
+
+    def test_of_ranges_only_that_of_the_bug_is_tried(self) -> None:
+        places = [{"length": length} for length in range(1000)]
+        seen = [{"length": 10}, {"length": 500}, {"length": 20}]
+        tried = list(boundary.conditions_on("length", places, seen))
+        self.assertEqual(
+            [sentences.rule((one,), "en") for one in tried if len(one) == 2],
+            ["length ≥ 10 and length ≤ 500"],
+        )
 
     def test_two_parameters(self) -> None:
         grid = {"length": range(1, 9), "dtype": ["f32", "bf16", "f16"]}
