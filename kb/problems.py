@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import json
 import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
-from django.http import Http404, JsonResponse, UnreadablePostError
+from django.http import Http404, HttpResponse, UnreadablePostError
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _, gettext_lazy
 from rest_framework import exceptions
@@ -269,7 +270,7 @@ def as_problem(error: exceptions.APIException) -> Problem:
     return Problem(code, detail, status=error.status_code)
 
 
-def response(request: Any, problem: Problem, wait: float | None = None) -> JsonResponse:
+def response(request: Any, problem: Problem, wait: float | None = None) -> HttpResponse:
     """The problem as the answer to a request, with the headers that go with it."""
     status = problem.status_code
     headers = {"Retry-After": str(int(wait))} if wait else {}
@@ -284,16 +285,12 @@ def response(request: Any, problem: Problem, wait: float | None = None) -> JsonR
         "errors": problem.errors,
         "request_id": getattr(request, "request_id", ""),
     }
-    return JsonResponse(
-        document,
-        status=status,
-        headers=headers,
-        content_type="application/problem+json",
-        json_dumps_params={"ensure_ascii": False},
-    )
+    # What cannot be written as UTF-8, half of a surrogate pair, stays JSON's escape.
+    body = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return HttpResponse(body, "application/problem+json", status, headers=headers)
 
 
-def exception_handler(error: Exception, context: Any) -> JsonResponse | None:
+def exception_handler(error: Exception, context: Any) -> HttpResponse | None:
     """Every refusal of the API as application/problem+json; bugs stay 500."""
     if isinstance(error, Http404):
         error = Problem("not_found", _("Nothing here."))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
@@ -28,7 +29,11 @@ class BoundedJSONParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        body = stream.read(limit + 1)
+        try:
+            # Django keeps it then, for a handler that wants the bytes themselves.
+            body = getattr(stream, "body", None) or stream.read(limit + 1)
+        except RequestDataTooBig:
+            body = bytes(limit + 1)
         if len(body) > limit:
             raise Problem("too_large", _("The body is over %d bytes.") % limit)
         try:

@@ -7,12 +7,14 @@ import json
 from typing import Any
 
 from django.conf import settings
-from django.test import TestCase, override_settings
+from django.contrib.auth.models import User
+from django.test import Client, TestCase, override_settings
 from django.utils import timezone
 
 from kb.models import Record
 from kb.publishing import saving
 from portable import harness
+from runner.api.captures import example
 from runner.evidence import store
 from runner.models import Installation, Run, Worker
 from runner.runs import fleet, ledger
@@ -256,6 +258,23 @@ class LookupApiTest(ApiTest):
     def test_a_paste_with_nul_and_a_lone_surrogate_is_answered(self) -> None:
         body = self.post("lookup", {"log": "loss: nan \x00 \ud800"}, 200)
         self.assertIn(body["outcome"], ("none", "possible"))
+        for sent in ({"log": "x", "\ud800": 1}, {"log": "x", "lang": "\ud800"}):
+            body = self.post("lookup", sent, 400)
+            self.assertIn("\ud800", body["detail"])
+
+    def test_whoever_is_logged_in_asks_like_anybody(self) -> None:
+        browser = Client(enforce_csrf_checks=True)
+        browser.force_login(User.objects.create_user("ann"))
+        browser.get("/en/captures/")
+        token = browser.cookies["csrftoken"].value
+        for path, sent in (("lookup", {"log": "loss: nan"}), ("captures", example())):
+            answer = browser.post(
+                f"/api/v1/{path}",
+                sent,
+                content_type="application/json",
+                headers={"X-CSRFToken": token},
+            )
+            self.assertLess(answer.status_code, 500, answer.content)
 
 
 class ConventionsTest(ApiTest):
