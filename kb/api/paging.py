@@ -96,4 +96,5 @@ def read_cursor(request: Request, query: Mapping[str, Any]) -> Any:
 
 def signer(request: Request) -> signing.Signer:
     """Without a time in it: the same page has the same cursor, so the same ETag."""
-    return signing.Signer(salt=request.path)
+    asked = sorted({*request.query_params} - {"cursor", "limit", "lang"})
+    return signing.Signer(salt=" ".join([request.path, *asked]))

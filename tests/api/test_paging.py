@@ -114,6 +114,16 @@ class WalkTest(TestCase):
         ]
         self.assertEqual(names, ["w0", "w1", "w2", "w3", "w4"])
 
+    def test_a_cursor_of_a_search_is_none_of_the_list(self) -> None:
+        for number in (2, 3):
+            runs.make_record(f"NAN-{number:04}")
+        for query in ("", "&q=sample"):
+            address = f"/api/v1/records?limit=1{query}"
+            found = self.client.get(address).json()["next"]
+            other = found.replace(query, "") if query else f"{found}&q=sample"
+            self.assertEqual(self.client.get(found).status_code, 200)
+            self.assertEqual(self.client.get(other).status_code, 404)
+
     def test_a_cursor_belongs_to_its_list(self) -> None:
         for number in range(3):
             runs.make_build(f"1.0.{number}", "1.0.0")

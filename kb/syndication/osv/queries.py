@@ -66,7 +66,8 @@ def read_purl(purl: str, version: str) -> Asked | None:
         return None
     if match[2] and version:
         raise QueryError('A version stands in the "purl" or in "version", not in both.')
-    return Asked(canonical(match[1]), unquote(match[2] or "") or version)
+    found = {"version": unquote(match[2] or "") or version}
+    return Asked(canonical(match[1]), text_of(found, "version", MAX_VERSION))
 
 
 def text_of(query: Mapping[str, Any], key: str, longest: int) -> str:

@@ -141,6 +141,11 @@ class QueryTest(TestCase):
         ):
             self.assertEqual(self.ask(other), {})
 
+    def test_a_version_behind_escapes_is_text_like_any_other(self) -> None:
+        sent = {"package": {"purl": "pkg:pypi/torch@%00"}}
+        answer = self.client.post("/osv/v1/query", sent, "application/json")
+        self.assertEqual(answer.status_code, 400)
+
     def test_a_run_on_that_version_outweighs_the_documents(self) -> None:
         until_99 = [{"introduced": "2.0.0"}, {"fixed": "99"}]
         self.document([{**BOUNDED[0], "events": until_99, "source": "s"}])
