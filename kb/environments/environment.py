@@ -19,7 +19,8 @@ from kb.environments.report import LINE_CHARS, Reader
 MAX_GPUS = 8
 REQUIRED = "filelock typing-extensions sympy networkx jinja2 fsspec mpmath markupsafe"
 ASKED_BY_TORCH = frozenset(REQUIRED.split())
-FEW, MANY = 3, 12
+# Reports such as that of `diffusers-cli env`, and files of pins, name fewer.
+FEW, MANY = 3, 30
 CUDNN = "nvidia-cudnn-cu"
 # What print(torch.__version__) gives, and what may stand beside: CUDA's and cuDNN's.
 BARE = re.compile(

@@ -11,7 +11,9 @@ from kb.environments.environment import Environment
 from kb.versions.ranges import NOT_AFFECTED, UNKNOWN, parse_version
 from kb.versions.reasons import Reason, reason
 
-CPU, CUDA, MPS = "cpu", "cuda", "mps"
+CPU, CUDA, MPS, NPU = "cpu", "cuda", "mps", "npu"
+# Beside a build of torch for the CPU.
+NPU_PACKAGE = "torch-npu"
 # Made from the same source as CUDA: what a kernel does there, nobody knows unasked.
 LIKE_CUDA = ("rocm", "xpu")
 Holds = Mapping[str, Any]
@@ -31,9 +33,10 @@ def device_of(env: Environment) -> str:
         if local.startswith(name):
             return name
     platform = hardware.platform_of(env.gpus) or env.device
+    platform = platform or (NPU if env.version(NPU_PACKAGE) else "")
     if platform not in ("", CPU, CUDA):
         return platform
-    if env.is_cpu_build or local == CPU:
+    if env.is_cpu_build or local.partition(".")[0] == CPU:
         return CPU
     named = any(hardware.architecture(name) for name in env.gpus)
     built = local.startswith("cu") or parse_version(env.torch_raw or "").nv

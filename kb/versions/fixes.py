@@ -14,6 +14,7 @@ from kb.versions.ranges import (
     NOT_AFFECTED,
     UNKNOWN,
     BuildVersion,
+    is_beside,
     is_same_build,
     parse_version,
 )
@@ -92,7 +93,8 @@ def has_fix(
 
 
 def reaches(build: BuildVersion, bound: Version) -> bool:
-    return build.is_orderable and build.public is not None and build.public >= bound
+    version = build.public if build.is_orderable else None
+    return version is not None and version >= bound and not is_beside(version, bound)
 
 
 def missing_there(

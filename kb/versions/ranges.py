@@ -82,6 +82,8 @@ def parse_version(raw: str, package: str = "torch") -> BuildVersion:
     is_torch = package == "torch"
     series = SERIES.fullmatch(text) if is_torch else None
     try:
+        if is_torch and text.isdecimal():
+            raise InvalidVersion(text)  # any release of its line
         version = Version(f"{series[1]}.{series[2]}.0" if series else text)
     except InvalidVersion:
         version = None
@@ -169,7 +171,7 @@ def walk(timeline: Timeline, version: Version) -> str:
             if without_post(version) > bound:
                 answer = UNKNOWN if is_soon_after(version, bound) else NOT_AFFECTED
         elif version >= bound:
-            answer = NOT_AFFECTED
+            answer = UNKNOWN if is_beside(version, bound) else NOT_AFFECTED
         elif is_undated(version) and is_before_release(version, bound):
             answer = UNKNOWN if answer == AFFECTED else answer
     return answer
@@ -191,6 +193,11 @@ def is_soon_after(version: Version, bound: Version) -> bool:
     if not version.is_prerelease:
         return False
     return version.major != bound.major or version.minor - bound.minor < 2
+
+
+def is_beside(version: Version, bound: Version) -> bool:
+    """Made while a patch release got the fix: main may not have had it yet."""
+    return bool(bound.micro) and is_soon_after(version, bound)
 
 
 def without_post(version: Version) -> Version:

@@ -118,6 +118,11 @@ class DeviceTest(SimpleTestCase):
         asked = "filelock==3.17\nsympy==1.13.1\nnetworkx==3.4\n"
         self.assertTrue(parse_environment(few + asked).is_complete)
         self.assertFalse(parse_environment(COLLECT_ENV).is_complete)
+        # As many as the report of a command names that chooses them, or a file of pins.
+        pins = "\n".join(f"package-{number}==1.{number}" for number in range(16))
+        self.assertFalse(parse_environment(f"torch==2.5.1\n{pins}").is_complete)
+        many = pins + "\n" + pins.replace("package", "other")
+        self.assertTrue(parse_environment(f"torch==2.5.1\n{many}").is_complete)
 
 
 class ParseTests(SimpleTestCase):

@@ -315,6 +315,7 @@ class DoubtTests(SimpleTestCase):
             ("torch==2.4.1+rocm6.1", "ROCm"),
             ("torch==2.4.1\nGPU: Apple M2 Max", "MPS"),
             ("torch==2.4.1\nGPU: Ascend 910B", "NPU"),
+            ("torch==2.4.1+cpu\ntorch-npu==2.4.0", "NPU"),
         ):
             with self.subTest(env):
                 found = self.judge(env)
