@@ -31,10 +31,9 @@ def sealed(same: Mapping[str, Any], **rest: Any) -> dict[str, Any]:
 
 def most_cells(axes: Mapping[str, Axis]) -> int:
     """So many at most: where a boundary is looked for, it may take fewer."""
-    lengths = [
-        len(axis.get("values", ())) or MOST_HALVINGS + 2 for axis in axes.values()
-    ]
-    return math.prod(lengths)
+    listed = math.prod(len(axis.get("values", "1")) for axis in axes.values())
+    ranges = sum("between" in axis for axis in axes.values())
+    return listed * (1, MOST_HALVINGS + 2, 2 * (MOST_HALVINGS + 2))[ranges]
 
 
 def next_cell(axes: Mapping[str, Axis], done: Done) -> Cell | None:

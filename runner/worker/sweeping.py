@@ -48,7 +48,7 @@ def execute(sweep: Sweep, queues: Sequence[str]) -> bool:
     ).first()
     if repro is None:
         return queue.finish(sweep, "refused")
-    found = registry.installation_for(sweep.build_slug)
+    found = registry.installation_for(sweep.build_slug, repro.header.get("stack"))
     if found is None:
         return queue.finish(sweep, "build_missing")
     with LeaseKeeper(sweep) as keeper:

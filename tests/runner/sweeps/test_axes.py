@@ -7,7 +7,7 @@ from typing import Any
 from django.test import SimpleTestCase
 
 from portable import harness
-from runner.sweeps import axes
+from runner.sweeps import axes, cells
 from runner.sweeps.cells import Axis, key_of, next_cell
 from tests.runner.harness.test_parameters import HOSTILE
 from tests.support import parametrized
@@ -133,6 +133,12 @@ class OrderTest(AxesTest):
         )
         for pair in (("float16", 8), ("float16", 9), ("float32", 98), ("float32", 99)):
             self.assertIn(pair, found)
+
+    def test_of_two_ranges_one_is_walked_at_the_ends_of_the_other(self) -> None:
+        wanted = self.read(length="1..1024", scale="0..10")
+        found = self.cells(wanted, lambda length, scale: length * scale > 5000)
+        self.assertLess(len(found), cells.most_cells(wanted))
+        self.assertEqual({scale for _length, scale in found}, {0, 10})
 
     def test_no_boundary_between_equal_ends_is_looked_for(self) -> None:
         found = self.cells(self.read(length="1..1024"), lambda length: True)

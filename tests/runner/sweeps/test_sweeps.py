@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import tempfile
 from datetime import timedelta
 from typing import Any
@@ -115,6 +116,18 @@ class EndTest(SweepCase, TestCase):
         with full, self.assertLogs("runner.worker.sweeping", "ERROR"):
             sweeping.execute(self.claim(), QUEUES)
         self.assertEqual(Sweep.objects.get().reason, "refused")
+
+    def test_the_packages_of_the_repro_choose_the_installation(self) -> None:
+        stack = {"liger_kernel": "0.8.1"}
+        self.repro.header["stack"] = stack
+        self.repro.save()
+        other = str(self.folder / "with-liger")
+        shutil.copy(self.folder / "python", other)
+        runs.install(other, modules=stack, **{"with": ["liger-kernel==0.8.1"]})
+        self.submit()
+        with mock.patch.object(sweeping, "go_on") as go_on:
+            sweeping.execute(self.claim(), QUEUES)
+        self.assertEqual(go_on.call_args[0][2], other)
 
     def test_without_its_repro_it_ends_and_says_so(self) -> None:
         self.submit()
