@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kb.models import Finding, Record, Repro
 from runner.models import Build, Run
 from runner.runs import admission, submission
-from runner.runs.refusals import RunRefused
+from runner.runs.refusals import REPRO_GONE, RunRefused
 
 # Runs queued at once; an interrupted backfill leaves no more than these.
 WINDOW = 50
@@ -131,6 +131,11 @@ class Filler:
 
     def collect(self) -> Iterator[Result]:
         """Results of the active runs that have ended since the last call."""
-        over = Run.objects.filter(pk__in=self.active).exclude(state__in=Run.ACTIVE)
+        rows = Run.objects.filter(pk__in=self.active)
+        kept = set(map(str, rows.values_list("pk", flat=True)))
+        for key in self.active.keys() - kept:
+            gone = REPRO_GONE.refusal("gone")
+            yield Result(self.active.pop(key), refused=gone)
+        over = rows.exclude(state__in=Run.ACTIVE)
         for run in over.order_by("finished_at"):
             yield Result(self.active.pop(str(run.pk)), run)

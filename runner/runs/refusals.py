@@ -72,6 +72,7 @@ NO_INSTALLATION = _(
     "torch {raw} is not installed on any machine of this site. Add it with: manage.py "
     "builds add {raw}"
 )
+REPRO_GONE = _("This repro was withdrawn a moment ago. Load its record's page again.")
 QUEUE_FULL = _("Too many runs are waiting. Try again when some have finished.")
 OWN_QUEUE_FULL = _(
     "{count} runs of yours are waiting already. Try again when some have finished, or "
@@ -80,6 +81,10 @@ OWN_QUEUE_FULL = _(
 TOO_OFTEN = _(
     "You have started {count} runs within an hour, which is the limit here. You may "
     "start another one in {minutes} min."
+)
+TOO_MANY_BUILDS = _(
+    "That is {asked} runs, and you may start {left} more within this hour. Choose "
+    "fewer builds, or wait."
 )
 SWEEP_DEVICE = _("Sweeps run on the CPU, and this repro needs a GPU.")
 SWEEPS_FULL = _("Too many sweeps are waiting. Try again when one has finished.")

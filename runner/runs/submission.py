@@ -19,7 +19,7 @@ from kb.models import Repro
 from portable import harness
 from runner import parameters
 from runner.models import Build, Run
-from runner.runs import fleet, jobs, joining, throttle
+from runner.runs import fleet, jobs, joining, refusals, throttle
 from runner.runs.admission import FleetSnapshot
 
 NO_FRESH_RESULT = (Verdict.ERROR, Verdict.INCONCLUSIVE)
@@ -100,11 +100,16 @@ def refuse(
 
 
 def insert(run: Run) -> bool:
-    """False where a run of the same key exists that may be joined."""
+    """False where a run of the same key exists that may be joined.
+
+    Raises RunRefused where its repro was dropped meanwhile.
+    """
     try:
         with transaction.atomic():
             run.save(force_insert=True)
     except IntegrityError:
+        if not Repro.objects.filter(pk=run.repro_id).exists():
+            raise refusals.REPRO_GONE.refusal("gone") from None
         return False
     return True
 

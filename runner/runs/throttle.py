@@ -44,7 +44,10 @@ def refusal(requester: str, kind: Kind = Run, more: int = 1) -> RunRefused | Non
     if waiting >= settings.QUEUED_PER_REQUESTER:
         own_full = refusals.OWN_QUEUE_FULL
         return own_full.refusal("throttled", wait_s=RETRY_S, count=waiting)
-    if recent + more > settings.RUNS_PER_HOUR:
+    left = settings.RUNS_PER_HOUR - recent
+    if 0 < left < more:
+        return refusals.TOO_MANY_BUILDS.refusal("throttled", asked=more, left=left)
+    if left < more:
         wait_s = quota(requester).wait_s or RETRY_S
         said = {"count": recent, "minutes": ceil(wait_s / 60)}
         return refusals.TOO_OFTEN.refusal("throttled", wait_s=wait_s, **said)

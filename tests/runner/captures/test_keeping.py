@@ -207,6 +207,9 @@ class RefusedTest(CaptureCase):
             self.assertEqual(
                 self.send(captures.text(), query="?build=all").status_code, 429
             )
+        with override_settings(RUNS_PER_HOUR=1):
+            few = self.send(captures.text(), query="?build=all").json()["detail"]
+            self.assertIn("2 runs, and you may start 1 more", few)
         answer = self.send(captures.text(), query="?build=all")
         self.assertEqual(answer.status_code, 202)
         self.assertEqual(len(answer.json()["runs"]), 2)

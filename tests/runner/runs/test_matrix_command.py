@@ -11,8 +11,9 @@ from typing import Any
 from unittest import mock
 
 from django.core.management import CommandError, call_command
-from django.test import SimpleTestCase, TestCase, tag
+from django.test import SimpleTestCase, TestCase, TransactionTestCase, tag
 
+from kb.models import Repro
 from kb.publishing import saving
 from runner.evidence import store
 from runner.management.commands import matrix
@@ -118,6 +119,19 @@ class FillerTest(TestCase):
         assert skipped.refused
         self.assertEqual(skipped.refused.code, "no_device")
         self.assertEqual(len(filler.active), 5)
+
+
+# Whether a run's repro exists is asked where a transaction ends.
+class DroppedTest(TransactionTestCase):
+    setUp = FillerTest.setUp
+
+    def test_a_repro_that_is_dropped_meanwhile_is_told_and_skipped(self) -> None:
+        filler = Filler(backfill.cells(), again=False, window=2)
+        list(filler.step())
+        Repro.objects.all().delete()
+        ended = [*filler.step(), *filler.step()]
+        self.assertEqual([e.refused and e.refused.code for e in ended], ["gone"] * 5)
+        self.assertTrue(filler.is_over)
 
 
 class CommandTest(TestCase):
