@@ -15,6 +15,8 @@ from kb.search.reading.names import PREFIX
 
 # What nearness (0 to 1) is worth, and at most where no operator is named.
 NEAR, MOST_BY_WORDS = 7.0, 1.0
+# At most beside causes of a symptom that is shown: less than a fact is worth.
+BESIDE_CAUSES = 2.0
 # The share of it where a symptom is shown and nothing else speaks for the record.
 UNTOLD = 0.15
 # Of an argument that the bug takes, and that the code gives by name.
@@ -54,8 +56,8 @@ class Near:
         if candidate.cause is None or not self.printed:
             told = told or bool(named and facts.is_written)
         # Not what the message is about, whose causes are known.
-        if candidate.cause is None and self.printed:
-            worth = min(worth, MOST_BY_WORDS / 2)
+        if candidate.cause is None and self.others:
+            worth = min(worth, MOST_BY_WORDS / 2 if self.printed else BESIDE_CAUSES)
         candidate.score += worth if told else UNTOLD * worth
         if candidate.known and facts.has("passed", *flags_of(candidate.known.row)):
             candidate.score += PASSED
