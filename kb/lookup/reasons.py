@@ -88,6 +88,8 @@ FACTS = {
     "told nothing_left": _("nothing is left to take the mean of"),
     "told two_networks": _("you train two networks against each other"),
     "told left_out": _("something is not in the optimizer"),
+    "told grad_off": _("what is trained runs with gradients switched off"),
+    "told out_of_order": _("zero_grad, backward and step are out of order"),
     "told rebuilt": _("the loss takes torch.tensor(…), which has no gradient"),
     "told weight_changed": _("what was changed is a weight, by its version"),
     "told value_changed": _("what was changed is the output of an operator"),

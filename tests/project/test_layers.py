@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1868,
     "kb.environments": 1482,
     "kb.findings": 1319,
-    "kb.lookup": 2815,
+    "kb.lookup": 2817,
     "kb.management": 200,
     "kb.models": 590,
     "kb.pages": 2776,
