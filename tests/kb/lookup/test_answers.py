@@ -26,7 +26,7 @@ STEPS = "\n".join(
     for at in range(6)
 )
 BAD = "{'loss': 0.0, 'grad_norm': nan, 'learning_rate': 1e-05}"
-FREEZE = "torch==2.5.1+cu124\n" + "\n".join(f"package-{n}==1.{n}" for n in range(14))
+FREEZE = "torch==2.5.1+cu124\n" + "\n".join(f"package-{n}==1.{n}" for n in range(30))
 
 
 def figures(text: str) -> Figures:
