@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from kb.choices import DeviceClass
 from kb.environments.environment import Environment, parse_environment
 from kb.languages import Text
-from kb.lookup.paste import PasteTooLarge, check_size, readable
+from kb.lookup.paste import EmptyPaste, PasteTooLarge, check_size, readable
 from kb.models import Record, TestedBuild
 from kb.releases import sides, words
 from kb.releases.comparison import (
@@ -181,7 +181,10 @@ def read_list(request: HttpRequest) -> tuple[str, Environment | None, str]:
         return "", None, _("That is more than 1 MiB; a list of packages is shorter.")
     if not text.strip():
         return "", None, ""
-    env = parse_environment(readable(text))
+    try:
+        env = parse_environment(readable(text))
+    except EmptyPaste as error:
+        return "", None, str(error)
     if not env.is_given:
         return text, None, _("No package with a version was found in what you pasted.")
     return text, env, ""

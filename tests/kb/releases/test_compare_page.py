@@ -100,6 +100,8 @@ class ComparePageTest(PageCase):
         self.assertContains(page, "No package with a version was found")
         page = self.client.post(address, {"env": "x" * 2**21})
         self.assertContains(page, "more than 1 MiB")
+        page = self.client.post(address, {"env": "\x01\x02\x03\x04"})
+        self.assertContains(page, "This is not text")
 
     def test_a_list_says_on_which_device_one_asks(self) -> None:
         address = "/en/compare/2.5.1...2.6.0/"
