@@ -276,12 +276,22 @@ def holds(condition: Json, value: Any, bound: Bound) -> Iterator[Bound]:
         CHECKS[key](value, wanted) for key, wanted in condition.items() if key in CHECKS
     ):
         return
-    if "contains" in condition and not any(
-        True for part in parts(value) for _ in holds(condition["contains"], part, bound)
-    ):
+    for named in bindings(condition, value, bound):
+        for found in contained(condition, value, named):
+            yield from origin_holds(condition, value, found)
+
+
+def contained(condition: Json, value: Value, bound: Bound) -> Iterator[Bound]:
+    """Every way in which a part is as `contains` wants it, each once."""
+    if "contains" not in condition:
+        yield bound
         return
-    for found in bindings(condition, value, bound):
-        yield from origin_holds(condition, value, found)
+    seen: List[Bound] = []
+    for part in parts(value):
+        for found in holds(condition["contains"], part, bound):
+            if found not in seen:
+                seen.append(found)
+                yield found
 
 
 def bindings(condition: Json, value: Value, bound: Bound) -> Iterator[Bound]:
