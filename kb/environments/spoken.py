@@ -30,6 +30,8 @@ LISTED = re.compile(
     r"[\d/=<>]|^(?:pypi|pip|conda|conda-forge|defaults|main|pytorch|nvidia|intel"
     r"|anaconda|huggingface|editable|and|with)$"
 )
+# "torch 2.1.0 works, 2.4.1 gives nan": another version, which has no name.
+OTHER = re.compile(r"(?<![\w.-])v?[12]\.\d{1,2}(?:\.\d+)?(?![\w.%])", re.ASCII)
 MAX_LINES = 3
 CLAUSE = re.compile(r"[;；。，!！]|[,.?]\s")
 # Versions in a row, of which one has the name: "PyTorch 2.1.0, 2.2.0 and 2.3.0".
@@ -91,7 +93,7 @@ class Spoken(NamedTuple):
     def is_fine(self) -> bool:
         """The right one of two: "2.5.1 is fine, after upgrading to 2.6 nan"."""
         change = changed_in(f"{self.package.name} {self.words}"[:SENTENCE_CHARS])
-        return went_well(self.words) and any(change)
+        return went_well(self.words) and (any(change) or bool(OTHER.search(self.words)))
 
 
 def spoken_of(text: str) -> list[Spoken]:

@@ -21,7 +21,15 @@ from kb.lookup.paste import Paste
 from kb.lookup.steps import figures_document
 from kb.records.tellers import Values
 from kb.search.reading.code import called_in, passed_in_code, places_of_names
-from kb.search.reading.figures import BECOMES, LOSS, NORM, SCALE, Figures, read_figures
+from kb.search.reading.figures import (
+    BECOMES,
+    DENIED,
+    LOSS,
+    NORM,
+    SCALE,
+    Figures,
+    read_figures,
+)
 from kb.search.reading.names import PREFIX, PRINTED, made_by, names_in, operator_name
 from kb.search.reading.parts import Kind, is_sentence, is_spoken
 from kb.search.reading.probe import says_only_itself
@@ -47,9 +55,24 @@ GIVES = re.compile(r"[\d:=|,{]|：")
 LOSSES = re.compile(r"\b[A-Za-z]{2,12}[ _][Ll]oss\b")
 MEASURED = re.compile(r"(?:loss|norm)\W{0,3}[:= ]\s?tensor\(", re.IGNORECASE)
 BACKWARD = re.compile(r"(?<!grad_fn=<)\b([A-Z]\w{2,60}?Backward)\d{0,3}\b")
+SETTINGS = (
+    r"(?:amp|fp16|bf16|fp8|half|mixed_precision|autocast|deepspeed|fsdp|q?lora"
+    r"|gradient_checkpointing|activation_checkpointing|load_in_[48]bit"
+    r"|resume_from_checkpoint|torch_compile)"
+)
 ABSENT = re.compile(
     r"^[^\n]{0,80}:[ \t]*(?:n/?a|false|no|none|disabled|could not collect"
     r"|not (?:found|installed|available))[ \t]*,?$|(?<![\w-])--[\w-]++[ =]false\b"
+    # Set to nothing: "fp16=False, bf16=True", "use_amp = False", "--no-amp"
+    rf"|(?:\b|_){SETTINGS}(?:_\w{{1,20}})?['\"]?[ \t]*[:=][ \t]*"
+    r"(?:false|none|null|\[\]|''|\"\")(?![\w.])|\bfp16_opt_level\b"
+    r"|\bautocast\([^()\n]{0,60}\benabled=false\)"
+    rf"|(?<![\w-])--no[-_]{SETTINGS}\b"
+    # A person denies it: "I do not use amp or fp16", "没有使用混合精度"
+    r"|(?<!if )(?<!when )\b(?:i|we) (?:do not|don't|did not|didn't|am not|are not) "
+    r"us(?:e|ing)\b[^.;,\n]{0,60}"
+    r"|(?<!如果)(?:没有?使?用|未使用|不使用)到?\s?(?:任何)?(?:混合精度|半精度|量化|多卡|梯度"
+    r"|torch\.compile|[a-z]{0,8}(?:amp|fp16|bf16|lora|zero|speed))[^，。；\n]{0,24}"
     # A name that somebody gave: "/opt/conda/envs/vae/bin/python", "C:\\Users\\dice"
     r"|(?<=[/\\]envs[/\\])[\w.-]+|(?<=[/\\]users[/\\])[\w.-]+|(?<=/home/)[\w.-]+"
     # What else could be set: "dtype: bf16  # choices: [fp16, bf16]"
@@ -145,7 +168,7 @@ class Facts:
     @cached_property
     def says_nan(self) -> bool:
         """Whether anything in it is not finite, or is said to be."""
-        return says_nan(self.low)
+        return says_nan(DENIED.sub(" ", self.low))
 
 
 def read_facts(paste: Paste, env: str, environment: Environment) -> Facts:

@@ -18,7 +18,7 @@ from kb.environments.environment import (
     of_packages,
     only_environment,
 )
-from kb.environments.spoken import spoken_of, stated_in
+from kb.environments.spoken import ELSEWHERE, spoken_of, stated_in
 from kb.search.reading.cleaning import CleanLines, plain_text
 from kb.search.reading.lines import SelectedLines, select_lines, select_stream_lines
 from kb.search.reading.log import Reading, read_lines, read_quotes
@@ -195,7 +195,14 @@ def may_be_environment(text: str) -> bool:
     """Neither a sentence that names a version nor a release number alone."""
     if RELEASE_ALONE.fullmatch(text.strip()):
         return False
-    return not any(map(is_sentence, text.splitlines()[:MAX_SENTENCES]))
+    lines = text.splitlines()[:MAX_SENTENCES]
+    return not any(is_sentence(line) or compares(line) for line in lines)
+
+
+def compares(line: str) -> bool:
+    """In Chinese, a version with which all is well, or that was changed."""
+    line = line[:MAX_ASSERTED]
+    return not line.isascii() and bool(ELSEWHERE.search(line))
 
 
 def complains(text: str) -> bool:

@@ -77,7 +77,9 @@ BECOMES = re.compile(
 # "will never become zero", "is not nan", "num_non_zero": the state is denied.
 DENIED = re.compile(
     r"(?:\b(?:never|not|cannot)|n't) (?:(?:be(?:come)?s?|reach|get|go) )?(?:\w+ed )?"
-    r"(?:to )?(?:exactly )?(?:zero|0|nan|inf)\b|non[-_ ]?zero",
+    r"(?:to )?(?:exactly )?(?:zero|0|nan|inf)\b|non[-_ ]?zero"
+    r"|\b(?:no|without(?: any)?) (?:nan|inf)s?\b(?! loss)"
+    r"|(?:没有?|未)(?:再)?(?:出现|变成|变为)?\s?nan(?![a-z])",
     re.IGNORECASE,
 )
 # "zero gradients", "the gradients are all zero", "梯度全是 0"
@@ -225,7 +227,9 @@ def read_printed(lines: Iterable[tuple[int, str]]) -> Figures:
 def add_row(figures: Figures, table: Table, line: int, text: str) -> bool:
     """Whether the line is a row of that table."""
     found = [
-        (kind, value) for name, value in table.row(text) if (kind := kind_of(name))
+        (kind, value)
+        for name, value in table.row(text)
+        if value and (kind := kind_of(name))
     ]
     if not found or not all(is_number(value) for _kind, value in found):
         return False
@@ -256,7 +260,7 @@ def add_line(figures: Figures, number: int, line: str) -> None:
             found[kind] = value
     found = in_parts(line) | spoken(line) | found
     found = beside(line, found) | found
-    if MEAN_OF_RUN in low and float(found.get(LOSS, 0)) > 0:
+    if MEAN_OF_RUN in low and value_of(found.get(LOSS, "0")) > 0:
         del found[LOSS]
     overflow = OVERFLOW.search(line)
     if overflow:

@@ -31,6 +31,8 @@ NOT_LETTERS = re.compile(r"[\W\d_]+")
 # One log record as JSON holds its traceback with the line ends written out.
 ESCAPED_END = re.compile(r"\\r?\\n|\\n")
 HOLDS_LINES = re.compile(r"\\n(?:Traceback|  File|\w[\w.]{0,80}(?:Error|Exception):)")
+# Steps in one list, as `print(trainer.state.log_history)` has them.
+JSON_ROWS = re.compile(r"(?<=\}),\s*(?=\{)")
 OTHER_ENDS = re.compile("[\x85\u2028\u2029]")
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8",
@@ -85,6 +87,8 @@ def select_lines(text: str) -> SelectedLines:
 
 def unescaped(line: str) -> list[str]:
     """The lines that a JSON log record holds in one."""
+    if line.lstrip().startswith("[{"):
+        return JSON_ROWS.split(line)
     if "\\n" not in line or not HOLDS_LINES.search(line):
         return [line]
     return ESCAPED_END.split(line)

@@ -30,6 +30,8 @@ CHINESE = re.compile(
     re.IGNORECASE,
 )
 SEPARATORS = ("|", "\t")
+# A file's heading: short names between commas, which a row may leave empty.
+CSV = re.compile(r'"?+[\w./ -]{0,60}+"?+(?>(?:,\s*+"?+[\w./ -]{0,60}+"?+)+)')
 
 
 class Table(NamedTuple):
@@ -55,6 +57,7 @@ def heading_of(line: str) -> Table | None:
     if ":" in low or "=" in low:
         return None
     separator = next((sign for sign in SEPARATORS if sign in low), "")
+    separator = separator or ("," if CSV.fullmatch(low) else "")
     if NOTEBOOK.match(low) and not separator:
         low = low.replace("g loss", "g_loss").replace("n loss", "n_loss")
     elif not separator and not LOSSES.search(low):
@@ -70,7 +73,7 @@ def heading_of(line: str) -> Table | None:
 def cells(line: str, separator: str) -> list[str]:
     if not separator:
         return CELL.findall(line)
-    return [cell.strip() for cell in line.strip().strip("|").split(separator)]
+    return [c.strip(' \t"') for c in line.strip().strip("|").split(separator)]
 
 
 def pairs_of(line: str) -> list[tuple[str, str]]:

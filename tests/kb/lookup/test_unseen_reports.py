@@ -75,10 +75,26 @@ class FigureTests(ReportTest):
         self.assertIsNone(self.figures(log)["first_bad"])
         self.assertEqual(self.checks(log)[0], "evaluation")
 
+    def test_a_list_of_steps_in_one_line(self) -> None:
+        losses = (2.31, "nan", 1.7)
+        for form in ("{{'loss': {}, 'step': {}}}", '{{"loss": {}, "step": {}}}'):
+            rows = ", ".join(form.format(loss, at) for at, loss in enumerate(losses))
+            found = self.figures(f"[{rows}]")
+            self.assertEqual(len(found["series"]["loss"]), 3)
+            self.assertEqual(found["finite_before"], 1)
+
+    def test_a_cell_may_be_empty_and_a_heading_quoted(self) -> None:
+        log = "epoch,step,train_loss,val_loss\n0,49,0.5,\n0,49,,nan\n1,99,0.4,"
+        self.assertEqual(self.figures(log)["series"]["loss"], [[2, 0.5], [4, 0.4]])
+        log = '"Step","run - loss"\n"1","2.3"\n"2","NaN"'
+        self.assertEqual(self.figures(log)["first_bad"]["line"], 3)
+
     def test_the_mean_of_a_run_is_no_step(self) -> None:
         steps = "\n".join(f"{{'loss': {loss}}}" for loss in (0.5, 0.2, 0.02))
         mean = "{'train_runtime': 18.6, 'train_loss': 0.24, 'epoch': 3.0}"
         self.assertNotIn("loss-grows", self.shown(f"{steps}\n{mean}"))
+        bad = mean.replace("0.24", "nan.0")
+        self.assertIn("loss-nan", self.shown(f"{steps}\n{bad}"))
         self.assertIn("loss-grows", self.shown(f"{steps}\n{{'loss': 0.24}}"))
 
     def test_a_norm_follows_from_a_loss_that_is_nan(self) -> None:
@@ -225,6 +241,11 @@ class EnvironmentTests(ReportTest):
             ("torch 2.5.1 is fine, after upgrading to 2.6.0 loss is nan", "2.6.0"),
             ("torch 2.5.1 works with CUDA 12.1, and the loss is nan", "2.5.1"),
             ("torch 2.5.1 loss nan, 降到 2.4.0 正常", "2.5.1"),
+            (
+                "在 torch 2.9.1 上正常，升级到 2.12.1 后 H100 上 cudnn 反向 nan",
+                "2.12.1",
+            ),
+            ("torch 2.1.0 works fine, 2.4.1 gives nan", None),
         ):
             with self.subTest(log):
                 packages = look_up(log)["facts"]["packages"]
@@ -442,6 +463,34 @@ class ToldTests(ReportTest):
         said = "loss 0 and grad_norm nan\n- Bitsandbytes version: 0.44.0"
         self.assertNotIn(("mode", "quantized"), self.facts(said))
         self.assertIn(("mode", "quantized"), self.facts("I use bitsandbytes"))
+
+    def test_what_is_off_or_denied_is_no_fact(self) -> None:
+        for said in (
+            "TrainingArguments(fp16=False, bf16=True)\nloss: nan",
+            '{"fp16": false, "bf16": true}\nloss: nan',
+            "use_amp = False\nloss: nan",
+            "train.py --no-amp --no_fp16\nloss: nan",
+            "I do not use amp or fp16. The loss is nan.",
+            "没有使用混合精度，也没有用 fp16，loss 是 nan",
+        ):
+            found = self.facts(said)
+            self.assertNotIn(("dtype", "fp16"), found, said)
+            self.assertNotIn(("mode", "amp"), found, said)
+        self.assertIn(("dtype", "fp16"), self.facts("fp16=True\nloss: nan"))
+        in_vain = "gradient nan with Mamba2, 学习率调小没用"
+        self.assertNotEqual(self.causes(in_vain)[0], "divergence")
+
+    def test_a_nan_that_is_denied(self) -> None:
+        for said in (
+            "I get no nan; loss is 0.5 and training is fine",
+            "训练一切正常，没有 nan，loss 稳定下降",
+        ):
+            self.assertEqual(self.shown(said), [])
+
+    def test_what_works_on_a_card_works_on_another(self) -> None:
+        differs = ("mode", "card_differs")
+        self.assertNotIn(differs, self.facts("it trains well with batch size 8"))
+        self.assertIn(differs, self.facts("it trains well on my 3090"))
 
     def test_an_evaluation_that_is_nan_like_the_training(self) -> None:
         alone, both = "validation loss is nan", "training and validation loss is nan"
