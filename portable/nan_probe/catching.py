@@ -7,6 +7,7 @@ model are written. A capture is written whole or not at all.
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from .calls import name_of
 from .values import is_writing, tensors
 
 LARGEST, SECONDS = 64 * 2**20, 120
+# No folder to write to; an argument that is a function of the program's own.
+FAILS = (OSError, RuntimeError, pickle.PickleError, TypeError, AttributeError)
 # The folder of this package, or the one file that it is.
 HOME = os.path.dirname(os.path.abspath(__file__))
 PASSED_BY = {"__get__", "__set__", "backward"}
@@ -95,9 +98,10 @@ def kept(birth, folder):
     """(the folder of the capture, what the child says) of a birth with a call."""
     if birth.call is None:
         return None, "no call to keep: no op made it, or it is too large"
-    os.makedirs(folder, exist_ok=True)
-    work = tempfile.mkdtemp(prefix=".catching-", dir=folder)
+    work = None
     try:
+        os.makedirs(folder, exist_ok=True)
+        work = tempfile.mkdtemp(prefix=".catching-", dir=folder)
         path = os.path.join(work, "call.pt")
         call = birth.call._asdict()
         call.update(direction=birth.place.direction, slice=birth.slice)
@@ -106,10 +110,11 @@ def kept(birth, folder):
         if done.returncode != 0:
             return None, last_line(done.stderr)
         return last_line(done.stdout), None
-    except (subprocess.TimeoutExpired, OSError, RuntimeError) as error:
+    except (subprocess.TimeoutExpired, *FAILS) as error:
         return None, str(error)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if work is not None:
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def asked(arguments, seconds, python=sys.executable):

@@ -20,8 +20,26 @@ register_after = getattr(optimizers, "register_optimizer_step_post_hook", None)
 amp = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
 
 
+class Hook:
+    """A hook that goes with its module: into a copy as it is, into a file as one that
+    does nothing and needs nothing of ours."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def __call__(self, *given):
+        return self.call(*given)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return getattr, (contextlib.nullcontext(), "__exit__")
+
+
 def registered(register, hook):
     """A hook that gets keyword arguments, too; not before torch 2.0."""
+    hook = Hook(hook)
     try:
         return register(hook, with_kwargs=True)
     except TypeError:

@@ -17,6 +17,7 @@ HOME = os.path.dirname(torch.__file__) + os.sep
 OWN = os.path.dirname(__file__) + os.sep
 STANDARD = os.path.dirname(os.__file__) + os.sep
 PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+call_of_module = torch.nn.Module._call_impl.__code__
 graph_task = getattr(torch._C, "_current_graph_task_id", None)
 
 # `caller`: of a line in a package the program's own.
@@ -212,3 +213,33 @@ class Graphs:
         for handle in self.handles:
             handle.remove()
         self.__init__()
+
+
+def is_running(module):
+    """Whether a call of this module is on the stack."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is call_of_module and frame.f_locals["self"] is module:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def site(meet):
+    """The program's line that calls torch; `meet` gets the outermost module around."""
+    line = outermost = None
+    in_package = False
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code is call_of_module:
+            outermost = frame
+        kind = (kinds.get(code) or kind_of(code))[0]
+        if line is None and kind in ("program", "package"):
+            line, in_package = line_of(frame), kind == "package"
+        elif in_package and kind == "program":
+            line, in_package = line._replace(caller=line_of(frame)), False
+        frame = frame.f_back
+    if outermost is not None:
+        meet(outermost.f_locals["self"])
+    return line

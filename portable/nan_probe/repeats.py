@@ -132,4 +132,6 @@ class Repeats:
             plain, _ = self.run(repeat, False)
             if plain.reached is not None or plain.is_bad:
                 return "compiled only: gone in eager, there again as it was compiled"
+        if self.seen.hidden:
+            return "finite in the part of the step that is kept; it began before that"
         return "gone when repeated: something counts or races, or it is the machine"

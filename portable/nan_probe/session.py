@@ -16,11 +16,11 @@ from .catching import kept
 from .explaining import CLASSES
 from .known import known_by
 from .patches import Patches, registered
-from .places import inside_backward
+from .places import inside_backward, site
 from .repeats import Repeats
 from .reports import KEEP, Owner, Unreached, written
 from .states import Models, Weights
-from .tape import Call, Tape, context, is_compiling, site, transform
+from .tape import Call, Tape, context, is_compiling, transform
 from .values import any_bad, gradients_of, losses_of, tensors, weights_of
 
 # So many bad steps in a row, or a scale below 1, are no search for the loss scale, if
@@ -106,7 +106,7 @@ class Session(contextlib.ContextDecorator, Owner):
 
     def hook(self, module):
         def begin(module, args, kwargs=None):
-            if self.is_call():
+            if self.is_call() and not self.tape.is_within():
                 self.tape.begin_module(module, args, kwargs or {})
 
         def end(module, *given):
@@ -162,7 +162,7 @@ class Session(contextlib.ContextDecorator, Owner):
             by_tape = functools.partial(self.repeats.by_tape, given, gradients, where)
             self.find(by_tape, where, given)
         if not (kwargs.get("retain_graph") or any(one is True for one in args[2:3])):
-            self.tape.clear()
+            self.tape.spend(given)
         self.unscaled = []
         return result
 
@@ -206,7 +206,7 @@ class Session(contextlib.ContextDecorator, Owner):
             self.find(repeat, where, None, before)
         self.weights.clear()
         if self.stepping is None and not self.found:
-            self.tape.clear()
+            self.tape.spend()
             self.tape.enter()
 
     # --- step functions ---

@@ -32,13 +32,15 @@ FAILS = (RuntimeError, TypeError, ValueError, AttributeError, LookupError)
 class Chance:
     """The random states of Python, numpy, torch and its GPUs."""
 
-    def __init__(self):
+    def __init__(self, generators=()):
+        """`generators`: those that a model holds itself."""
         self.python = random.getstate()
         numpy = sys.modules.get("numpy")
         self.numpy = numpy.random.get_state() if hasattr(numpy, "random") else None
         self.cpu = torch.get_rng_state()
         ready = torch.cuda.is_available() and torch.cuda.is_initialized()
         self.cuda = torch.cuda.get_rng_state_all() if ready else None
+        self.own = [(one, state_of(one)) for one in generators]
 
     def restore(self):
         random.setstate(self.python)
@@ -47,6 +49,30 @@ class Chance:
         torch.set_rng_state(self.cpu)
         if self.cuda is not None:
             torch.cuda.set_rng_state_all(self.cuda)
+        for one, state in self.own:
+            put_state(one, state)
+
+
+def generators_of(model):
+    """The generators of torch and numpy that modules hold."""
+    kinds = [torch.Generator]
+    numpy = sys.modules.get("numpy")
+    kinds += [numpy.random.Generator] if hasattr(numpy, "random") else []
+    for _, module in getattr(model, "named_modules", tuple)():
+        yield from (v for v in vars(module).values() if isinstance(v, tuple(kinds)))
+
+
+def state_of(one):
+    if isinstance(one, torch.Generator):
+        return one.get_state()
+    return one.bit_generator.state
+
+
+def put_state(one, state):
+    if isinstance(one, torch.Generator):
+        one.set_state(state)
+    else:
+        one.bit_generator.state = state
 
 
 class Models:
@@ -135,11 +161,13 @@ class Buffers:
         return any(has_nan(one) and not has_nan(copy) for one, copy in bad)
 
     def restore(self):
-        with torch.no_grad():
-            for home, name, one, version, copy in self.kept.values():
-                home[name] = one
-                if one._version != version or is_small(one, home):
-                    one.copy_(copy)
+        """As copies: a graph of the program, whose backward is still to come, counts
+        how often a buffer was written to. `State.restore` puts the buffers back."""
+        copies = {}
+        for home, name, one, _, copy in self.kept.values():
+            if id(one) not in copies:
+                copies[id(one)] = copy.clone()
+            home[name] = copies[id(one)]
 
 
 class State:
@@ -147,7 +175,7 @@ class State:
 
     def __init__(self, model, with_grads=False):
         self.model = model
-        self.chance = Chance()
+        self.chance = Chance(generators_of(model))
         self.held = [(*row, row[2].detach().clone()) for row in held_by(model)]
         self.grads = [p.grad for p in model.parameters()] if with_grads else None
 
@@ -156,7 +184,7 @@ class State:
         with torch.no_grad():
             for home, name, one, copy in self.held:
                 home[name] = one
-                one.copy_(copy)
+                one.data.copy_(copy)  # of which no graph hears
         if self.grads is not None:
             for parameter, grad in zip(self.model.parameters(), self.grads):
                 parameter.grad = grad

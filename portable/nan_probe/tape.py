@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import sys
 import threading
+import weakref
 from collections import deque, namedtuple
+from functools import partial
 from itertools import accumulate
 
 import torch
 from torch.overrides import TorchFunctionMode, _pop_mode, _push_mode
 
-from .places import kind_of, kinds, line_of
-from .states import Buffers, Chance
+from .places import is_running, site
+from .states import Buffers, Chance, generators_of
 from .values import (
     REPLACES,
     any_bad,
@@ -41,13 +43,29 @@ DRAWS = ("rand", "dropout", "bernoulli", "normal", "multinomial", "rrelu", "gumb
 IGNORED = {"backward", "__set__", "requires_grad_", "retain_grad"}
 # By which a program asks whether its loss is finite, before it leaves a step out.
 READS = {"item", "__float__", "isnan", "isinf", "isfinite", "tolist"}
-call_of_module = torch.nn.Module._call_impl.__code__
+if hasattr(torch, "get_autocast_dtype"):  # torch 2.4, where the others warn
+    ASKED = (torch.is_autocast_enabled, torch.get_autocast_dtype)
+    AUTOCAST = [(one, *(partial(ask, one) for ask in ASKED)) for one in ("cpu", "cuda")]
+else:
+    AUTOCAST = [
+        ("cpu", torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype),
+        ("cuda", torch.is_autocast_enabled, torch.get_autocast_gpu_dtype),
+    ]
 compiler = getattr(torch, "compiler", None)
-is_compiling = getattr(compiler, "is_compiling", bool)
+is_compiled = getattr(compiler, "is_compiling", bool)
+# In place of what a call gave and nobody has any more.
+GONE = torch.empty(0)
 modes_on_stack = torch._C._len_torch_function_stack
 functorch = getattr(torch._C, "_functorch", None)
 # Within a transform of torch.func tensors stand for others, and have no numbers.
 transform = getattr(functorch, "peek_interpreter_stack", lambda: None)
+
+
+def is_compiling():
+    """Whether a compiler reads the program, or torch.jit.trace, which takes down what
+    we compute, too."""
+    return is_compiled() or torch.jit.is_tracing()
+
 
 # `versions`: how often each tensor that came from outside had been written to.
 # `chance`: of what draws, as what draws between two calls, a sampler, is not repeated.
@@ -71,6 +89,7 @@ class Tape(TorchFunctionMode):
 
     def clear(self):
         self.calls, self.bytes, self.chance = [], 0, None
+        self.earlier = Earlier()
         # Those without a gradient: (how many of the others came before, the call).
         self.plain, self.plain_bytes = deque(), 0
         self.broken = None
@@ -171,20 +190,35 @@ class Tape(TorchFunctionMode):
             self.buffers.keep(module)
         where = site(lambda module: None)
         versions = versions_of(tensors([args, kwargs]))
-        self.begun = (module, args, kwargs, where, versions, Chance())
+        chance = Chance(generators_of(module))
+        self.begun = (module, args, kwargs, where, versions, chance)
+
+    def is_within(self):
+        """Whether what was begun still runs; if it raised, nobody ended it."""
+        begun = self.begun and self.begun[0]
+        return is_running(begun) if isinstance(begun, torch.nn.Module) else bool(begun)
 
     def end_module(self, module, result):
-        if self.begun is not None and self.begun[0] is module:
+        if self.begun is not None and self.begun[0] is not module:
+            return  # a part of what was begun
+        if self.begun is not None:
             module, args, kwargs, where, versions, chance = self.begun
             add = self.add if torch.is_grad_enabled() else self.add_plain
             add(module, args, kwargs, result, where, versions, chance)
         self.begun = None
         self.enter()
 
+    def spend(self, losses=()):
+        """What these were made of is over; what else was called may be needed yet."""
+        rows = self.earlier.unused(self.calls, losses)
+        self.clear()
+        self.earlier.keep(rows)
+
     def ordered(self, losses, weights):
         """(call, whether it is one without a gradient) of what leads to a loss, or was
         written into a weight."""
         needed = {id(one) for one in tensors([losses, [c[1:3] for c in self.calls]])}
+        yield from ((call, False) for call in self.earlier.leading_to(needed))
 
         def is_used(call):
             return not needed.isdisjoint(map(id, written_by(call)))
@@ -268,6 +302,55 @@ class Tape(TorchFunctionMode):
         return list(found.values())
 
 
+class Earlier:
+    """Calls that a backward pass left unused, while the program has what they gave.
+
+    A generator's images outlive the discriminator's step: a later loss is made of
+    them. `rows`: (call without its result, weak references to that).
+    """
+
+    def __init__(self):
+        self.rows = []
+
+    def unused(self, calls, losses):
+        """Rows of these calls, and of what was left before, that no loss is made of."""
+        needed, rows = set(map(id, tensors(losses))), []
+        for call in reversed([*self.alive(), *calls]):
+            if leads_to(needed, call):
+                continue
+            if call.result is not None and call.held is None:
+                results = list(map(weakref.ref, tensors(call.result)))
+                rows.append((call._replace(result=None), results))
+        return rows[::-1]
+
+    def keep(self, rows):
+        """Those whose results somebody else has, too."""
+        self.rows = [row for row in rows if any(one() is not None for one in row[1])]
+
+    def alive(self):
+        for call, results in self.rows:
+            made = [one() for one in results]
+            if any(one is not None for one in made):
+                made = [GONE if one is None else one for one in made]
+                yield call._replace(result=made)
+
+    def leading_to(self, needed):
+        """The calls that gave something of `needed`, ids, which grows by theirs."""
+        found = [call for call in reversed([*self.alive()]) if leads_to(needed, call)]
+        return found[::-1]
+
+
+def leads_to(needed, call):
+    if needed.isdisjoint(map(id, written_by(call))):
+        return False
+    needed.update(map(id, tensors(call[1:3])))
+    return True
+
+
+def written_by(call):
+    return tensors(call.args[0] if call.result is None else call.result)
+
+
 def versions_of(given):
     return [(one, one._version) for one in given if is_counted(one)]
 
@@ -300,11 +383,8 @@ def has_graph(one):
 
 
 def bytes_of(call):
-    return sum(map(size_of, tensors([call.result, call.held])))
-
-
-def written_by(call):
-    return tensors(call.args[0] if call.result is None else call.result)
+    """What a call keeps alive; what it was given may be held by nobody else."""
+    return sum(map(size_of, tensors([*call[1:4], call.held])))
 
 
 def is_counted(one):
@@ -314,30 +394,7 @@ def is_counted(one):
 def context():
     """What a call depends on besides its arguments: autocast."""
     found = []
-    for kind, is_on, dtype in (
-        ("cpu", torch.is_autocast_cpu_enabled, torch.get_autocast_cpu_dtype),
-        ("cuda", torch.is_autocast_enabled, torch.get_autocast_gpu_dtype),
-    ):
+    for kind, is_on, dtype in AUTOCAST:
         if is_on():
             found.append((kind, dtype()))
     return found
-
-
-def site(meet):
-    """The program's line that calls torch; `meet` gets the outermost module around."""
-    line = outermost = None
-    in_package = False
-    frame = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if code is call_of_module:
-            outermost = frame
-        kind = (kinds.get(code) or kind_of(code))[0]
-        if line is None and kind in ("program", "package"):
-            line, in_package = line_of(frame), kind == "package"
-        elif in_package and kind == "program":
-            line, in_package = line._replace(caller=line_of(frame)), False
-        frame = frame.f_back
-    if outermost is not None:
-        meet(outermost.f_locals["self"])
-    return line

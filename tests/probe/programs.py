@@ -12,6 +12,7 @@ import json
 import math
 import sys
 import threading
+import warnings
 
 import torch
 from torch import nn
@@ -583,6 +584,92 @@ def a_metric_without_effect():
         return torch.zeros(()) / torch.tensor(0.0), torch.tensor([]).mean()
 
     return trained(model, lambda x, step: model(x).square().mean(), after)
+
+
+@program
+def a_batch_that_is_left_out_before_batch_norm():
+    """What finds it must write no buffer that the next backward needs."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(STEPS):
+        x = torch.randn(4, 3) * (step != BAD)
+        loss = model(x / x.norm(dim=0)).square().mean()  # made here
+        if not torch.isfinite(loss):
+            continue
+        sgd.zero_grad()
+        loss.backward()
+        sgd.step()
+    return [*model.parameters(), *model.buffers()]
+
+
+@program
+def a_generator_behind_the_step_of_its_critic():
+    made, critic = nn.Linear(3, 4), nn.Linear(4, 1)
+    slow, fast = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (made, critic))
+    for step in range(STEPS):
+        fake = made(torch.randn(4, 3))
+        fake = (fake * (step != BAD)).abs().sqrt()  # made here
+        fast.zero_grad()
+        critic(fake.detach()).mean().backward()
+        fast.step()
+        slow.zero_grad()
+        critic(fake).square().mean().backward()
+        slow.step()
+    return [*made.parameters(), *critic.parameters()]
+
+
+@program
+def a_part_that_was_called_once_before():
+    """As networks ask for the size of what a part gives."""
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem, self.part = nn.Linear(3, 3), nn.Sequential(nn.Linear(3, 4))
+            with torch.no_grad():
+                self.head = nn.Linear(self.part(torch.zeros(1, 3)).shape[1], 1)
+
+        def forward(self, x, step):
+            x = (self.stem(x) * (step != BAD)).abs().sqrt()  # made here
+            return self.head(self.part(x))
+
+    model = Whole()
+    return trained(model, lambda x, step: model(x, step).mean())
+
+
+@program
+def a_generator_of_the_models_own():
+    class Noisy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.own = nn.Linear(3, 3), torch.Generator().manual_seed(2)
+
+        def forward(self, x):
+            kept = (torch.rand(4, 3, generator=self.own) < 0.4).float()
+            return self.up(x) * kept / kept.sum(0)  # made here
+
+    model = Noisy()
+    ends = trained(model, lambda x, step: model(x).mean())
+    return [*ends, torch.rand(3, generator=model.own)]
+
+
+@program
+def metrics_of_a_model_that_is_saved_and_traced():
+    model = nn.Linear(3, 1)
+
+    def after(step):
+        torch.save(model, io.BytesIO())
+        torch.jit.trace(model, torch.ones(4, 3))
+
+    return trained(model, lambda x, step: model(x).square().mean(), after)
+
+
+@program
+def metrics_with_warnings_as_errors():
+    model = nn.Linear(3, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return trained(model, lambda x, step: model(x).square().mean())
 
 
 @program

@@ -176,6 +176,17 @@ class KnownTests(SimpleTestCase):
 class ScriptTests(TestCase):
     """From a training script as it is to a verdict of each torch."""
 
+    def test_where_nothing_can_be_kept_the_report_and_the_script_go_on(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            probe = Path(name, NAME)
+            probe.write_text(nan_probe())
+            kept = str(Path(name, NAME, "kept"))  # below a file
+            script = ["--capture", kept, str(CAUSES), "plain", "root_of_zero"]
+            done = started(torch_python(), str(probe), *script, cwd=name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("  op: SqrtBackward0", done.stderr)
+        self.assertIn("  capture: none: [Errno", done.stderr)
+
     def test_a_capture_is_run_by_every_torch(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             probe = Path(name, NAME)

@@ -85,7 +85,7 @@ LINES = {
     "kb.versions": 1119,
     "portable": 980,
     "portable.harness": 4451,
-    "portable.nan_probe": 5594,
+    "portable.nan_probe": 5735,
     "runner": 470,
     "runner.admin": 290,
     "runner.agents": 700,
@@ -103,7 +103,7 @@ LINES = {
     "runner.runs": 2043,
     "runner.sandbox": 4223,
     "runner.sweeps": 927,
-    "runner.takeaway": 4287,
+    "runner.takeaway": 4298,
     "runner.templatetags": 370,
     "runner.worker": 1215,
 }

@@ -5,6 +5,7 @@ serves as one file, and reads its own arguments; its exit status is this one's.
 """
 
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -30,6 +31,8 @@ Run your training script and name the op that made the first NaN or Inf.
 
 The exit status is the script's own. / 退出码与脚本相同。
 """
+# Not of a script: python_train.py.
+PYTHON = re.compile(r"python[\d.]*t?(?:\.exe)?")
 Arguments = List[str]
 
 
@@ -81,9 +84,13 @@ def watch(arguments: Arguments) -> int:
         return 0 if arguments else USAGE
     if arguments[:1] == ["--"]:
         arguments = arguments[1:]
-    name = os.path.basename(arguments[0]) if arguments else ""
-    if name.startswith("python"):
-        python, arguments = arguments[0], arguments[1:]
+    at = 0  # behind the options, as help shows it, or before them
+    while arguments[at : at + 1] and arguments[at].startswith("-"):
+        at += 2 if arguments[at] == "--capture" else 1
+    name = os.path.basename(arguments[at]) if arguments[at:] else ""
+    if PYTHON.fullmatch(name):
+        python = arguments[at]
+        arguments = arguments[:at] + arguments[at + 1 :]
     else:
         python = pythons.with_torch("watch")
     return with_probe(python, arguments)
@@ -94,9 +101,11 @@ def of_capture(command: str, arguments: Arguments) -> str:
     try:
         return pythons.with_torch(command)
     except pythons.NoTorch:
-        for at, option in enumerate(arguments[:-1]):
-            if option == "--python" and pythons.has_torch(arguments[at + 1]):
-                return arguments[at + 1]
+        for at, option in enumerate(arguments):
+            name, _, path = option.partition("=")
+            path = path or "".join(arguments[at + 1 : at + 2])
+            if name == "--python" and pythons.has_torch(path):
+                return path
         raise
 
 

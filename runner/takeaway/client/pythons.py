@@ -52,6 +52,8 @@ def around() -> Iterator[str]:
 
 
 def has_torch(path: str) -> bool:
+    # As the shell means it: it is started from its own folder.
+    path = os.path.abspath(path) if os.path.dirname(path) else path
     try:
         done = subprocess.run(
             [path, "-B", "-c", HAS_TORCH],

@@ -196,6 +196,14 @@ class OfflineTest(ClientCase, TestCase):
             done = self.ask(command, str(path), "--python", torch_python())
             self.assert_refused(done, "capture.json")
             self.assertNotIn("found no Python", done.stderr)
+        inner = self.folder / "env"
+        inner.mkdir()
+        python = inner / "python"
+        python.write_text(f'#!/bin/sh\nexec "{torch_python()}" "$@"\n')
+        python.chmod(0o755)
+        for named in (["--python", "env/python"], ["--python=env/python"]):
+            done = self.ask("run", str(path), *named)
+            self.assertNotIn("found no Python", done.stderr)
 
     def test_without_torch_it_says_what_to_do(self) -> None:
         for command in (["run", "NAN-9001"], ["doctor"]):
@@ -235,6 +243,12 @@ class OfflineTest(ClientCase, TestCase):
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn("op: aten.div.Tensor", done.stderr)
         self.assertIn("train.py:3", done.stderr)
+        done = self.ask("watch", "--capture", "kept", torch_python(), "train.py", "5")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertTrue(list(self.folder.glob("kept/*/capture.json")))
+        script.rename(self.folder / "python_train.py")
+        done = self.ask("watch", "python_train.py", "5")
+        self.assert_refused(done, "watch PYTHON train.py")
 
     def test_wrong_usage_names_the_right_one(self) -> None:
         rows = {
