@@ -79,7 +79,7 @@ LINES = {
     "kb.records": 2816,
     "kb.releases": 859,
     "kb.rules": 3833,
-    "kb.search": 4780,
+    "kb.search": 4793,
     "kb.syndication": 1237,
     "kb.templatetags": 641,
     "kb.versions": 1119,

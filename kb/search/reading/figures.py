@@ -18,6 +18,7 @@ from kb.search.reading.symptom_facets import (
     NUMBER,
     other_forms,
     row_of,
+    says_nan,
 )
 from kb.search.reading.tables import Table, heading_of, is_number, pairs_of
 
@@ -103,6 +104,8 @@ STEP = re.compile(
 # "| 1299/82400 [31:29<": a bar of one epoch, or of all steps.
 BAR = re.compile(r"\|\s?(\d{1,9})/\d{1,9}\s?\[")
 EPOCH = re.compile(r"\bepochs?(?:\(train\))?['\"]?\s?[:=]?\s?\[?(\d+(?:\.\d+)?)")
+# "[rank1]: step 5", "rank 1 | step 5": each process has a series of its own.
+RANK = re.compile(r"\W{0,3}(?:local[_ ]?)?(?:rank|gpu)[\s_:-]{0,2}(\d{1,4})\b", re.I)
 # A line of a later step or epoch was not pasted from the beginning; an epoch with
 # decimals counts from 0.
 LATE_STEP, LATE_EPOCH, LATE_SHARE = 100, 2, 0.1
@@ -215,13 +218,23 @@ def read_printed(lines: Iterable[tuple[int, str]]) -> Figures:
     figures, table = Figures(is_cut=len(read) > HEAD_LINES + TAIL_LINES), None
     if figures.is_cut:
         read = read[:HEAD_LINES] + read[-TAIL_LINES:]
-    for number, line in read:
+    for number, line in of_one_rank(read):
         heading = heading_of(line)
         if heading:
             table = heading
         elif not (table and add_row(figures, table, number, line)):
             add_line(figures, number, line)
     return figures
+
+
+def of_one_rank(lines: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Of several ranks the lines of the first that shows a NaN, else of the first."""
+    ranks = {number: found[1] for number, line in lines if (found := RANK.match(line))}
+    if len(set(ranks.values())) < 2:
+        return lines
+    bad = (ranks[at] for at, line in lines if at in ranks and says_nan(line.lower()))
+    chosen = next(bad, next(iter(ranks.values())))
+    return [row for row in lines if ranks.get(row[0], chosen) == chosen]
 
 
 def add_row(figures: Figures, table: Table, line: int, text: str) -> bool:

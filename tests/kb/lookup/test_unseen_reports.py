@@ -75,6 +75,20 @@ class FigureTests(ReportTest):
         self.assertIsNone(self.figures(log)["first_bad"])
         self.assertEqual(self.checks(log)[0], "evaluation")
 
+    def test_each_rank_has_a_series_of_its_own(self) -> None:
+        for form in ("[rank{}]: step {} loss {}", "rank {} | epoch {} | loss: {}"):
+            values = [
+                (0, 1, 0.51),
+                (1, 1, 0.5),
+                (0, 2, 0.4),
+                (1, 2, "nan"),
+                (0, 3, 0.3),
+            ]
+            log = "\n".join(form.format(*one) for one in values)
+            found = self.figures(log)
+            self.assertEqual(found["series"]["loss"], [[2, 0.5], [4, "nan"]])
+            self.assertNotIn("finite again", self.reasons(log))
+
     def test_a_list_of_steps_in_one_line(self) -> None:
         losses = (2.31, "nan", 1.7)
         for form in ("{{'loss': {}, 'step': {}}}", '{{"loss": {}, "step": {}}}'):
