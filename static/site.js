@@ -116,6 +116,14 @@
     say();
   });
 
+  // The button that was pressed is off now: not to the top of the page.
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target.closest("form") && document.activeElement === document.body) {
+      const log = one("#log-lines");
+      if (log) log.focus();
+    }
+  });
+
   // Refused: the same request once more, as a page that says why.
   document.addEventListener("htmx:responseError", (event) => {
     const form = event.target.closest("form");

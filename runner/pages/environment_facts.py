@@ -17,7 +17,8 @@ def short(body: dict[str, Any], worker: str = "") -> Iterator[Fact]:
     """Of an evidence body; `worker` executed the run, where that is known."""
     build, repro = body["build"], body["repro"]
     yield "torch", [build.get("raw")]
-    yield "git", [(build.get("git") or NOTHING)[:12]]
+    git = build.get("git")
+    yield "git", [NOTHING if git in (None, "", "Unknown") else git[:12]]
     yield "CUDA, cuDNN", toolkit(build)
     yield "Python", [build.get("python"), build.get("platform")]
     yield _("device"), list(device(body["device"]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.http import HttpRequest
@@ -22,9 +23,14 @@ class LocalCommands:
 
 
 def of_repro(
-    repro: Repro, request: HttpRequest, build: Build | None = None
+    repro: Repro,
+    request: HttpRequest,
+    build: Build | None = None,
+    settings: Sequence[str] = (),
 ) -> LocalCommands:
     """The same repro by uv, by any Python, and by run_repro; on `build` if given.
+
+    `settings`: values other than the reviewed ones, as `length=704`.
 
     uv fetches the release that the build is of, for this machine: a build from
     source or of a vendor has none, and the newest torch is what it then takes.
@@ -35,11 +41,12 @@ def of_repro(
     with_torch = f"--with torch=={release} " if release else ""
     on_build = f" --build {build.slug}" if build else ""
     name = "" if repro.name == "repro" else f" --repro {repro.name}"
+    values = "".join(f" --set {shlex.quote(setting)}" for setting in settings)
     return LocalCommands(
-        uv=f"uv run {with_torch}{url}",
-        curl=f"curl -fsS {url} | python -",
+        uv=f"uv run {with_torch}{url}{values}",
+        curl=f"curl -fsS {url} | python -{values}",
         checkout=".venv/bin/python manage.py run_repro "
-        f"{repro.record_id}{name}{on_build}",
+        f"{repro.record_id}{name}{on_build}{values}",
     )
 
 

@@ -43,7 +43,6 @@ def markdown(page: RunPage, lang: str, request: HttpRequest) -> str:
         run_sentences.evidence_sentence(body)[lang],
         "",
         *table(page.shown, lang),
-        "",
         *facts(body, lang),
         f"- {label('repro', lang)}`{body['repro']['name']}.py` "
         f"`{body['repro']['digest']}`",
@@ -51,7 +50,7 @@ def markdown(page: RunPage, lang: str, request: HttpRequest) -> str:
         f"- {label('address', lang)}{address(page, lang, request)}",
         "",
         "```sh",
-        local_commands.of_repro(run.repro, request, run.build).curl,
+        local_commands.of_repro(run.repro, request, run.build, run.settings).curl,
         "```",
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -69,10 +68,13 @@ def table(shown: Verdicted, lang: str) -> list[str]:
             words = badges.outcome(item["name"], item["outcome"], lang)
             outcomes.setdefault(item["name"], Counter())[words] += 1
     rows = [f"| `{name}` | {counted(words)} |" for name, words in outcomes.items()]
+    if not rows:
+        return []
     return [
         f"| {LABELS['check'][lang]} | {LABELS['outcome'][lang]} |",
         "|---|---|",
         *rows,
+        "",
     ]
 
 
@@ -87,8 +89,9 @@ def facts(body: dict[str, Any], lang: str) -> list[str]:
     build, device = body["build"], body["device"]
     values = harness.settings_of(body)
     cuda = f", CUDA {build['cuda']}, cuDNN {build['cudnn']}" if build["cuda"] else ""
+    git = "" if build["git"] in (None, "Unknown") else f" ({build['git']})"
     return [
-        f"- {label('build', lang)}torch {build['raw']} ({build['git']}), "
+        f"- {label('build', lang)}torch {build['raw']}{git}, "
         f"Python {build['python']}, {build['platform']}{cuda}",
         f"- {label('device', lang)}{device['class']} {device['name']}",
         *([f"- {label('values', lang)}`{values}`"] if values else []),

@@ -11,6 +11,9 @@ from runner.sweeps.boundary import Boundary
 WHERE = _(
     "It happens in all {bug} cells where {rule}, and in none of the other {clean}."
 )
+WHERE_ONE = _(
+    "It happens in the one cell where {rule}, and in none of the other {clean}."
+)
 EVERYWHERE = _("It happens in all cells: {bug} of {bug}.")
 NOWHERE = _("It happens in no cell: 0 of {judged}.")
 UNEXPLAINED = _(
@@ -55,7 +58,9 @@ def main(boundary: Boundary) -> _:
         return NOWHERE
     if not boundary.clean:
         return EVERYWHERE
-    return WHERE if boundary.rule else UNEXPLAINED
+    if not boundary.rule:
+        return UNEXPLAINED
+    return WHERE if boundary.bug > 1 else WHERE_ONE
 
 
 def rule(conditions: tuple[Condition, ...], lang: str) -> str:

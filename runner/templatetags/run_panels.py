@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -94,11 +95,14 @@ def affected(record: Record, panel: RunPanel) -> str:
 
 @register.inclusion_tag("kb/_commands.html", takes_context=True)
 def repro_commands(
-    context: template.Context, repro: Repro, build: Build | None = None
+    context: template.Context,
+    repro: Repro,
+    build: Build | None = None,
+    settings: Sequence[str] = (),
 ) -> Context:
     """Commands to run it elsewhere, on the release of `build` if it is one."""
     request = context["request"]
-    return {"commands": local_commands.of_repro(repro, request, build)}
+    return {"commands": local_commands.of_repro(repro, request, build, settings)}
 
 
 @register.simple_tag

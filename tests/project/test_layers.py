@@ -65,7 +65,7 @@ FLOOR_OF = {room: at for at, floor in enumerate(FLOORS) for room in floor.split(
 # How many lines of Python a room may have, migrations left out. A room may shrink, and
 # then its number follows; who wants more for one says in the commit what it is for.
 LINES = {
-    "config": 1821,
+    "config": 1845,
     "kb": 1400,
     "kb.admin": 180,
     "kb.api": 1868,
@@ -92,19 +92,19 @@ LINES = {
     "runner.api": 1728,
     "runner.authoring": 1240,
     "runner.bisecting": 320,
-    "runner.builds": 2075,
+    "runner.builds": 2092,
     "runner.captures": 610,
     "runner.evidence": 1700,
-    "runner.gpus": 950,
-    "runner.management": 2055,
+    "runner.gpus": 955,
+    "runner.management": 2058,
     "runner.models": 775,
-    "runner.pages": 4441,
+    "runner.pages": 4476,
     "runner.pool": 1562,
-    "runner.runs": 2043,
-    "runner.sandbox": 4223,
-    "runner.sweeps": 927,
+    "runner.runs": 2045,
+    "runner.sandbox": 4226,
+    "runner.sweeps": 932,
     "runner.takeaway": 4298,
-    "runner.templatetags": 370,
+    "runner.templatetags": 371,
     "runner.worker": 1215,
 }
 # A module has no more lines than one reads at once, but for these; none joins them.

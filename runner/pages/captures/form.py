@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from portable.nan_probe.schema import LARGEST
@@ -17,6 +19,8 @@ from runner.pages.run_form import Refusal, refusal_of, require_right
 from runner.runs import admission
 from runner.runs.refusals import RunRefused
 
+ADDRESS = re.compile(r"(?:https?://[^\s/]+)?/(?:en|zh)/captures/[0-9a-f-]{36}/")
+
 
 @dataclass(frozen=True)
 class SendPage:
@@ -27,6 +31,16 @@ class SendPage:
     may_run: bool
     text: str = ""
     error: str = ""
+
+    @property
+    def said(self) -> str:
+        """The refusal, in which the address of a capture is a link."""
+        found = ADDRESS.search(self.error)
+        if not found:
+            return self.error
+        around = self.error[: found.start()], self.error[found.end() :]
+        link = format_html('<a href="{0}">{0}</a>', found[0])
+        return format_html("{}{}{}", around[0], link, around[1])
 
 
 def build(request: HttpRequest, error: str = "") -> SendPage:

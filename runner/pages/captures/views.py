@@ -13,7 +13,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import (
     require_http_methods,
-    require_POST,
     require_safe,
 )
 
@@ -93,9 +92,12 @@ def github(request: HttpRequest, capture: Capture) -> HttpResponse:
 # Without a token: a browser that tells no referrer names no origin either, and whoever
 # knows the address may run what it leads to, and delete it.
 @csrf_exempt
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @with_capture
 def run(request: HttpRequest, capture: Capture) -> HttpResponse:
+    if request.method != "POST":
+        # Where the page of a refusal leads when it is read in another language.
+        return redirect(capture)
     refusal = form.run_on_more(request, capture)
     if refusal is None:
         return redirect(capture)
@@ -104,9 +106,11 @@ def run(request: HttpRequest, capture: Capture) -> HttpResponse:
 
 
 @csrf_exempt
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @with_capture
 def delete(request: HttpRequest, capture: Capture) -> HttpResponse:
+    if request.method != "POST":
+        return redirect(capture)
     if not access.may_run(request.user):
         raise PermissionDenied
     keeping.delete(capture)

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from kb.languages import current_lang
 from kb.models import Finding, Record, Repro
+from kb.versions.order import release_of
 from runner import access
 from runner.access import requester
 from runner.limits import MAX_TRIALS
@@ -104,7 +105,7 @@ def build(
         has_gpu=any(worker.devices for worker in fleet.online),
         newest=newest_finding(first, chosen.build.slug if chosen else ""),
         is_coming=bool(chosen and known_builds.is_coming(chosen.build.slug)),
-        elsewhere="" if chosen and torch in ("", chosen.build.slug) else torch,
+        elsewhere="" if chosen and (not torch or names(torch, chosen.build)) else torch,
         parameters=parameter_form.groups(repros, request.GET),
     )
 
@@ -120,9 +121,14 @@ def choices_for(
     return choices
 
 
-def choose(choices: list[Choice], slug: str) -> Choice | None:
+def names(torch: str, build: Build) -> bool:
+    """Whether a reader who wrote this means that build: by slug or as its release."""
+    return bool(torch) and torch in (build.slug, release_of(build.raw))
+
+
+def choose(choices: list[Choice], torch: str) -> Choice | None:
     """The requested build, else the newest that can run."""
-    requested = [choice for choice in choices if choice.build.slug == slug]
+    requested = [choice for choice in choices if names(torch, choice.build)]
     runnable = [choice for choice in choices if not choice.refusal]
     return next(iter(requested + runnable + choices), None)
 

@@ -148,6 +148,11 @@ class OpeningTest(RecordPageTest):
         # Whom the reader asks about comes before any of these.
         asked = self.page(f"{PATH}?torch=2.14.0-cpu")
         self.assertIn("cannot be run on this site", asked)
+        # By what `pip freeze` prints, too.
+        asked = self.page(f"{PATH}?torch=2.12.0")
+        self.assertIn('name="build" value="2.12.0-cpu"', asked)
+        self.assertIn('id="run-button"', asked)
+        asked = self.page(f"{PATH}?torch=2.14.0-cpu")
         self.assertNotIn('id="run-button"', asked)
 
     def test_a_record_gives_no_verdict_that_nobody_asked_for(self) -> None:

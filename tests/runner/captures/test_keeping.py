@@ -93,9 +93,10 @@ class EndTest(CaptureCase):
         self.assertFalse(Capture.objects.exists())
         run = CaptureRun.objects.get()
         self.assertEqual((run.state, run.capture), ("cancelled", None))
-        self.assertContains(
-            client.get(self.page_of(capture)), "kept for a week", status_code=404
-        )
+        # Also where its other language leads from there.
+        for action in ("", "delete/", "runs/"):
+            gone = client.get(f"{self.page_of(capture)}{action}")
+            self.assertContains(gone, "kept for a week", status_code=404)
 
     def test_what_runs_is_stopped_and_its_outcome_is_gone(self) -> None:
         capture = self.keep()

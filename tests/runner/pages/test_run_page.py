@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from html import unescape
 
-from django.test import SimpleTestCase, override_settings
+from django.test import RequestFactory, SimpleTestCase, override_settings
 from django.utils import timezone
 from django.utils.translation import override
 
@@ -15,6 +15,7 @@ from portable import harness
 from runner.builds import registry
 from runner.evidence import store
 from runner.models import Evidence, Run
+from runner.pages import local_commands
 from runner.pages.run_page import notes_of
 from runner.pages.runs.killed import kills_of
 from runner.pages.runs.waits import wait_words
@@ -238,6 +239,12 @@ class LiveTest(PageTest):
             f"```sh\ncurl -fsS {url} | python -\n```"
         )
         self.assertTrue(text.endswith(end), text[-400:])
+
+    def test_a_command_has_the_values_of_the_run(self) -> None:
+        request = RequestFactory().get("/")
+        found = local_commands.of_repro(self.repro, request, None, ["a=1", "b=x y"])
+        for line in (found.curl, found.uv, found.checkout):
+            self.assertTrue(line.endswith(" --set a=1 --set 'b=x y'"), line)
 
 
 class EvidencePageTest(PageTest):

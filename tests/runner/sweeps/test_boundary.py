@@ -87,6 +87,14 @@ class RuleTest(SimpleTestCase):
             "It happens in 9 of 32 cells, and no simple rule explains which.",
         )
 
+    def test_one_cell_is_no_plural(self) -> None:
+        _cells, found = swept(lambda length: length == 128, length=LENGTHS)
+        self.assertEqual(
+            sentences.sentence(found, "en"),
+            "It happens in the one cell where length = 128, "
+            "and in none of the other 63.",
+        )
+
     def test_the_issues_own_sentence(self) -> None:
         _cells, found = swept(lambda length: length % 256 == 64, length=LENGTHS)
         self.assertEqual(

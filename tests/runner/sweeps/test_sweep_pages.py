@@ -64,11 +64,11 @@ class FollowTest(PageCase, TransactionTestCase):
         for path in (asked.url, f"{asked.url}status/"):
             page = self.client.get(path)
             self.assertContains(page, "Swept: 2 of 2 cells")
-            self.assertContains(page, "cells where dtype = float32")
+            self.assertContains(page, "where dtype = float32")
             self.assertNotContains(page, "hx-trigger")
             self.assertNotContains(page, "Cancel sweep")
         record = self.client.get(f"/en/{self.repro.record_id}/", follow=True)
-        self.assertContains(record, "cells where dtype = float32")
+        self.assertContains(record, "where dtype = float32")
         body = self.client.get(f"{API}/{sweep.pk}").json()
         self.assertEqual(body["cells"][0]["at"], {"dtype": "float32"})
         self.assertIn("dtype = float32", body["sentence"]["zh"])
