@@ -1,5 +1,6 @@
 """Where runtime data live: database, broker folders, torch builds, the secret key."""
 
+import fcntl
 import os
 import secrets
 from pathlib import Path
@@ -19,12 +20,28 @@ def ensure() -> None:
     found = DATA_DIR.stat()
     if found.st_uid == os.geteuid() and found.st_mode & 0o007:
         DATA_DIR.chmod(found.st_mode & 0o770)
-    try:
-        handle = os.open(SECRET_KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
+    if not has_key():
+        make_key()
+
+
+def has_key() -> bool:
+    """Whether there is a key; a disk that was full once may have left an empty file."""
+    return SECRET_KEY_FILE.exists() and SECRET_KEY_FILE.stat().st_size > 0
+
+
+def make_key() -> None:
+    """Whole or not at all, and one for all who start at once."""
+    draft = SECRET_KEY_FILE.with_name("secret_key.new")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600)
     with os.fdopen(handle, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if has_key():
+            return
+        file.truncate(0)
         file.write(secrets.token_urlsafe(64))
+        file.flush()
+        os.fsync(file.fileno())
+        draft.replace(SECRET_KEY_FILE)
 
 
 def secret_key() -> str | None:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
@@ -68,6 +68,13 @@ def port(text: str) -> int:
     if not 0 < int(text) < 65536:
         raise ValueError("it is from 1 to 65535")
     return int(text)
+
+
+def broker(text: str) -> str:
+    """Addresses between semicolons, whose ports can be told: no # in a password."""
+    for address in text.split(";"):
+        _ = urlsplit(address).port
+    return text
 
 
 def read_secret_key() -> str:
@@ -293,8 +300,8 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- Celery -------------------------------------------------------------------
-CELERY_BROKER_URL = env_str(
-    "CELERY_BROKER_URL", f"kbfs://{quote(str(DATA_DIR))}/broker"
+CELERY_BROKER_URL = env_read(
+    "CELERY_BROKER_URL", f"kbfs://{quote(str(DATA_DIR))}/broker", broker
 )
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True

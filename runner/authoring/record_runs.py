@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -102,6 +103,8 @@ def builds(path: Path) -> str:
     """Builds on which evidence beside the record shows the bug."""
     found = []
     for kept in sorted(path.parent.glob(f"evidence/{path.stem}-*.json")):
-        if json.loads(kept.read_bytes())["verdict"] == "bug_present":
-            found.append(kept.stem.partition("-")[2])
+        # What is no evidence, such as what a refused command left, load_evidence names.
+        with contextlib.suppress(ValueError, LookupError, TypeError):
+            if json.loads(kept.read_bytes())["verdict"] == "bug_present":
+                found.append(kept.stem.partition("-")[2])
     return f" (evidence shows it on {', '.join(found)})" if found else ""

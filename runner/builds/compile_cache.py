@@ -65,13 +65,22 @@ def prune(root: Path, limit_mib: float = LIMIT_MIB) -> list[Path]:
     folders = [path for path in root.glob("*/*") if path.is_dir()]
     sizes = {path: size_mib(path) for path in folders}
     removed = []
-    for path in sorted(folders, key=lambda path: path.stat().st_mtime):
+    for path in sorted(folders, key=used_at):
         if sum(sizes.values()) <= limit_mib:
             break
         if remove(path):
             removed.append(path)
+        if not path.exists():
             del sizes[path]
     return removed
+
+
+def used_at(folder: Path) -> float:
+    """When a folder was used last; 0 where another process has removed it."""
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def remove(folder: Path) -> bool:

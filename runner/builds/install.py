@@ -33,6 +33,8 @@ NUMPY_1_UNTIL = (2, 3)
 # (all run here); under Python 3.11 only 2.11.0 and later name it as a dependency.
 SETUPTOOLS_UNTIL = (2, 11)
 RESERVE_MIB = 300
+# Of versions in the name of a folder; "==" is left out there.
+SIGNS = {"<=": "le", ">=": "ge", "!=": "ne", "~=": "like", "<": "lt", ">": "gt"}
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,8 @@ def is_repository(requirement: str) -> bool:
 def name_of(version: str, extra: list[str]) -> str:
     """The folder of a build: its version and the extra requirements."""
     text = "-with-".join([version, *map(short_name, extra)]).lower()
+    for sign, word in SIGNS.items():
+        text = text.replace(sign, f"-{word}-")
     return re.sub(r"[^a-z0-9._]+", "-", text).strip("-.")[:100]
 
 

@@ -371,6 +371,8 @@ def remove(build_slug: str, python: Path | None = None) -> list[str]:
         is_ours = row.managed and is_managed(Path(row.interpreter))
         if is_ours:
             venvs.remove(folder)
+            if folder.exists():
+                raise BuildError(f"{folder} cannot be deleted: see whose files it has.")
         done.append(f"{'deleted' if is_ours else 'forgot'} {folder}")
         row.delete()
     return done

@@ -128,7 +128,9 @@ def remove(folder: Path) -> None:
     """
     marker_of(folder).touch()
     shutil.rmtree(folder, ignore_errors=True)
-    marker_of(folder).unlink(missing_ok=True)
+    # What is left of it, such as another user's files, is no environment.
+    if not folder.exists():
+        marker_of(folder).unlink(missing_ok=True)
 
 
 def sweep(parent: Path) -> None:

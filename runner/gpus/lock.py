@@ -7,6 +7,7 @@ its lock is gone, even if the worker is killed. Standard library only.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -51,15 +52,21 @@ def try_lock(folder: Path, uuids: Sequence[str]) -> GpuLock | None:
     lock = GpuLock(uuids, [])
     for uuid in sorted(set(uuids)):
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(path_of(folder, uuid), flags, 0o600)
+        try:
+            descriptor = os.open(path_of(folder, uuid), flags, 0o600)
+        except OSError:
+            lock.release()
+            raise
         lock.descriptors.append(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.release()
             return None
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
+        # For a person to read; a full disk is no reason to keep the GPU or to lose it.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
     return lock
 
 

@@ -101,7 +101,8 @@ class GpuMonitor:
     def _unsettled(self) -> bool:
         return any(
             leaked_memory_mib(self.before[uuid], self.after[uuid]) > TOLERANCE_MIB
-            for uuid in self.after
+            # One may be listed now that was not before.
+            for uuid in self.after.keys() & self.before.keys()
         )
 
     def report(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, transaction
@@ -123,7 +123,9 @@ def give_back_once(job: QueueJob) -> bool:
 # --- by anybody ----------------------------------------
 def wake(job: QueueJob) -> None:
     """Have a worker look for it, once its row is there to be seen."""
-    transaction.on_commit(partial(publish, job.queue), robust=True)
+    # Django names what failed by its __qualname__, which a bare `partial` lacks.
+    wake_up = update_wrapper(partial(publish, job.queue), publish)
+    transaction.on_commit(wake_up, robust=True)
 
 
 def cancel(job: QueueJob) -> bool:

@@ -184,7 +184,8 @@ def mounted(proc: Path) -> dict[str, tuple[str, Path]]:
     mounts = {}
     for line in (proc / "mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
-        kind, _, options = after.split(maxsplit=2)
+        # What is mounted may have no name at all: "tmpfs  rw".
+        kind, *_, options = after.split()
         fields = before.split()
         place = fields[3], Path(fields[4])
         if kind == "cgroup2":

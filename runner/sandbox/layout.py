@@ -43,29 +43,31 @@ def layout_of(interpreter: str) -> Layout:
         changed = Path(interpreter).stat().st_mtime_ns
     except OSError:
         return Layout(interpreter)
-    return _layout(interpreter, changed)
+    try:
+        return _layout(interpreter, changed)
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
+        # It does not work; the check will report how. Not kept: a fork that failed, or
+        # a machine that stalled, says nothing of the next time.
+        return Layout(interpreter, files=(interpreter,))
 
 
 @functools.lru_cache(maxsize=256)
 def _layout(interpreter: str, changed: int) -> Layout:
-    try:
-        done = subprocess.run(
-            [interpreter, "-c", PROBE],
-            # Its user's own packages count, as they do in the check.
-            env={**environment(), "HOME": str(Path.home())},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=harness.PROBE_TIMEOUT_S,
-            check=True,
-        )
-        report = json.loads(done.stdout.splitlines()[-1])
-        folders = [part for path in report["prefixes"] for part in narrow(path)]
-        folders += [path for path in report["path"] if not too_wide(path)]
-        files = tuple(map(str, report["files"]))
-    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError):
-        # It does not work; the check will report how.
-        return Layout(interpreter, files=(interpreter,))
+    """Raises what goes wrong, which is not cached."""
+    done = subprocess.run(
+        [interpreter, "-c", PROBE],
+        # Its user's own packages count, as they do in the check.
+        env={**environment(), "HOME": str(Path.home())},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=harness.PROBE_TIMEOUT_S,
+        check=True,
+    )
+    report = json.loads(done.stdout.splitlines()[-1])
+    folders = [part for path in report["prefixes"] for part in narrow(path)]
+    folders += [path for path in report["path"] if not too_wide(path)]
+    files = tuple(map(str, report["files"]))
     return Layout(interpreter, tuple(dict.fromkeys(folders)), files)
 
 

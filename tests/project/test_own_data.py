@@ -78,6 +78,21 @@ class CommandTest(TestCase):
         self.assertIn(b"manage.py: [Errno 28] No space left", done.stderr)
         self.assertNotIn(b"Traceback", done.stderr)
 
+    def test_a_key_that_a_full_disk_cut_off_is_made_again(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            key = Path(name, "secret_key")
+            key.touch(mode=0o600)
+            code = "from config import datadir; datadir.ensure()"
+            environ = {**os.environ, "DATA_DIR": name}
+            for _ in range(2):
+                subprocess.run(
+                    [sys.executable, "-c", code], cwd=ROOT, env=environ, check=True
+                )
+                made = key.read_text()
+                self.assertGreater(len(made), 20)
+            self.assertEqual(key.read_text(), made)
+            self.assertEqual(key.stat().st_mode & 0o777, 0o600)
+
     def test_what_is_named_wrongly_is_refused(self) -> None:
         for call, said in (
             ("worker --drain --name none", "No worker none@"),

@@ -110,6 +110,8 @@ class Command(BaseCommand):
             refuse(f"{record} {name} is a model of the mechanism: it judges no build.")
         offered = self.offered() if options["install"] else []
         device = options["device"] or repro.device
+        if repro.device == DeviceClass.CPU != device:
+            refuse(f"{record} {name} runs on the CPU.")
         again = options["again"]
         return subject.subject_of(repro, device, offered=offered, again=again)
 
@@ -162,9 +164,10 @@ class Command(BaseCommand):
         slug = self.subject.slug(name)
         trials = self.subject.trials
         row = self.run(slug, trials)
-        self.subject.known[slug] = row
-        self.subject.asked[slug] = trials
-        self.say(f"{slug}: {row.verdict} ({row.hits}/{row.trials})")
+        self.subject.asked[slug] = trials if row else 0
+        if row:
+            self.subject.known[slug] = row
+            self.say(f"{slug}: {row.verdict} ({row.hits}/{row.trials})")
         if fresh and self.options["remove"]:
             for line in registry.remove(slug):
                 self.say(f"  {line}")
@@ -183,8 +186,11 @@ class Command(BaseCommand):
         self.subject.raw[build.slug] = build.raw
         return True
 
-    def run(self, build: str, trials: int) -> Finding:
-        """Run it here, keep the evidence, and give its finding."""
+    def run(self, build: str, trials: int) -> Finding | None:
+        """Run it here, keep the evidence, and give its finding.
+
+        None where the interpreter has another torch by now, or none that starts.
+        """
         repro = self.subject.repro
         installation = registry.installation_for(build, repro.header.get("stack"))
         assert installation  # noqa: S101  # it was among `reachable`
@@ -192,6 +198,10 @@ class Command(BaseCommand):
         on_cpu = self.subject.device == DeviceClass.CPU
         listeners = Listeners(lambda phase, text: self.say(f"  {phase} · {text}"))
         body = run_now(job, installation.interpreter, listeners, on_cpu=on_cpu)
+        if (now := body["build"]["slug"]) != build:
+            text = f"torch {now} now" if now else f"no torch: {body['reason']}"
+            self.say(f"{build}: not asked: {installation.interpreter} has {text}")
+            return None
         try:
             evidence = store.add(body, origin=store.SITE)
         except store.EvidenceRefused as error:
@@ -227,7 +237,7 @@ class Command(BaseCommand):
         row = self.subject.known.get(slug)
         if row is None:
             return Step(slug, answer, "", "nothing", "")
-        how = "run" if slug in self.subject.asked else "evidence"
+        how = "run" if self.subject.asked.get(slug) else "evidence"
         return Step(slug, answer, row.verdict, how, row.evidence)
 
 

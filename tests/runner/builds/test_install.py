@@ -113,6 +113,12 @@ class InstallTest(Folder):
         attempts = install.attempts_for_default(cuda)
         return [(attempt.requirements[0], attempt.source) for attempt in attempts]
 
+    def test_other_requirements_are_another_folder(self) -> None:
+        signs = ("==2", "<2", "<=2", ">2", ">=2", "!=2", "~=2")
+        names = {install.name_of("2.6.0", [f"numpy{sign}"]) for sign in signs}
+        self.assertEqual(len(names), len(signs))
+        self.assertIn("2.6.0-with-numpy-2", names)
+
     def test_the_order_of_the_ways_to_a_default_build(self) -> None:
         cpu, cuda = "torch==2.13.0+cpu", "torch==2.13.0"
         configured, own = "the configured indexes", "PyTorch's own index"

@@ -120,6 +120,19 @@ class WatchTest(Played):
         assert problem
         self.assertEqual((problem.reason, problem.uuid), ("device_lost", H200))
 
+    def test_one_that_was_not_listed_before_is_no_fault(self) -> None:
+        answers = self.answers["devices"]
+        self.answers["devices"] = []
+        self.write()
+
+        def come() -> None:
+            self.answers["devices"] = answers
+            self.write()
+
+        watch = GpuMonitor(Nvidia(Recorded(self.path)), [H200])
+        with watch:
+            come()
+
     def test_without_nvml_there_is_nothing_to_say(self) -> None:
         class Nothing:
             def ask(self, function: str, *arguments: object) -> object:

@@ -252,6 +252,13 @@ class ViewTest(SimpleTestCase):
         self.assertEqual(places[view.INSIDE_JAIL], str(view.JAIL))
         self.assertNotIn(str(jails.ROOT / "config"), places)
 
+    def test_what_failed_once_is_asked_again(self) -> None:
+        python = self.folder / "python"
+        python.symlink_to(sys.executable)
+        with mock.patch.object(subprocess, "run", side_effect=BlockingIOError):
+            self.assertEqual(layout.layout_of(str(python)).folders, ())
+        self.assertTrue(layout.layout_of(str(python)).folders)
+
     def test_every_name_of_a_linked_folder_is_there(self) -> None:
         real = self.folder / "real"
         (real / "lib").mkdir(parents=True)
@@ -623,6 +630,11 @@ class CgroupTreeTest(SimpleTestCase):
         )
         found = cgroups.unified(*told)
         self.assertEqual((found.version, found.memory, found.pids), ("v2", app, app))
+
+    def test_what_is_mounted_may_have_no_name(self) -> None:
+        told = self.tree("29 1 0:25 / /x rw - tmpfs  rw,size=4k\n", "0::/user\n")
+        with self.assertRaisesRegex(OSError, "cgroup v2"):
+            cgroups.unified(*told)
 
     def test_v2_without_delegation_says_so(self) -> None:
         self.two("cpu")
