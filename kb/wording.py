@@ -327,9 +327,11 @@ ANSWERS: dict[Answer, Text] = {
 }
 UNKNOWN_ANSWER = _("not known whether your torch is affected")
 NOT_RUN = {
-    "affected": _("Not run on torch {build}; documented as affected."),
-    "not_affected": _("Not run on torch {build}; documented as not affected."),
-    "unknown": _("Not run on torch {build}, and the documents do not decide it."),
+    "affected": _("Not run on exactly torch {build}; documented as affected."),
+    "not_affected": _("Not run on exactly torch {build}; documented as not affected."),
+    "unknown": _(
+        "Not run on exactly torch {build}, and the documents do not decide it."
+    ),
 }
 # Where there is no build to speak of.
 ON_DEVICE = {"cuda": _("a GPU"), "cpu": _("a processor")}

@@ -252,7 +252,7 @@ class RecordPageTest(PageTest):
         self.finished_run()
         page = Page(self.page(f"{self.path}?torch=2.13.0%2Bcpu")).text
         self.assertIn("Likely affected", page)
-        self.assertIn("Not run on torch 2.13.0+cpu", page)
+        self.assertIn("Not run on exactly torch 2.13.0+cpu", page)
         page = Page(self.page(f"{self.path}?torch=nonsense&device=tpu")).text
         self.assertIn("Unknown: run it", page)
 
