@@ -25,6 +25,7 @@ from runner.models import (
     Run,
     Worker,
 )
+from runner.pages.environment_facts import commit_of
 from runner.runs import fleet
 
 BUG = Verdict.BUG_PRESENT
@@ -49,7 +50,7 @@ class BuildRow:
     @property
     def git(self) -> str:
         """The first digits of its commit; "" where torch does not tell."""
-        return "" if self.build.git == "Unknown" else self.build.git[:12]
+        return commit_of(self.build.git)[:12]
 
 
 @dataclass(frozen=True)

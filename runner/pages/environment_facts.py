@@ -13,12 +13,16 @@ NOTHING = "–"
 Fact = tuple[str, list[Any]]
 
 
+def commit_of(git: str | None) -> str:
+    """What torch.version.git_version says; "" where Debian's says "Unknown"."""
+    return "" if git in (None, "Unknown") else git
+
+
 def short(body: dict[str, Any], worker: str = "") -> Iterator[Fact]:
     """Of an evidence body; `worker` executed the run, where that is known."""
     build, repro = body["build"], body["repro"]
     yield "torch", [build.get("raw")]
-    git = build.get("git")
-    yield "git", [NOTHING if git in (None, "", "Unknown") else git[:12]]
+    yield "git", [commit_of(build.get("git"))[:12] or NOTHING]
     yield "CUDA, cuDNN", toolkit(build)
     yield "Python", [build.get("python"), build.get("platform")]
     yield _("device"), list(device(body["device"]))

@@ -14,6 +14,7 @@ from kb.languages import DJANGO_LANG, Text as _
 from portable import harness
 from runner import run_sentences
 from runner.pages import local_commands
+from runner.pages.environment_facts import commit_of
 from runner.pages.run_page import RunPage, Verdicted, run_badge
 
 LABELS = {
@@ -89,7 +90,7 @@ def facts(body: dict[str, Any], lang: str) -> list[str]:
     build, device = body["build"], body["device"]
     values = harness.settings_of(body)
     cuda = f", CUDA {build['cuda']}, cuDNN {build['cudnn']}" if build["cuda"] else ""
-    git = "" if build["git"] in (None, "Unknown") else f" ({build['git']})"
+    git = f" ({commit})" if (commit := commit_of(build["git"])) else ""
     return [
         f"- {label('build', lang)}torch {build['raw']}{git}, "
         f"Python {build['python']}, {build['platform']}{cuda}",

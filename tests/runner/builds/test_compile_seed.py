@@ -113,6 +113,18 @@ class SeedTest(unittest.TestCase):
 
 
 class LockTest(unittest.TestCase):
+    def test_what_another_process_removes_meanwhile_is_gone(self) -> None:
+        root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        gone = root / "python" / "gone"
+        gone.mkdir(parents=True)
+
+        def measured(folder: Path) -> float:
+            shutil.rmtree(folder)
+            return 1.0
+
+        with mock.patch.object(compile_cache, "size_mib", measured):
+            self.assertEqual(compile_cache.prune(root, 0), [])
+
     def test_a_folder_that_is_removed_as_it_is_locked_is_made_anew(self) -> None:
         root = Path(self.enterContext(tempfile.TemporaryDirectory()))
         flock, removals = fcntl.flock, iter(range(2))

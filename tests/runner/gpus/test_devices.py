@@ -221,6 +221,14 @@ class LockTest(SimpleTestCase):
         first.release()
         self.assertFalse(self.locked(H100, A100))
 
+    def test_a_full_disk_keeps_no_gpu(self) -> None:
+        with mock.patch.object(os, "write", side_effect=OSError(28, "full")):
+            held = lock.try_lock(self.folder, [H100])
+        assert held
+        self.assertTrue(self.locked(H100))
+        held.release()
+        self.assertFalse(self.locked(H100))
+
     def test_a_name_with_anything_in_it_stays_in_the_folder(self) -> None:
         held = lock.try_lock(self.folder, ["../../etc/GPU x"])
         assert held

@@ -121,17 +121,14 @@ class WatchTest(Played):
         self.assertEqual((problem.reason, problem.uuid), ("device_lost", H200))
 
     def test_one_that_was_not_listed_before_is_no_fault(self) -> None:
-        answers = self.answers["devices"]
-        self.answers["devices"] = []
+        self.play("two_gpus")
+        late = self.answers["devices"].pop()
         self.write()
-
-        def come() -> None:
-            self.answers["devices"] = answers
-            self.write()
-
-        watch = GpuMonitor(Nvidia(Recorded(self.path)), [H200])
+        watch = GpuMonitor(Nvidia(Recorded(self.path)), [A100, H100])
         with watch:
-            come()
+            self.answers["devices"].append(late)
+            self.write()
+        self.assertEqual((len(watch.before), len(watch.after)), (1, 2))
 
     def test_without_nvml_there_is_nothing_to_say(self) -> None:
         class Nothing:
