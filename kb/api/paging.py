@@ -95,6 +95,9 @@ def read_cursor(request: Request, query: Mapping[str, Any]) -> Any:
 
 
 def signer(request: Request) -> signing.Signer:
-    """Without a time in it: the same page has the same cursor, so the same ETag."""
+    """Of a list as it was asked for: a search has cursors of another shape.
+
+    Without a time in it: the same page has the same cursor, so the same ETag.
+    """
     asked = sorted({*request.query_params} - {"cursor", "limit", "lang"})
     return signing.Signer(salt=" ".join([request.path, *asked]))

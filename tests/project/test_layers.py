@@ -68,7 +68,7 @@ LINES = {
     "config": 1845,
     "kb": 1400,
     "kb.admin": 180,
-    "kb.api": 1868,
+    "kb.api": 1871,
     "kb.environments": 1484,
     "kb.findings": 1319,
     "kb.lookup": 2847,

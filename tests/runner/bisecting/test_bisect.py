@@ -213,6 +213,15 @@ class RunTest(CommandCase):
         self.assertTrue(all(step["how"] == "evidence" for step in again["steps"]))
         self.assertEqual(kept.count(), len(ran))
 
+    def test_another_torch_by_now_answers_for_no_build(self) -> None:
+        later = Installation.objects.get(build="9.4.0-cpu")
+        later.delete()
+        moved = Installation.objects.filter(build="9.2.0-cpu")
+        moved.update(interpreter=later.interpreter)
+        found = self.run_command("NAN-9001", "--good", "9.1.0", "--bad", "9.5.0")
+        self.assertEqual((found["before"], found["after"]), ("9.1.0-cpu", "9.3.0-cpu"))
+        self.assertFalse(Finding.objects.filter(build_raw="9.2.0+cpu").exists())
+
 
 @tag("any_database")
 class InstallTest(CommandCase):

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -112,6 +113,16 @@ class InstallTest(Folder):
     def attempts(self, cuda: bool) -> list[tuple[str, str]]:
         attempts = install.attempts_for_default(cuda)
         return [(attempt.requirements[0], attempt.source) for attempt in attempts]
+
+    def test_what_cannot_be_deleted_is_no_environment(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name, "2.13.0-cpu")
+            folder.mkdir()
+            with mock.patch.object(shutil, "rmtree"):
+                venvs.remove(folder)
+            self.assertTrue(venvs.marker_of(folder).exists())
+            venvs.remove(folder)
+            self.assertEqual(list(Path(name).iterdir()), [])
 
     def test_other_requirements_are_another_folder(self) -> None:
         signs = ("==2", "<2", "<=2", ">2", ">=2", "!=2", "~=2")
