@@ -34,6 +34,8 @@ class Candidate:
     ruled_out: str = ""
     # Something speaks for it but words and the symptom itself.
     is_told: bool = False
+    # Only words of a question do.
+    is_by_words: bool = False
 
     @property
     def is_unspoken(self) -> bool:
@@ -44,10 +46,13 @@ class Candidate:
     def row(self) -> Record | None:
         return self.known.row if self.known else None
 
+    @property
+    def makes_nan(self) -> bool:
+        return self.row is not None and self.row.symptom_class in MAKES_NAN
+
     def is_other_symptom(self, facts: Facts) -> bool:
         """No NaN, where the paste has one."""
-        makes = self.row is not None and self.row.symptom_class in MAKES_NAN
-        return facts.says_nan and not makes
+        return facts.says_nan and not self.makes_nan
 
     @property
     def is_sure(self) -> bool:

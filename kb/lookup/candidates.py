@@ -22,6 +22,7 @@ from kb.lookup.known import known, names_of
 from kb.lookup.near import Near
 from kb.lookup.needs import is_possible_here, needed_packages
 from kb.lookup.paste import Paste
+from kb.lookup.questions import found_by_words
 from kb.lookup.symptoms import (
     Cause,
     Shown,
@@ -52,6 +53,8 @@ MOST, MOST_REASONS, MOST_TEST_LINES = 3, 3, 5
 SURE_MATCH, LINE, TRAP, SLICE = 20.0, 2.5, 4.0, 6.0
 # Of a trap of another symptom than the one that the paste complains of.
 BESIDE = 0.6
+# Of a record that a search for the whole question finds.
+BY_WORDS, BESIDE_CAUSES, AMONG = 4.0, 2.5, 0.4
 FACET, ASKED, FOR, MOST_FOR = 0.3, 0.7, 1.6, 4
 # A node or a number that at most so many records show is a name of its own.
 RARE = 3
@@ -88,8 +91,11 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
     traps = traps_in(asked.paste)
     slugs = names_of(asked.generation)
     alike = slices.alike(asked.paste.reading.probe)
+    by_words = found_by_words(asked.paste, asked.facts, asked.index)
     wanted = {*(match.record for match in matches), *traps, *near.first, *alike}
-    wanted |= {slugs[cause.slug] for cause in causes if cause.slug in slugs}
+    wanted |= by_words.keys() | {
+        slugs[cause.slug] for cause in causes if cause.slug in slugs
+    }
     records = known(sorted(wanted), asked.generation)
     found = {pk: Candidate(row.row.slug, row) for pk, row in records.items()}
     for cause in causes:
@@ -106,6 +112,7 @@ def candidates_of(asked: Asked) -> tuple[list[Candidate], list[Candidate]]:
         add_slice(found.get(pk), row, asked)
     for pk, candidate in found.items():
         near.add_to(pk, candidate, asked.facts)
+    add_words(by_words, found, asked)
     listed = [found[pk] for pk in found if is_listed(pk, found[pk], traps)]
     listed = [row for row in listed if may_be(row, alike, asked)]
     for candidate in listed:
@@ -255,6 +262,23 @@ def add_slice(candidate: Candidate | None, alike: slices.Alike, asked: Asked) ->
     candidate.because.insert(0, reasons.of_slice(probe.slice[0], alike.ops))
 
 
+def add_words(
+    by_words: Mapping[str, float], found: Mapping[str, Candidate], asked: Asked
+) -> None:
+    """Words order causes of a symptom; alone they speak where nothing else does."""
+    is_told = any(row.is_told or row.lines for row in found.values())
+    for pk, candidate in found.items():
+        share = by_words.get(pk, 0.0)
+        among = (
+            is_told or candidate.cause or candidate.makes_nan != asked.facts.says_nan
+        )
+        alone = BESIDE_CAUSES if asked.shown else BY_WORDS
+        candidate.score += share * (AMONG if among else alone)
+        if share and not (candidate.because or is_told):
+            candidate.is_by_words = True
+            candidate.because.append(reasons.BY_WORDS.filled())
+
+
 def may_be(
     candidate: Candidate, alike: Mapping[str, slices.Alike], asked: Asked
 ) -> bool:
@@ -331,7 +355,7 @@ def affected_document(candidate: Candidate) -> Json | None:
     if answer is None:
         return None
     takes_more = candidate.row is not None and candidate.row.preconditions
-    open_still = takes_more or candidate.is_unspoken
+    open_still = takes_more or candidate.is_unspoken or candidate.is_by_words
     if candidate.is_sure or not answer.is_affected or not open_still:
         return answer.as_dict()
     why = [{"package": "torch", **IN_BUILD.filled()}, *answer.reasons]

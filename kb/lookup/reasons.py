@@ -29,6 +29,7 @@ NAMES = {
     "named": _("you name {names}"),
 }
 SYMPTOM = _("it is a known cause of “{title}”")
+BY_WORDS = _("its text is among the nearest to your words")
 AND = _(" and ")
 # What a predicate that holds says, by its fact, or by that and its value or operator.
 FACTS = {
@@ -78,6 +79,7 @@ FACTS = {
     "told multiplied": _("a value is a multiple of what it should be"),
     "told raw_scale": _("the inputs are not normalised"),
     "told z_score": _("the inputs are normalised"),
+    "told same_place": _("it is NaN at the same place each time"),
     "told metric_nan": _("a metric is NaN"),
     "told exclamation": _("the output is exclamation marks"),
     "told lower_rate": _("you lowered the learning rate"),

@@ -109,6 +109,8 @@ RANK = re.compile(r"\W{0,3}(?:local[_ ]?)?(?:rank|gpu)[\s_:-]{0,2}(\d{1,4})\b", 
 # A line of a later step or epoch was not pasted from the beginning; an epoch with
 # decimals counts from 0.
 LATE_STEP, LATE_EPOCH, LATE_SHARE = 100, 2, 0.1
+# Values that differ by less are one, such as 2.3026 and 2.3025.
+SAME = 1e-3
 # A title or a warning above the first step says no step of its own.
 FEW_LINES = 3
 
@@ -170,7 +172,8 @@ class Figures:
     def states(self, kind: str) -> set[str]:
         points = self.series.get(kind, [])
         found = {state_of(point.value) for point in points}
-        if len(points) > 2 and len({point.value for point in points}) == 1:
+        values = [point.value for point in points]
+        if len(points) > 2 and max(values) - min(values) <= SAME * abs(values[0]):
             found.add("constant")
         if points and points[-1].is_finite and self.bad(kind):
             found.add("recovers")

@@ -332,7 +332,7 @@ class ReasonTests(ReportTest):
 
     def test_a_name_that_many_records_have_is_no_reason(self) -> None:
         log = "The result of torch.norm is not what I expect, with autograd it differs"
-        self.assertEqual(self.causes(log), [])
+        self.assertNotIn("you name", self.reasons(log))
 
     def test_what_is_not_so_is_no_reason(self) -> None:
         log = "The model does not learn: bf16 weights, the loss does not decrease"
