@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from kb.publishing import saving
 from kb.records import rendering, translation
 from kb.records.facts import KEYS, Facts
 from kb.records.files import RecordFile, ReproFacts
+from portable.harness import source_digest
 
 COLUMNS = {field.name for field in Record._meta.concrete_fields}
 # Keys of issue.toml that a column of this name holds as they stand.
@@ -108,7 +108,3 @@ def repro_columns(source: str, facts: ReproFacts) -> dict[str, Any]:
         "header": facts.header,
         "checks": facts.checks,
     }
-
-
-def source_digest(source: str) -> str:
-    return f"sha256:{hashlib.sha256(source.encode()).hexdigest()}"
