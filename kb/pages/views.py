@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -19,7 +18,6 @@ from django.http import (
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
-from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import (
@@ -38,7 +36,6 @@ from kb.pages import (
     front as front_page,
     law as law_page,
     lookup,
-    reader_choice,
     search as search_page,
     symptom as symptom_page,
     theme,
@@ -110,27 +107,6 @@ def address_of(record: Record, request: HttpRequest) -> str:
     """Of its page, with what was asked beside it."""
     query = request.META.get("QUERY_STRING", "")
     return record.get_absolute_url() + (f"?{query}" if query else "")
-
-
-class RecordDetail(View):
-    """A record's page; where runs are known, a subclass says what they add."""
-
-    http_method_names = ["get", "head"]
-    template = "kb/record.html"
-
-    def get(
-        self, request: HttpRequest, record_id: str, slug: str | None = None
-    ) -> HttpResponse:
-        record = record_page.find(record_id)
-        if slug != record.slug:
-            return redirect(address_of(record, request), permanent=True)
-        shown = render(request, self.template, self.context(record))
-        return reader_choice.remember(request, shown)
-
-    def context(self, record: Record) -> dict[str, Any]:
-        """What the template is given: `page` is all that is known of the record."""
-        torch = reader_choice.of(self.request).torch
-        return {"record": record, "page": record_page.build(record, torch, torch)}
 
 
 @require_safe

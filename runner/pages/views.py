@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required
@@ -14,7 +13,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from kb.models import Record
 from kb.pages import reader_choice, views as kb
 from kb.pages.record import page as record_page
 from runner.models import Build
@@ -31,25 +29,26 @@ from runner.pages.sweeps import maps as sweep_maps
 from runner.runs import health
 
 
-class RecordDetail(kb.RecordDetail):
+@require_safe
+def record_detail(
+    request: HttpRequest, record_id: str, slug: str | None = None
+) -> HttpResponse:
     """A record's page, with what was run and what starts a run."""
-
-    template = "runner/record.html"
-
-    def context(self, record: Record) -> dict[str, Any]:
-        known, reader = known_builds.load(), reader_choice.of(self.request)
-        about = opening.of_record(record, reader, known)
-        asked = about.asked.value if about.asked else ""
-        return {
-            "record": record,
-            "page": record_page.build(record, about.torch, asked),
-            "about": about,
-            "panel": run_panel.build(record, self.request, known, about.torch),
-            "maps": sweep_maps.of_record(record, about.torch),
-        }
-
-
-record_detail = RecordDetail.as_view()
+    record = record_page.find(record_id)
+    if slug != record.slug:
+        return redirect(kb.address_of(record, request), permanent=True)
+    known, reader = known_builds.load(), reader_choice.of(request)
+    about = opening.of_record(record, reader, known)
+    asked = about.asked.value if about.asked else ""
+    context = {
+        "record": record,
+        "page": record_page.build(record, about.torch, asked),
+        "about": about,
+        "panel": run_panel.build(record, request, known, about.torch),
+        "maps": sweep_maps.of_record(record, about.torch),
+    }
+    shown = render(request, "runner/record.html", context)
+    return reader_choice.remember(request, shown)
 
 
 @require_safe

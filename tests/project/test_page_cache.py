@@ -23,6 +23,7 @@ from kb.models import Symptom
 from kb.pages import theme, views
 from kb.publishing import explained, saving
 from runner.models import Installation, Run
+from runner.pages import views as runner_views
 from tests.support import page_types, runs
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
@@ -41,8 +42,12 @@ class PageCacheCase(TestCase):
 
     @contextmanager
     def rendered(self, times: int) -> Iterator[None]:
-        """So many pages are made by views of the knowledge base."""
-        with mock.patch.object(views, "render", wraps=django_render) as render:
+        """So many pages are made by views of the knowledge base and of records."""
+        render = mock.Mock(wraps=django_render)
+        with (
+            mock.patch.object(views, "render", render),
+            mock.patch.object(runner_views, "render", render),
+        ):
             yield
         self.assertEqual(render.call_count, times)
 

@@ -143,7 +143,7 @@ def find(record_id: str) -> Record:
     return record_or_404(Record.objects.addressable().with_everything(), record_id)
 
 
-def build(record: Record, torch: str = "", asked: str = "") -> RecordPage:
+def build(record: Record, torch: str, asked: str) -> RecordPage:
     """`torch`: the build whose runs are shown, by slug or version; `asked`: the one
     that the reader named. "" = none.
     """

@@ -8,17 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import AnonymousUser
 from django.contrib.staticfiles import finders
 from django.db import connection
-from django.test import RequestFactory, tag
+from django.test import tag
 from django.test.utils import CaptureQueriesContext, override_settings
-from django.urls import resolve
 from django.utils import timezone
 from django.utils.html import escape
 
 from kb.models import Record
-from kb.pages.views import RecordDetail
 from kb.publishing import saving
 from runner.evidence import store
 from runner.models import Device, Installation, Run
@@ -44,16 +41,6 @@ class RecordPageTest(PageTest):
 
 
 class PiecesTest(RecordPageTest):
-    def test_the_knowledge_base_shows_a_record_without_runs(self) -> None:
-        request = RequestFactory().get(PATH)
-        request.user = AnonymousUser()
-        request.resolver_match = resolve(PATH)
-        record = self.record
-        shown = RecordDetail.as_view()(request, record.id, record.slug)
-        words = Page(shown.content.decode()).text
-        self.assertIn("Root cause", words)
-        self.assertNotIn("Run repro", words)
-
     def test_it_is_made_of_few_templates(self) -> None:
         self.observe("2.14.0+cpu")
         response = self.client.get(PATH)
