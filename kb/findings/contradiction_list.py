@@ -78,10 +78,6 @@ class Step:
     after: str
     is_more: bool
 
-    @property
-    def count(self) -> int:
-        return sum(len(group.items) for group in self.groups)
-
 
 def build(query: QueryDict) -> Step:
     """The page that begins behind the record ?after=."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 class Window:
     """The rows `first` to `last`, from 1, of `found`; 0 to 0 of none."""
 
-    number: int
     first: int
     last: int
     found: int
@@ -33,7 +32,6 @@ def window(asked: str, found: int, size: int) -> Window:
     number = min(max(number, 1), last_page)
     first = (number - 1) * size + 1 if found else 0
     return Window(
-        number,
         first,
         min(number * size, found),
         found,

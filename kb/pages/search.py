@@ -38,7 +38,6 @@ class SearchPage:
     facets: list[Facet] = field(default_factory=list)
     build: str = ""
     builds: list[str] = field(default_factory=list)
-    sort: str = SORTS[0]
     sorts: list[Option] = field(default_factory=list)
     is_filtered: bool = False
 
@@ -87,7 +86,6 @@ def answer(
         facets=list(facets(results.counts, chosen)),
         build=on,
         builds=builds,
-        sort=sort,
         sorts=sort_options(sort),
     )
 

@@ -29,7 +29,6 @@ class Cause:
 
 @dataclass(frozen=True)
 class SymptomPage:
-    symptom: Symptom
     title: str
     summary: str
     causes: list[Cause]
@@ -42,7 +41,7 @@ def build(slug: str) -> SymptomPage:
         raise Http404(_("There is no symptom %s.") % slug)
     lang = current_lang()
     title, summary = (symptom.text(name, lang) for name in ("title", "summary"))
-    return SymptomPage(symptom, title, summary, causes_of(symptom))
+    return SymptomPage(title, summary, causes_of(symptom))
 
 
 def causes_of(symptom: Symptom) -> list[Cause]:

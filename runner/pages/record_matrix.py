@@ -90,11 +90,8 @@ class CheckTable:
 
 @dataclass(frozen=True)
 class RecordMatrix:
-    """`builds`: those that were asked for, each with a row of its own; () for all."""
-
     record: Record
     parts: list[ReproMatrix]
-    builds: tuple[str, ...] = ()
 
 
 def find(record_id: str) -> Record:
@@ -119,7 +116,7 @@ def build(record: Record, builds: tuple[str, ...] = ()) -> RecordMatrix:
             groups[row.is_model, row.repro, row.device_class].append(row)
     fold = folded if not builds else reversed
     parts = [part(record, groups[key], fold) for key in sorted(groups)]
-    return RecordMatrix(record, parts, builds)
+    return RecordMatrix(record, parts)
 
 
 def part(record: Record, findings: list[Finding], fold: Fold) -> ReproMatrix:

@@ -16,7 +16,6 @@ from runner.models import Run
 class Field:
     """One parameter: a list of choices, or a number from `low` to `high`."""
 
-    name: str
     label: str
     key: str
     value: str
@@ -55,7 +54,6 @@ def fields(repro: Repro, asked: Mapping[str, str]) -> Iterator[Field]:
         default = shown_value(declared["default"])
         value = wanted(declared, asked.get(name, default), default)
         yield Field(
-            name=name,
             label=str(PARAMETERS.get(name, name)),
             key=field_name(repro, name),
             value=value,

@@ -53,7 +53,6 @@ class SweepMap:
     """Merged sweeps of the same parameters of one repro on one build."""
 
     sweep: Sweep
-    sweeps: int
     names: list[str]
     sentence: str
     fidelity: str
@@ -115,7 +114,6 @@ def map_of(record: Record, sweeps: list[Sweep]) -> SweepMap:
     across, down = sides(newest.names, cells)
     return SweepMap(
         sweep=newest,
-        sweeps=len(sweeps),
         names=[name for name in (across, down) if name],
         sentence=sentences.sentence(boundary_of(cells), current_lang()),
         fidelity=newest.same["repro"]["fidelity"],
