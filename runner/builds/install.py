@@ -285,7 +285,7 @@ def add(
         if probed is None:
             # Installed before: probed again, and not deleted if it is broken now.
             probed = probe.probe(python)
-        installation = registry.save(python, probed, managed=True, with_=with_)
+        installation = registry.save(python, probed, with_)
     finally:
         registry.expect_nothing()
     progress(registry.describe(installation))

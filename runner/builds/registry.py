@@ -63,7 +63,7 @@ def save_identity(identity: dict[str, Any]) -> Build:
     return build
 
 
-def register(interpreter: Path, *, managed: bool) -> Installation:
+def register(interpreter: Path) -> Installation:
     """Probe an interpreter and save it.
 
     One that fails is saved as broken or missing, with the reason.
@@ -71,11 +71,11 @@ def register(interpreter: Path, *, managed: bool) -> Installation:
     row = known_row(interpreter)
     try:
         probed = probe(interpreter, row.facts if row else None)
-        return save(interpreter, probed, managed=managed)
+        return save(interpreter, probed)
     except BuildError as error:
         gone = not is_there(interpreter)
         state = Installation.State.MISSING if gone else Installation.State.BROKEN
-        return write(interpreter, managed=managed, state=state, error=str(error))
+        return write(interpreter, state=state, error=str(error))
 
 
 def known_row(interpreter: Path) -> Installation | None:
@@ -85,11 +85,7 @@ def known_row(interpreter: Path) -> Installation | None:
 
 
 def save(
-    interpreter: Path,
-    probed: Probed,
-    *,
-    managed: bool,
-    with_: list[str] | None = None,
+    interpreter: Path, probed: Probed, with_: list[str] | None = None
 ) -> Installation:
     """Save a working interpreter from its probe.
 
@@ -105,9 +101,9 @@ def save(
         for name, version in modules.items()
         if name in named or version.startswith("git+")
     }
+    folder = interpreter.parent.parent
     return write(
         interpreter,
-        managed=managed,
         state=Installation.State.READY,
         error="",
         build=save_identity(identity),
@@ -118,7 +114,7 @@ def save(
             "with": extras,
             "cudnn": identity["cudnn"],
         },
-        disk_bytes=venvs.disk_bytes(interpreter.parent.parent) if managed else 0,
+        disk_bytes=venvs.disk_bytes(folder) if is_managed(interpreter) else 0,
     )
 
 
@@ -129,6 +125,7 @@ def module_of(requirement: str) -> str:
 
 
 def write(interpreter: Path, **fields: Any) -> Installation:
+    fields["managed"] = is_managed(interpreter)
     installation, _ = Installation.objects.update_or_create(
         host=host_name(),
         interpreter=str(interpreter),
@@ -151,7 +148,7 @@ def add_python(path: Path) -> Installation:
         raise BuildError(f"{interpreter} is not a Python that can be started.")
     if not candidates.has_torch(interpreter):
         raise BuildError(f"{interpreter} is no Python that has a torch.")
-    return save(interpreter, probe(interpreter), managed=is_managed(interpreter))
+    return save(interpreter, probe(interpreter))
 
 
 # --- what is on this host ------------------------------------------------------
@@ -184,13 +181,13 @@ def scan(progress: Progress, *, only_changed: bool = False) -> list[Installation
     for path in sorted(named):
         row = known.get(path)
         if not (only_changed and row and is_unchanged(row)):
-            row = register(path, managed=is_managed(path))
+            row = register(path)
         installations.append(row)
         progress(describe(row, why.get(path, "")))
     for candidate in candidates.new_with_torch(named):
         path = candidate.interpreter
         try:
-            installations.append(save(path, probe(path), managed=False))
+            installations.append(save(path, probe(path)))
         except BuildError as error:
             reason = str(error).splitlines()[-1][:200]
             progress(f"not used: {path} ({candidate.why}): {reason}")
@@ -224,7 +221,7 @@ def expect(interpreter: Path, slug: str, raw: str) -> None:
     """Say that this build is being installed here: runs may be queued for it."""
     build, _ = Build.objects.get_or_create(slug=slug, defaults={"raw": raw})
     state = Installation.State.INSTALLING
-    write(interpreter, managed=True, state=state, error="", build=build)
+    write(interpreter, state=state, error="", build=build)
     expect_nothing(but=interpreter)
 
 

@@ -92,7 +92,7 @@ LINES = {
     "runner.api": 1728,
     "runner.authoring": 1240,
     "runner.bisecting": 320,
-    "runner.builds": 2092,
+    "runner.builds": 2089,
     "runner.captures": 610,
     "runner.evidence": 1700,
     "runner.gpus": 955,

@@ -110,7 +110,7 @@ class RegisterTest(Folder, TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.kept)
         cls.python = own_python(cls.kept / "bin" / "python")
         cls.probed = registry.probe(cls.python)
-        cls.installation = registry.save(cls.python, cls.probed, managed=False)
+        cls.installation = registry.save(cls.python, cls.probed)
 
     def setUp(self) -> None:
         super().setUp()
@@ -150,23 +150,21 @@ class RegisterTest(Folder, TestCase):
         Installation.objects.filter(pk=row.pk).update(
             facts={**row.facts, "cxx": "kept"}
         )
-        self.assertEqual(registry.register(python, managed=False).facts["cxx"], "kept")
+        self.assertEqual(registry.register(python).facts["cxx"], "kept")
         version = python.parent / "lib" / "torch" / "version.py"
         os.utime(version, (1, 1))
-        self.assertNotEqual(
-            registry.register(python, managed=False).facts["cxx"], "kept"
-        )
+        self.assertNotEqual(registry.register(python).facts["cxx"], "kept")
 
     def test_another_torch_of_the_same_name_is_another_build(self) -> None:
         Build.objects.update(git="1" * 40)
         with self.assertRaisesMessage(BuildError, "must not be mixed"):
-            registry.save(self.python, self.probed, managed=False)
+            registry.save(self.python, self.probed)
         self.assertEqual(Build.objects.get().git, "1" * 40)
 
     def test_a_vanished_interpreter_serves_nothing(self) -> None:
         self.python.unlink()
         self.assertIsNone(registry.installation_for(self.slug))
-        registry.register(self.python, managed=False)
+        registry.register(self.python)
         self.assertEqual(Installation.objects.get().state, MISSING)
         self.assertTrue(Build.objects.filter(slug=self.slug).exists())
 
@@ -176,7 +174,7 @@ class RegisterTest(Folder, TestCase):
             "echo Traceback, most recent call last: >&2\n"
             "echo libsomething.so.1: no such library >&2; exit 3",
         )
-        installation = registry.register(self.python, managed=False)
+        installation = registry.register(self.python)
         self.assertEqual(installation.state, BROKEN)
         self.assertIsNone(registry.default_installation())
         listed = self.listed()
@@ -188,7 +186,7 @@ class RegisterTest(Folder, TestCase):
 
     def test_an_interpreter_that_never_started_is_shown_too(self) -> None:
         python = program(self.folder / "python", "echo Illegal >&2; exit 4")
-        registry.register(python, managed=False)
+        registry.register(python)
         self.assertIn("unknown build: broken", self.listed())
         self.assertContains(self.client.get("/en/builds/"), "Illegal")
 
@@ -241,7 +239,7 @@ class RegisterTest(Folder, TestCase):
         with closed(python.parent.parent):
             self.assert_refused(python, "Permission denied")
             self.assert_refused(python.parent.parent, "Permission denied")
-            row = registry.register(interpreter_of(python), managed=False)
+            row = registry.register(interpreter_of(python))
             self.assertEqual(row.state, MISSING)
             Installation.objects.filter(pk=row.pk).update(state=READY, build=self.slug)
             self.assertNotIn(row, registry.installations_here())
@@ -297,7 +295,7 @@ class RegisterTest(Folder, TestCase):
     def test_remove_deletes_what_was_installed_here(self) -> None:
         with override_settings(BUILDS_DIR=self.folder):
             python = own_python(self.folder / "mine" / "bin" / "python")
-            installation = registry.save(python, self.probed, managed=True)
+            installation = registry.save(python, self.probed)
             self.assertGreater(installation.disk_bytes, 0)
             registry.remove(self.slug)
         self.assertEqual(list(self.folder.iterdir()), [])
