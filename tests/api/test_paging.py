@@ -45,25 +45,21 @@ class WalkTest(TestCase):
         self.assertEqual(len(seen), len(set(seen)))
         self.assertLessEqual(before, set(seen))
 
-    def test_records(self) -> None:
-        ids = (f"NAN-{number:04}" for number in range(9998, 1, -1))
+    def assert_walk_of_records(self, path: str, numbers: range) -> None:
+        ids = (f"NAN-{number:04}" for number in numbers)
         before = {runs.make_record(next(ids)).id for _ in range(20)}
 
         def add() -> None:
             for _ in range(3):
                 runs.make_record(next(ids))
 
-        self.assert_walk("records?limit=2", "id", add, before)
+        self.assert_walk(path, "id", add, before)
+
+    def test_records(self) -> None:
+        self.assert_walk_of_records("records?limit=2", range(9998, 1, -1))
 
     def test_records_of_a_search(self) -> None:
-        ids = iter(f"NAN-{number:04}" for number in range(100, 9999))
-        before = {runs.make_record(next(ids)).id for _ in range(10)}
-
-        def add() -> None:
-            for _ in range(3):
-                runs.make_record(next(ids))
-
-        self.assert_walk("records?limit=2&q=sample", "id", add, before)
+        self.assert_walk_of_records("records?limit=2&q=sample", range(100, 9999))
 
     def test_builds(self) -> None:
         slugs = (f"1.0.{number:06}" for number in count(9999, -1))
