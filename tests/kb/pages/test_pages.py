@@ -330,9 +330,7 @@ class RecordPageTest(PageTest):
         self.assertIn("It was &lt;b&gt;wrong&lt;/b&gt;.", html)
 
     def test_a_contradiction_is_shown(self) -> None:
-        body = runs.make_evidence(self.repro)
-        body["build"].update(raw="2.10.0+cpu", slug="2.10.0-cpu")
-        store.add(runs.signed(body), origin="site")
+        runs.run_on(self.repro, "2.10.0")
         self.assertIn(
             "Documented as not affected; we reproduce the bug on 2.10.0-cpu",
             Page(self.page(self.path)).text,
@@ -537,9 +535,7 @@ class ListPageTest(PageTest):
 
     def test_the_matrix_marks_flips_and_infers_between_equal_neighbours(self) -> None:
         for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:
-            body = runs.make_evidence(self.repro, bug=bug)
-            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            store.add(runs.signed(body), origin="site")
+            runs.run_on(self.repro, raw, bug=bug)
         runs.install("/nowhere/2.5", "2.5.0-cpu")
         self.build.__class__.objects.filter(slug="2.5.0-cpu").update(raw="2.5.0+cpu")
         page = Page(self.page("/en/matrix/")).text
@@ -571,14 +567,9 @@ class ListPageTest(PageTest):
 
     def test_the_list_opens_on_the_build_with_most_results(self) -> None:
         second = runs.make_repro(name="repro", record="NAN-9002")
-        for repro, raw in [
-            (self.repro, "2.5.0"),
-            (second, "2.5.0"),
-            (self.repro, "2.9.0"),
-        ]:
-            body = runs.make_evidence(repro)
-            body["build"].update(raw=f"{raw}+cpu", slug=f"{raw}-cpu")
-            store.add(runs.signed(body), origin="site")
+        runs.run_on(self.repro, "2.5.0")
+        runs.run_on(second, "2.5.0")
+        runs.run_on(self.repro, "2.9.0")
         self.assertIn("<option selected>2.5.0-cpu", self.page("/en/records/"))
 
     def test_builds_and_workers_tell_their_state(self) -> None:

@@ -17,7 +17,6 @@ from django.utils.html import escape
 
 from kb.models import Record
 from kb.publishing import saving
-from runner.evidence import store
 from runner.models import Device, Installation, Run
 from tests.kb.pages.test_pages import Page, PageTest
 from tests.support import runs
@@ -364,9 +363,7 @@ class WeightTest(RecordPageTest):
             if not Installation.objects.filter(build=slug).exists():
                 runs.install(f"/nowhere/{at}", slug)
             moment = f"2026-02-{at + 1:02}T03:04:{number:02}Z"
-            body = runs.make_evidence(self.repro, started_at=moment)
-            body["build"].update(raw=raw, slug=slug)
-            store.add(runs.signed(body), origin="site")
+            runs.run_on(self.repro, raw, started_at=moment)
             runs.make_run(self.repro, state="cancelled")
             saving.save(self.record)
 
