@@ -529,9 +529,12 @@ class ListPageTest(PageTest):
         self.assertIn("Turning it off helps.", folded())
         # What was asked for stands open.
         self.assertEqual(folded("?state=verified"), "")
+        self.assertIn('/#claims"', self.page("/en/claims/"))
         self.record.claims.filter(cid="c1").update(expects="bug")
         self.assertNotIn("Turning it off helps.", folded())
         self.assertIn("1 more claim", folded())
+        # A record of which every claim is refuted has no other claims to lead to.
+        self.assertIn('/#refuted"', self.page("/en/claims/"))
 
     def test_the_matrix_marks_flips_and_infers_between_equal_neighbours(self) -> None:
         for raw, bug in [("2.4.0", True), ("2.6.0", True), ("2.7.0", False)]:
