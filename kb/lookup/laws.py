@@ -16,7 +16,7 @@ from kb.models import Law
 from kb.search.reading.signatures import OP
 
 NAMED = _("Line {line} shows how the value was made: {laws}.")
-MAY_BE = _("The operation in line {line} gives NaN by one of these: {laws}.")
+MAY_BE = _("The operation in line {line} can give NaN through {laws}.")
 Json = dict[str, Any]
 
 

@@ -75,7 +75,10 @@ class AnswerTest(LawTest):
         slugs = [row["slug"] for row in found["laws"]]
         self.assertEqual(slugs, ["root-at-zero", "root-of-negative"])
         self.assertEqual({row["is_certain"] for row in found["laws"]}, {False})
-        self.assertIn("gives NaN by one of these", found["decision"]["en"])
+        can = "The operation in line 1 can give NaN through "
+        self.assertIn(can, found["decision"]["en"])
+        alone = self.answer(ANOMALY.format("LogBackward0"))["decision"]["en"]
+        self.assertIn(f"{can}log of 0.", alone)
         self.assertEqual(self.answer(ANOMALY.format("NeverBackward0"))["laws"], [])
         # A tensor that is printed with its node is no NaN.
         printed = "tensor([1., 2.], grad_fn=<SqrtBackward0>)"
