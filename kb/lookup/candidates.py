@@ -358,7 +358,8 @@ def affected_document(candidate: Candidate) -> Json | None:
     open_still = takes_more or candidate.is_unspoken or candidate.is_by_words
     if candidate.is_sure or not answer.is_affected or not open_still:
         return answer.as_dict()
-    why = [{"package": "torch", **IN_BUILD.filled()}, *answer.reasons]
+    # Of no package: what is unknown is the code, and no run of the build tells it.
+    why = [{"package": "", **IN_BUILD.filled()}, *answer.reasons]
     return replace(answer, answer=UNKNOWN, basis=NONE, reasons=why).as_dict()
 
 

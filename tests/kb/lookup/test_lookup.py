@@ -252,6 +252,19 @@ class AnswerTests(FirstRecords):
         self.assertIn("torch 2.13.0+cpu", only_env["decision"]["en"])
         self.assertEqual(look_up(SEED)["affecting"], [])
 
+    def test_what_the_code_decides_offers_no_run(self) -> None:
+        log = (
+            "step 120 loss 2.31 grad_norm 0.8\nstep 121 loss nan grad_norm nan\n"
+            "UserWarning: None of the inputs have requires_grad=True. "
+            "Gradients will be None\ntorch 2.13.0+cpu"
+        )
+        found = next(r for r in look_up(log)["candidates"] if r["record"] == "NAN-0002")
+        self.assertEqual(found["affected"]["answer"], "unknown")
+        page = self.client.post("/en/lookup/", {"log": log})
+        said = "These versions have it. Use the test to see whether your code meets it."
+        self.assertContains(page, said)
+        self.assertNotContains(page, "Unknown: run it")
+
     def test_findings_decide(self) -> None:
         log = (LOGS / "lora-lost-grad.log").read_text()
         saw("NAN-0002", "trigger", "bug", "2.4.0+cu121")
