@@ -148,5 +148,5 @@ def document() -> dict[str, Any]:
 class Schema(Endpoint):
     @operation("get_openapi", {200: OpenApiTypes.OBJECT}, tags=["files"])
     def get(self, request: Request, query: dict[str, Any]) -> Response:
-        """This document."""
+        """All of these operations as an OpenAPI document."""
         return Response(document())
