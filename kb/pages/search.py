@@ -50,21 +50,17 @@ def build(parameters: QueryDict) -> SearchPage:
     query = parameters.get("q", "").replace("\x00", " ").strip()
     if len(query) > MAX_QUERY:
         return SearchPage(query[:MAX_QUERY], status=400, too_long=True)
-    target = named_record(query)
-    if target:
-        return SearchPage(query, target=target)
+    named = RECORD_ID.fullmatch(query)
+    if named:
+        # No words, which "nan" would be, of a number that no record has.
+        return SearchPage(query, target=numbered(int(named[1])))
     chosen = chosen_facets(parameters)
     page = SearchPage(query, is_filtered=bool(chosen))
     return answer(page, parameters, chosen) if page.is_asked else page
 
 
-def named_record(query: str) -> Record | None:
-    """The record that a query is the id of."""
-    named = RECORD_ID.fullmatch(query)
-    if not named:
-        return None
-    key = f"NAN-{int(named[1]):04d}"
-    return Record.objects.addressable().filter(id=key).first()
+def numbered(number: int) -> Record | None:
+    return Record.objects.addressable().filter(id=f"NAN-{number:04d}").first()
 
 
 def answer(

@@ -484,6 +484,12 @@ class PageTests(FirstRecords):
         self.assertIn("Nothing matches this filter.", narrowed)
         self.assertIn('href="?q=checkpoint"', narrowed)
 
+    def test_a_number_of_no_record_is_no_search_for_nan(self) -> None:
+        for query in ("NAN-9999", "nan9999"):
+            html = self.page(q=query)
+            self.assertEqual(self.shown(html), [])
+            self.assertIn("No record has these words", html)
+
     def test_words_of_no_record_are_named(self) -> None:
         html = self.page(q="kubernetes checkpoint use_reentrant")
         self.assertIn("No record contains kubernetes.", html)
