@@ -128,7 +128,7 @@ def squares_of(
 
 def spaced(heads: Sequence[str], bands: Bands) -> Iterator[Label]:
     """Of each band as many heads as have room beside each other."""
-    every = -(-(widest(heads) + GAP) // SIDE)
+    every = -(-(widest(heads) + GAP // 2) // SIDE)
     for column, text in enumerate(heads):
         if column % bands.columns % every == 0:
             x, y = bands.corner(column, 0)

@@ -41,6 +41,10 @@ class PictureTest(SimpleTestCase):
         self.assertEqual(drawn.rows, [])
         self.assertEqual({square.y for square in drawn.squares}, {picture.SIDE})
 
+    def test_values_of_two_digits_stand_over_each_square(self) -> None:
+        drawn = picture.draw("size", "", cells(size=[1, 2, 12]))
+        self.assertEqual([label.text for label in drawn.columns], ["1", "2", "12"])
+
     def test_no_head_is_cut(self) -> None:
         drawn = picture.draw("eps", "", cells(eps=[0.00048828125]))
         (head,) = drawn.columns
