@@ -275,6 +275,7 @@ class RecordPageTest(PageTest):
         html = self.page(self.path)
         table = html[html.index('id="evidence"') :]
         self.assertLess(table.index("2.10.0-cpu"), table.index("2.9.0-cpu"))
+        self.assertIn("<b>Evidence</b><span>2 builds</span>", html)
 
     def test_a_workaround_that_differs_by_build_says_so(self) -> None:
         self.finished_run()
