@@ -98,7 +98,7 @@ LINES = {
     "runner.gpus": 955,
     "runner.management": 2058,
     "runner.models": 775,
-    "runner.pages": 4474,
+    "runner.pages": 4475,
     "runner.pool": 1562,
     "runner.runs": 2045,
     "runner.sandbox": 4226,

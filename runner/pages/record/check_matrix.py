@@ -24,6 +24,7 @@ SHOWN_CHECKS = ("workaround", "refuted")
 
 @dataclass(frozen=True)
 class CheckRow:
+    repro: str
     name: str
     spans: list[Span]
 
@@ -74,8 +75,8 @@ def build(record: Record) -> CheckMatrix:
     ]
     heads = folded_heads(spans)
     rows = [
-        CheckRow(name, over_heads(row, heads))
-        for (_repro, name), row in zip(keys, spans, strict=True)
+        CheckRow(*key, over_heads(row, heads))
+        for key, row in zip(keys, spans, strict=True)
     ]
     return CheckMatrix([Head(head) for head in heads], rows)
 

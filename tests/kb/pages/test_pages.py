@@ -277,6 +277,14 @@ class RecordPageTest(PageTest):
         self.assertLess(table.index("2.10.0-cpu"), table.index("2.9.0-cpu"))
         self.assertIn("<b>Evidence</b><span>2 builds</span>", html)
 
+    def test_checks_by_build_name_a_further_repro(self) -> None:
+        runs.run_on(self.repro, "2.10.0")
+        runs.run_on(runs.make_repro(name="repro_own_loop"), "2.10.0")
+        table = self.page(self.path).partition(">Checks by build<")[2]
+        heads = re.findall(r'role="rowheader">(.*?)</th>', table, re.S)
+        self.assertEqual(len(heads), len(set(heads)))
+        self.assertIn("<small>own loop</small>", table)
+
     def test_a_workaround_that_differs_by_build_says_so(self) -> None:
         self.finished_run()
         body = runs.make_evidence(self.repro)
