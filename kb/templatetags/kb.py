@@ -234,7 +234,8 @@ def cited(source: dict[str, Any]) -> SafeString:
     if source.get("url"):
         link = '<a href="{}" rel="nofollow noopener">{}</a>'
         kind = format_html(link, source["url"], kind)
-    return commas([kind, source["date"]] if source.get("date") else [kind])
+    whole = format_html('<span class="nowrap">{}</span>', source.get("date", ""))
+    return commas([kind, whole] if source.get("date") else [kind])
 
 
 @register.simple_block_tag

@@ -81,7 +81,7 @@ LINES = {
     "kb.rules": 3833,
     "kb.search": 4796,
     "kb.syndication": 1237,
-    "kb.templatetags": 641,
+    "kb.templatetags": 642,
     "kb.versions": 1119,
     "portable": 980,
     "portable.harness": 4451,

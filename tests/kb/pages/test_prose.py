@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.test import SimpleTestCase
 
 from kb.pages.prose import parted
+from kb.templatetags.kb import cited
 
 
 class PartedTest(SimpleTestCase):
@@ -27,3 +28,9 @@ class PartedTest(SimpleTestCase):
     def test_what_cannot_be_parted_stays_whole(self) -> None:
         for html in ("<p>One two three</p>", "<pre>a. B\nc. D</pre>", ""):
             self.assertEqual(parted(html, 1), (html, ""))
+
+
+class CitedTest(SimpleTestCase):
+    def test_a_narrow_column_parts_no_date(self) -> None:
+        shown = cited({"kind": "discussion", "date": "2026-08-28"})
+        self.assertEqual(shown, 'discussion, <span class="nowrap">2026-08-28</span>')
