@@ -15,6 +15,7 @@ from kb.releases.comparison import (
     LIKELY_FIXED,
     LIKELY_NEW,
     NEW,
+    NOT_TESTED,
     Comparison,
 )
 
@@ -28,7 +29,7 @@ ALL_BY_DOCUMENTS = _("all from documents, not from runs")
 BY_BOTH = _("{runs} from {devices} runs, {documents} from documents")
 NOTHING_RUN = _("Nothing was run on both")
 NOTHING_RUN_THERE = _("On {device}, nothing was run on both")
-REST = _("{same} unchanged, {not_tested} not tested on both")
+REST = _("{same} unchanged, {left} more not tested on both")
 DIFFERING = _("{differs} where builds of a release differ")
 TITLES = {
     NEW: _("New"),
@@ -84,7 +85,9 @@ def summary(found: Comparison) -> dict[str, str]:
         ARRIVE[arrive == 1].filled(count=arrive),
         LEAVE[leave == 1].filled(count=leave),
     ]
-    rest = [REST.filled(**counts)]
+    # What documents alone say was not tested on both, either.
+    left = counts[NOT_TESTED] - counts[LIKELY_NEW] - counts[LIKELY_FIXED]
+    rest = [REST.filled(same=counts["same"], left=left)]
     rest += [DIFFERING.filled(**counts)] if counts[DIFFERS] else []
     changed, known = joined(head, COMMA), grounds(found)
     if known:

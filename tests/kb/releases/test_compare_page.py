@@ -26,7 +26,7 @@ class ComparePageTest(PageCase):
         self.assertContains(
             page,
             "1 new bug, 1 fixed (all from CPU runs). "
-            "0 unchanged, 3 not tested on both. "
+            "0 unchanged, 3 more not tested on both. "
             "On CUDA, nothing was run on both.",
         )
         self.assertContains(page, 'id="new"')
@@ -36,7 +36,7 @@ class ComparePageTest(PageCase):
         self.assertContains(
             self.client.get("/zh/compare/2.5.1...2.6.0/"),
             "1 条新出现，1 条已修复（均依据 CPU 上的运行）。"
-            "0 条不变，3 条缺少一侧的测试结果。"
+            "0 条不变，另有 3 条缺少一侧的测试结果。"
             "CUDA 上没有任何一条在两边都运行过。",
         )
 
@@ -86,7 +86,7 @@ class ComparePageTest(PageCase):
         page = self.client.get("/en/compare/2.5.1...2.6.1/")
         self.assertContains(
             page,
-            "0 new bugs, 0 fixed. 0 unchanged, 5 not tested on both. "
+            "0 new bugs, 0 fixed. 0 unchanged, 5 more not tested on both. "
             "Nothing was run on both.",
         )
         self.assertContains(page, "Nobody has run anything on torch 2.6.1 here")

@@ -62,7 +62,7 @@ class VerdictTest(ComparisonCase):
         self.assertEqual(
             words.summary(found)["en"],
             "1 new bug, 1 fixed (all from CPU runs). "
-            "1 unchanged, 2 not tested on both. "
+            "1 unchanged, 2 more not tested on both. "
             "On CUDA, nothing was run on both.",
         )
         self.assertEqual((found.only_before, found.only_after), (1, 0))
@@ -232,7 +232,8 @@ class DocumentedTest(ComparisonCase):
         kinds = [kind for kind, _record in self.changes("2.5.1", "2.6.0")]
         self.assertEqual(kinds, ["likely_new", "fixed", "likely_fixed"])
         self.assertIn(
-            "1 new bug, 2 fixed (1 from CPU runs, 2 from documents).",
+            "1 new bug, 2 fixed (1 from CPU runs, 2 from documents). "
+            "0 unchanged, 2 more not tested on both.",
             words.summary(self.compare("2.5.1", "2.6.0"))["en"],
         )
 
