@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext as _, gettext_lazy
 
 from kb.languages import COLON, current_lang
 from kb.models import Record, Repro
@@ -21,13 +21,17 @@ from runner.runs import submission
 from runner.runs.refusals import RunRefused
 
 STATUS = {"busy": 503, "throttled": 429}
+# A page that was open for long offers what is no longer there.
+GONE = {"invalid_choice": gettext_lazy("it is not here; load the page again")}
 
 
 class ReproForm(forms.Form):
     """Which repro of `record`, on which build; the repro says the device."""
 
-    repro = forms.ModelChoiceField(Repro.objects.none(), to_field_name="name")
-    build = forms.ModelChoiceField(Build.objects.all())
+    repro = forms.ModelChoiceField(
+        Repro.objects.none(), to_field_name="name", error_messages=GONE
+    )
+    build = forms.ModelChoiceField(Build.objects.all(), error_messages=GONE)
 
     def __init__(self, record: Record, data: Any) -> None:
         super().__init__(data)

@@ -263,6 +263,14 @@ class AskedTest(ValuesTest):
                 self.assertIn("length: must be a whole number", answer.content.decode())
         self.assertFalse(Run.objects.exists())
 
+    def test_what_is_no_longer_here_is_named(self) -> None:
+        for form, said in (
+            ({"repro": "repro", "build": "9.9.9-cpu"}, "torch build: it is not here"),
+            ({"repro": "gone", "build": runs.SLUG}, "repro: it is not here"),
+        ):
+            answer = self.client.post(run_address(self.repro), form)
+            self.assertContains(answer, said, status_code=400)
+
 
 def run_address(repro: Repro) -> str:
     return reverse("run-create", args=[repro.record_id])
