@@ -11,22 +11,22 @@ from kb.search.ranking.words import match_words
 from kb.search.reading.parts import Kind, is_sentence
 from kb.search.reading.query import MAX_QUERY, read_query
 
-MOST_FOUND, LEAST_SCORE = 5, 0.2
+MOST_FOUND, LEAST_SCORE = 12, 0.2
 # A query of fewer terms is a name, which a search lists.
 FEWEST_TERMS = 4
 # Beside any of these words say less; figures may stand in a sentence.
 SHOWN = {Kind.CODE, Kind.TENSOR, Kind.PROBE, Kind.CONFIG}
 # What a training does wrong, beside a NaN: other questions are none for this site.
 GOES_WRONG = re.compile(
-    r"(?<![a-z])(?:not|cannot|no|none|null|never|without|wrong|incorrect|inconsist\w*"
+    r"(?<![a-z])(?:invalid|not|cannot|no|none|null|never|without|wrong|incorrect|inconsist\w*"
     r"|mismatch\w*|differ\w*|garbage|identical|constant|stuck|flat|plateau\w*|negative"
     r"|zeros?|0|empty|missing|los(?:t|es)|ignor\w*|diverg\w*|explo\w+|spik\w+|jump\w*"
     r"|resets?|drop(?:s|ped)|wors\w+|bad|poor\w*|terribl\w+|low(?:er)?|collaps\w+"
     r"|vanish\w*|dying|dead|overflow\w*|underflow\w*|skip\w*|huge|smaller|larger"
     r"|too (?:large|small|high|low|big)|reproduc\w*|random\w*|stops?|still|stays?"
     r"|remains?|same|always|twice|doubl\w+|increas\w+)(?![a-z])|n.t(?![a-z])"
-    r"|[不没未无非错负丢掉跳卡]|异常|发散|爆炸|溢出|[为是] ?0|全零|失效|重复|相同|一样"
-    r"|突然|变[大小差高低慢]|很差|一直|总是|仍然|还是|太[大小]|偏[大小]|翻倍",
+    r"|[不没未无非错负丢掉跳卡忘跌]|从头|异常|发散|爆炸|溢出|[为是] ?0|全零|失效|重复"
+    r"|相同|一样|突然|变[大小差高低慢]|很差|一直|总是|仍然|还是|太[大小]|偏[大小]|翻倍",
     re.IGNORECASE,
 )
 

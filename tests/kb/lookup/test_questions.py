@@ -27,6 +27,9 @@ SYMPTOMS = (
     ("loss scale 越来越小，最后变成 0", SCALE),
     ("scheduler does not change lr", RATE),
     ("学习率一直不变", RATE),
+    ("my cnn always outputs the same class", LEARNS),
+    ("model.eval()之后准确率暴跌", EVALUATES),
+    ("loss jumps up after loading checkpoint", "resume-loss-jumps"),
     ("loss goes up every epoch", "loss-grows"),
     ("loss=2.3027 acc=9\nloss=2.3026 acc=9\nloss=2.3025 acc=9", "loss-constant"),
 )
@@ -37,6 +40,10 @@ RECORDS = (
     ("best model checkpoint has same weights as last", "NAN-0184"),
     ("augmentations are identical across workers", "NAN-0127"),
     ("loss becomes nan at the same batch each epoch", "NAN-0088"),
+    ("比较两个 epoch，weight 都是一样的，没有更新", "NAN-0126"),
+    ("模型不论输入什么，输出总是相同", "NAN-0170"),
+    ("验证之后忘记model.train()", "NAN-0178"),
+    ("cross entropy nan when all targets are ignored", "NAN-0034"),
     ("每个 worker 的数据增强都一样", "NAN-0127"),
 )
 OTHERS = (
