@@ -18,9 +18,9 @@ FEWEST_TERMS = 4
 SHOWN = {Kind.CODE, Kind.TENSOR, Kind.PROBE, Kind.CONFIG}
 # What a training does wrong, beside a NaN: other questions are none for this site.
 GOES_WRONG = re.compile(
-    r"(?<![a-z])(?:invalid|not|cannot|no|none|null|never|without|wrong|incorrect|inconsist\w*"
-    r"|mismatch\w*|differ\w*|garbage|identical|constant|stuck|flat|plateau\w*|negative"
-    r"|zeros?|0|empty|missing|los(?:t|es)|ignor\w*|diverg\w*|explo\w+|spik\w+|jump\w*"
+    r"(?<![a-z])(?:not|cannot|no|none|null|never|without|wrong|incorrect|inconsist\w*"
+    r"|invalid|mismatch\w*|differ\w*|garbage|identical|constant|stuck|flat|plateau\w*|negative"
+    r"|zeros?|(?<![\d.])0(?![\d.])|empty|missing|los(?:t|es)|ignor\w*|diverg\w*|explo\w+|spik\w+|jump\w*"
     r"|resets?|drop(?:s|ped)|wors\w+|bad|poor\w*|terribl\w+|low(?:er)?|collaps\w+"
     r"|vanish\w*|dying|dead|overflow\w*|underflow\w*|skip\w*|huge|smaller|larger"
     r"|too (?:large|small|high|low|big)|reproduc\w*|random\w*|stops?|still|stays?"

@@ -51,6 +51,7 @@ OTHERS = (
     "how do I install torch on windows",
     "what is the best learning rate for a transformer?",
     "ModuleNotFoundError: No module named 'torch'",
+    "which optimizer has a default lr of 0.001 in torch 2.10",
     "怎么安装 pytorch",
     "{'loss': 2.1, 'grad_norm': 1.02}\n{'loss': 2.0, 'grad_norm': 0.98}",
     "Why does my model overfit after 5 epochs?",
