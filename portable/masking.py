@@ -125,18 +125,20 @@ KEYS = re.compile(
 NAMED = re.compile(
     r"(?i)(?<![\w.-])(?=[\w.-]*?(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
     r"(?:api|access|account|client|encryption|license|signing|ssh)[_.-]?key|user|login|"
-    r"owner|entity|organi[sz]ation|\borg|tenant))([\w.-]+)"
+    r"owner|entity|organi[sz]ation|\borg|tenant|master_addr|rdzv_endpoint|host_?name|node_?(?:list|"
+    r"name)))([\w.-]+)"
     r"(['\"\]]*\s*(?:=>|:=|[:=])\s*)"
     r"((?:bearer|basic)\s+\S+|\"[^\"]*\"|'[^']*'|[^\s'\",;)}\]]+)"
 )
 FLAG = re.compile(
     r"(?i)((?:^|\s)--?[\w-]*(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
-    r"key|user|login|owner|entity|org)[\w-]*\s+)(?!-)(\"[^\"]*\"|'[^']*'|\S+)"
+    r"key|user|login|owner|entity|org|addr|endpoint)[\w-]*\s+)(?!-)(\"[^\"]*\"|'[^']*'|\S+)"
 )
-# Of these names the value says who somebody is; "UserWarning: " is none of them.
+# Of these names the value says who somebody is, or on what machine; "UserWarning: " is
+# none of them.
 PERSON = re.compile(
     r"(?i)(?:.*[_.-])?(?:user|login|owner|author|entity|org|organi[sz]ation|tenant)"
-    r"(?:[_-]?(?:name|id))?"
+    r"(?:[_-]?(?:name|id))?|(?:.*_)?(?:master_addr|rdzv_endpoint|host_?name|node_?(?:list|name))"
 )
 # What models read is no secret: pad_token, tokenizer.model_max_length, 4096 tokens.
 TEXT_TOKEN = re.compile(
@@ -168,7 +170,8 @@ BEARER = re.compile(r"(?i)\bbearer\s+[\w.~+/=-]{8,}")
 LONG_KEY = re.compile(
     r"(?<![\w/+.-])(?=(?:[A-Za-z+/]*\d){3})(?=[\d+/]*[A-Za-z])[A-Za-z0-9+/]{32,}={0,2}(?!\w)"
 )
-MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*")
+# Also of a repository: git@host:owner/name.
+MAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*(?::[\w.~/-]+)?")
 IP = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
     r"|(?<![\w:])(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}(?![\w:])"

@@ -199,6 +199,12 @@ class MaskTest(SimpleTestCase):
         "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEHuntEr2AAAAAAAAAA",
         "os.environ['HF_TOKEN'] = 'HuntEr2'",
         "tenant_id=HuntEr2",
+        "MASTER_ADDR=HuntEr2 MASTER_PORT=29500",
+        "--master_addr HuntEr2 --lr 1e-4",
+        "rdzv_endpoint: HuntEr2:29400",
+        "SLURM_JOB_NODELIST=HuntEr2[01-04]",
+        "hostname: HuntEr2",
+        "origin git@github.com:HuntEr2/train.git (fetch)",
     )
 
     def test_no_form_of_a_secret_leaves(self) -> None:
@@ -244,6 +250,7 @@ class MaskTest(SimpleTestCase):
             "FlashAttentionBackward0 ScaledDotProductFlashAttentionForCpuBackward0",
             "the gradient of parameter encoder.token_embedding.weight is None",
             "KeyError: 'private'",
+            "np.linspace(0, 1, 9, endpoint=True) nan",
         ):
             self.assertEqual(self.masked(line), line)
         self.assertEqual(
