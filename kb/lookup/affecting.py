@@ -11,6 +11,7 @@ from kb.addresses import record_urls
 from kb.choices import Upstream
 from kb.environments.environment import Environment
 from kb.languages import Text as _
+from kb.lookup.decision import joined
 from kb.lookup.facts import Facts
 from kb.models import Finding, Record, TestedBuild
 from kb.releases import documented
@@ -28,7 +29,10 @@ OF_LIST = _(
     "For {torch}: {silent} silently wrong, {nan} NaN, {error} errors; {by_design} "
     "more are by design. A package list cannot tell which of them your code meets."
 )
-NO_TORCH = _("this list, which names no torch")
+NO_TORCH = _("this list, which names no single version of torch")
+ADD_TORCH = _(
+    "Bugs of torch itself are not counted: add what torch.__version__ prints."
+)
 KEPT_BUILDS = 32
 # Of a finding what an answer reads.
 READ = (
@@ -112,7 +116,8 @@ def of_list(facts: Facts, affecting: list[Json]) -> Json:
     """The deciding sentence of an answer to a list of packages."""
     counts = {group["group"]: len(group["records"]) for group in affecting}
     raw = facts.environment.torch_raw
-    return OF_LIST.filled(
+    said = OF_LIST.filled(
         torch=f"torch {raw}" if raw else NO_TORCH,
         **{name: counts.get(name, 0) for name in GROUPS},
     )
+    return said if raw else joined([said, ADD_TORCH.filled()])

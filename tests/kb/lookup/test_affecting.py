@@ -8,6 +8,7 @@ from django.test import TestCase, tag
 
 from kb.environments.environment import parse_environment
 from kb.lookup.affecting import also_affecting
+from kb.lookup.answer import look_up
 from kb.models import Finding, Record
 from kb.publishing.saving import save
 from kb.search.index.generation import current_generation
@@ -53,6 +54,16 @@ class ShippedTest(TestCase):
             parse_environment("torch==2.6.0+cu124"), {found[0]}, current_generation()
         )
         self.assertEqual(rest, found[1:])
+
+    def test_a_list_without_a_version_of_torch_clears_none_of_its_bugs(self) -> None:
+        loaded.shipped()
+        for pasted, is_named in (
+            ("torch>=2.4,<2.6", False),
+            ("torch==2.4.0\ntorch==2.5.1", False),
+            ("torch==2.5.1", True),
+        ):
+            said = look_up("", pasted)["decision"]["en"]
+            self.assertEqual("Bugs of torch itself" not in said, is_named, said)
 
 
 class RunTest(TestCase):
