@@ -125,8 +125,8 @@ KEYS = re.compile(
 NAMED = re.compile(
     r"(?i)(?<![\w.-])(?=[\w.-]*?(?:secret|passw|passphrase|pwd|token|credential|private|auth|"
     r"(?:api|access|account|client|encryption|license|signing|ssh)[_.-]?key|user|login|"
-    r"owner|entity|organi[sz]ation|\borg|tenant|master_addr|rdzv_endpoint|host_?name|node_?(?:list|"
-    r"name)))([\w.-]+)"
+    r"owner|entity|organi[sz]ation|\borg|tenant|master_addr|rdzv_endpoint|host_?name|node_?list))"
+    r"([\w.-]+)"
     r"(['\"\]]*\s*(?:=>|:=|[:=])\s*)"
     r"((?:bearer|basic)\s+\S+|\"[^\"]*\"|'[^']*'|[^\s'\",;)}\]]+)"
 )
@@ -138,7 +138,7 @@ FLAG = re.compile(
 # none of them.
 PERSON = re.compile(
     r"(?i)(?:.*[_.-])?(?:user|login|owner|author|entity|org|organi[sz]ation|tenant)"
-    r"(?:[_-]?(?:name|id))?|(?:.*_)?(?:master_addr|rdzv_endpoint|host_?name|node_?(?:list|name))"
+    r"(?:[_-]?(?:name|id))?|(?:.*_)?(?:master_addr|rdzv_endpoint|host_?name|node_?list)"
 )
 # What models read is no secret: pad_token, tokenizer.model_max_length, 4096 tokens.
 TEXT_TOKEN = re.compile(

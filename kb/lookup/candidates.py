@@ -265,7 +265,10 @@ def add_slice(candidate: Candidate | None, alike: slices.Alike, asked: Asked) ->
 def add_words(
     by_words: Mapping[str, float], found: Mapping[str, Candidate], asked: Asked
 ) -> None:
-    """Words order causes of a symptom; alone they speak where nothing else does."""
+    """Words order causes of a symptom; alone they speak where nothing else does.
+
+    Least for a record of NaN where none is spoken of, and the reverse.
+    """
     is_told = any(row.is_told or row.lines for row in found.values())
     for pk, candidate in found.items():
         share = by_words.get(pk, 0.0)

@@ -81,7 +81,7 @@ FACTS = {
     "told z_score": _("the inputs are normalised"),
     "told unchanged": _("you say that weights do not change"),
     "told same_output": _("the output is the same for every input"),
-    "told scale_falls": _("the loss scale falls"),
+    "told scale_falls": _("you say that the loss scale falls"),
     "told same_place": _("it is NaN at the same place each time"),
     "told metric_nan": _("a metric is NaN"),
     "told exclamation": _("the output is exclamation marks"),

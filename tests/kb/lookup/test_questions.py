@@ -64,6 +64,13 @@ class QuestionTests(SymptomTest):
             with self.subTest(text):
                 self.assertIn(slug, self.shown(text))
 
+    def test_a_solver_that_did_not_converge_is_no_training(self) -> None:
+        for text in (
+            "numpy.linalg.LinAlgError: SVD did not converge",
+            "after model.eval() dropout is off",
+        ):
+            self.assertEqual(self.shown(text), [], text)
+
     def test_what_nothing_else_tells_is_found_by_its_words(self) -> None:
         for text, record in RECORDS:
             with self.subTest(text):
