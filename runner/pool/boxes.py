@@ -72,8 +72,7 @@ class ParentBox(NamedTuple):
 
     def end(self) -> None:
         self.control.close()
-        self.process.kill()
-        self.process.wait()
+        box.reap(self.process)
 
     def was_killed(self) -> bool:
         """Whether somebody ended it, such as the kernel for want of memory.

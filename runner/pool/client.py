@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from portable import harness
+from runner.sandbox import box
 from runner.sandbox.cgroups import Group
 from runner.sandbox.jail import kernel, wire
-from runner.sandbox.process import KILL_GRACE_S, BoxProcess, Pipes
+from runner.sandbox.process import BoxProcess, Pipes
 
 PROTOCOL = 1
 # Longer than the start of a parent takes (parents.START_S).
@@ -260,7 +261,7 @@ class WarmProcess(BoxProcess):
             if self.pool_gone():
                 self.pool_died = True
                 self.kill()
-        elif time.monotonic() - self.killed_at > KILL_GRACE_S:
+        elif time.monotonic() - self.killed_at > box.KILL_GRACE_S:
             # With its init, everything in a namespace dies.
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self.child.pidfd, signal.SIGKILL)

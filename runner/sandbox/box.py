@@ -8,6 +8,7 @@ import functools
 import json
 import marshal
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +20,7 @@ from runner.sandbox.jail import kernel
 from runner.sandbox.policy import Policy
 
 LAUNCHER = "launch.py"
+KILL_GRACE_S = 2.0  # for an init to end all by itself
 
 
 class NotStarted(Exception):
@@ -156,3 +158,21 @@ def last_packet(control: socket.socket, timeout_s: float) -> dict[str, Any]:
             packet = json.loads(control.recv(65536))
         return dict(packet)
     return {}
+
+
+def reap(outer: subprocess.Popen[bytes]) -> None:
+    """Wait for a box whose init was told to end it; kill one that is late."""
+    try:
+        outer.wait(KILL_GRACE_S)
+    except subprocess.TimeoutExpired:
+        kill_tree(outer)
+        outer.wait()
+
+
+def kill_tree(outer: subprocess.Popen[bytes]) -> None:
+    """Kill a box and all that is in it."""
+    if outer.returncode is None:
+        for pid in kernel.descendants(outer.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        outer.kill()

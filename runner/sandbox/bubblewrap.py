@@ -10,8 +10,9 @@ from pathlib import PurePath
 from runner.sandbox.view import Entry
 
 PLAIN_UID = 62000  # who container root is inside, where it may not be a real root
+# Without --die-with-parent: a bubblewrap that is killed while it starts leaves a child
+# that waits for it for ever. The jail's init ends all once nobody holds its `control`.
 FIXED = (
-    "--die-with-parent",
     "--new-session",
     "--as-pid-1",
     "--unshare-pid",

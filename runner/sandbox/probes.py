@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -195,9 +194,5 @@ def final_packet(started: box.Box) -> dict[str, Any]:
     """The final packet of the jail's init; {} without one."""
     message = box.last_packet(started.control, TIMEOUT_S)
     started.control.close()
-    try:
-        started.process.wait(TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        started.process.kill()
-        started.process.wait()
+    box.reap(started.process)
     return message

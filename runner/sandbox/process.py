@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from portable import harness
+from runner.sandbox import box
 from runner.sandbox.cgroups import Group
 from runner.sandbox.jail import kernel
 from runner.sandbox.policy import PROCESSES
 
-KILL_GRACE_S = 2.0
 PACKET_BYTES = 65536
 
 
@@ -114,17 +114,9 @@ class BoxProcess:
 
     def _kill_if_late(self) -> None:
         """Kill the whole tree if init does not react to the kill order."""
-        late = self.killed_at and time.monotonic() - self.killed_at > KILL_GRACE_S
+        late = self.killed_at and time.monotonic() - self.killed_at > box.KILL_GRACE_S
         if late and self.outer:
-            self._kill_tree()
-
-    def _kill_tree(self) -> None:
-        assert self.outer  # noqa: S101  # asked for by the callers
-        if self.outer.returncode is None:
-            for pid in kernel.descendants(self.outer.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self.outer.kill()
+            box.kill_tree(self.outer)
 
     def members(self) -> list[int]:
         """Pids of the check and its sandbox, in this process's namespace."""
@@ -161,11 +153,11 @@ class BoxProcess:
     def close(self) -> None:
         """Kill and remove everything of the check."""
         self.kill()
-        deadline = time.monotonic() + KILL_GRACE_S
+        deadline = time.monotonic() + box.KILL_GRACE_S
         while self.poll() is None and time.monotonic() < deadline:
             time.sleep(0.001)
         if self.outer:
-            self._reap()
+            box.reap(self.outer)
         if self.token:
             harness.kill_marked(self.token)
         self.control.close()
@@ -173,14 +165,3 @@ class BoxProcess:
             os.close(number)
         if self.group:
             self.group.remove()
-
-    def _reap(self) -> None:
-        assert self.outer  # noqa: S101  # asked for by the caller
-        try:
-            self.outer.wait(KILL_GRACE_S)
-        except subprocess.TimeoutExpired:
-            self._kill_tree()
-            self.outer.wait()
-        if self.outer.stdin:
-            with contextlib.suppress(BrokenPipeError):
-                self.outer.stdin.close()

@@ -101,7 +101,7 @@ LINES = {
     "runner.pages": 4479,
     "runner.pool": 1562,
     "runner.runs": 2045,
-    "runner.sandbox": 4226,
+    "runner.sandbox": 4223,
     "runner.sweeps": 932,
     "runner.takeaway": 4298,
     "runner.templatetags": 371,

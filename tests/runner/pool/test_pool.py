@@ -23,6 +23,7 @@ from django.test import tag
 
 from portable import harness
 from portable.harness import CheckSpec, Report
+from portable.harness.process import read_bytes
 from runner import sandbox
 from runner.pool import (
     boxes,
@@ -36,6 +37,7 @@ from runner.pool.stock import IDLE_S
 from runner.sandbox.jail import kernel, wire
 from tests import ROOT
 from tests.runner.harness.test_harness import FORGED, forged_ends
+from tests.support import jails
 from tests.support.builds import torch_python
 from tests.support.runs import source, stand_in_torch
 from tests.support.sites import is_alive, wait_for
@@ -322,6 +324,30 @@ def descriptors(pid: int) -> int:
         return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return 0
+
+
+def named_in_the_command(text: str) -> list[int]:
+    """Processes of this machine that were started with `text` among their words."""
+    every = (path.parent for path in Path("/proc").glob("[0-9]*/cmdline"))
+    words = ((int(path.name), read_bytes(f"{path}/cmdline")) for path in every)
+    return [pid for pid, line in words if text.encode() in line]
+
+
+class BoxTest(unittest.TestCase):
+    def test_one_that_is_ended_while_it_starts_leaves_nothing(self) -> None:
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="doesitnan-"))
+        python = str(stand_in_torch(Path(folder)))
+        kinds = [kind for kind in jails.NAMESPACES if jails.has(kind)]
+        for kind in [None, *kinds]:
+            for moment in range(40):
+                ours, theirs = wire.pair()
+                key, end = boxes.Key(python, namespaces=kind), theirs.fileno()
+                with ours, theirs, Path(os.devnull).open("w") as null:
+                    started = boxes.start_box(key, end, null.fileno(), bare=True)
+                time.sleep(moment / 4000)
+                started.end()
+            with self.subTest(namespaces=kind):
+                wait_for(lambda: not named_in_the_command(folder), "all have ended")
 
 
 @tag("long")

@@ -206,7 +206,7 @@ class BubblewrapTest(SimpleTestCase):
         },
     ]
     FIXED = (
-        "bwrap --die-with-parent --new-session --as-pid-1 --unshare-pid --unshare-net "
+        "bwrap --new-session --as-pid-1 --unshare-pid --unshare-net "
         "--unshare-ipc --unshare-uts --hostname localhost"
     )
     VIEW = (
