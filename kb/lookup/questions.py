@@ -14,6 +14,8 @@ from kb.search.reading.query import MAX_QUERY, read_query
 MOST_FOUND, LEAST_SCORE = 12, 0.2
 # A query of fewer terms is a name, which a search lists.
 FEWEST_TERMS = 4
+# The sign in "4 x A100", which is no word.
+TIMES = re.compile(r"(?<=\d) ?[x×] ?(?=[A-Z])")
 # Beside any of these words say less; figures may stand in a sentence.
 SHOWN = {Kind.CODE, Kind.TENSOR, Kind.PROBE, Kind.CONFIG}
 # What a training does wrong, beside a NaN: other questions are none for this site.
@@ -35,7 +37,7 @@ def found_by_words(paste: Paste, facts: Facts, index: Index) -> dict[str, float]
     """Records by what a search gives for a question, 0 to 1; none for a longer one."""
     if not is_question(paste, facts):
         return {}
-    query = read_query(paste.text.strip())
+    query = read_query(TIMES.sub(" ", paste.text.strip()))
     if len(query.terms) < FEWEST_TERMS:
         return {}
     matches = match_words(query, index)[:MOST_FOUND]

@@ -71,7 +71,7 @@ LINES = {
     "kb.api": 1871,
     "kb.environments": 1484,
     "kb.findings": 1315,
-    "kb.lookup": 2943,
+    "kb.lookup": 2945,
     "kb.management": 192,
     "kb.models": 590,
     "kb.pages": 2746,
