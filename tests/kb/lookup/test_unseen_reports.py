@@ -602,6 +602,11 @@ class CheckTests(ReportTest):
         self.assertEqual(self.checks(log), ["graph", "moves", "reference", "probe"])
         self.assertIn("weights", self.checks("loss nan"))
 
+    def test_a_gradient_that_is_none_where_it_is_used(self) -> None:
+        error = "AttributeError: 'NoneType' object has no attribute 'data'"
+        self.assertIn("grad-none", self.shown(f"p.grad.data.clamp_(-1, 1)\n{error}"))
+        self.assertNotIn("grad-none", self.shown(f"x = batch.image.data\n{error}"))
+
     def test_nan_iterations_that_are_counted_as_none(self) -> None:
         log = "iteration 9 | lm loss: 2.1 | number of nan iterations:   {} |"
         self.assertNotIn("weights", self.checks(log.format(0)))
