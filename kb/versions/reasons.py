@@ -60,11 +60,11 @@ SENTENCES = {
     ),
     "other_code": _("The bug is in code for {ranges}, which {version} does not run."),
     "said_fixed": _(
-        "Documented as fixed in {package} {ranges}, and {version} is installed. No "
-        "run here has confirmed it."
+        "Documented as fixed in {package} {ranges}, and this is {version}. No run "
+        "here has confirmed it."
     ),
     "seen_fixed": _(
-        "Fixed in {package} {ranges}, and {version} is installed. A run with {ran}, on "
+        "Fixed in {package} {ranges}, and this is {version}. A run with {ran}, on "
         "{device}, did not show the bug."
     ),
     "fixed_elsewhere": _(
