@@ -127,7 +127,7 @@ def cold(path: str) -> dict[str, str] | None:
 def warm(path: str, key: dict[str, Any]) -> bool:
     """Have the pool start this parent now, before a check asks for it.
 
-    Returns at once; False where no pool listens yet. Whether there is memory for the
+    Returns at once; False where no pool answers yet. Whether there is memory for the
     parent is for the pool to say.
     """
     return ask(path, {"op": "warm", "digest": digest(), **key}) is not None
